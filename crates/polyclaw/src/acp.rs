@@ -2,9 +2,9 @@
 //! of the editor is a session of the instance, so it is found again by `polyclaw sessions`, by the chat page and by
 //! `session/load`.
 
+mod progress;
 mod prompt;
 mod session;
-mod told;
 mod turn;
 mod wire;
 
@@ -16,38 +16,38 @@ use polyclaw_domain::redact::quote_safely;
 use serde_json::{Value, json};
 use tokio::io::BufReader;
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::{Exit, Failure};
-use wire::{Incoming, Line, Peer};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::{CommandFailure, FailureExit};
+use wire::{EditorMessage, EditorPeer, WireLine};
 
-const PROTOCOL: u32 = 1;
+const ACP_PROTOCOL_VERSION: u32 = 1;
 /// One message of the editor: as much as an instance takes.
-const LARGEST_MESSAGE: usize = 32 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// How long an instance that went away may take to come back.
-const PATIENCE: Duration = Duration::from_secs(15);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(200);
 
 /// What the editor is told of a call that failed.
 #[derive(Debug)]
-pub struct Fault {
+pub struct AcpError {
     number: i32,
     message: String,
     code: String,
 }
 
-impl Fault {
-    fn params(message: impl Into<String>) -> Self {
+impl AcpError {
+    fn invalid_params(message: impl Into<String>) -> Self {
         Self { number: -32602, message: message.into(), code: "usage".to_owned() }
     }
 }
 
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Self {
-        let failure = failure.cleaned();
+impl From<CommandFailure> for AcpError {
+    fn from(failure: CommandFailure) -> Self {
+        let failure = failure.redacted();
         let number = match failure.exit {
-            Exit::Usage => -32602,
-            Exit::NotFound => -32002,
+            FailureExit::Usage => -32602,
+            FailureExit::NotFound => -32002,
             _ => -32603,
         };
         let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -55,37 +55,42 @@ impl From<Failure> for Fault {
     }
 }
 
-type Done = Result<Value, Fault>;
+type AcpResult = Result<Value, AcpError>;
 
 /// One editor.
-struct Editor {
-    context: Context,
+struct EditorConnection {
+    context: CommandContext,
     /// Who answers in new conversations.
     agent: Option<String>,
-    peer: Peer,
+    peer: EditorPeer,
     /// How often each session was cancelled.
     cancels: Mutex<HashMap<String, u64>>,
 }
 
 /// Serves until the editor closes its end. What agents do then goes on.
-pub async fn serve(context: Context, agent: Option<String>) -> anyhow::Result<()> {
-    let editor = Arc::new(Editor { context, agent, peer: Peer::on_stdout(), cancels: Mutex::default() });
+pub async fn serve(context: CommandContext, agent: Option<String>) -> anyhow::Result<()> {
+    let editor = Arc::new(EditorConnection {
+        context,
+        agent,
+        peer: EditorPeer::on_stdout(),
+        cancels: Mutex::default(),
+    });
     let mut stdin = BufReader::new(tokio::io::stdin());
-    while let Some(line) = wire::next_line(&mut stdin, LARGEST_MESSAGE).await? {
-        let Line::Whole(line) = line else {
+    while let Some(line) = wire::next_line(&mut stdin, MAX_MESSAGE_BYTES).await? {
+        let WireLine::Whole(line) = line else {
             editor.peer.refuse_line(-32600, "the message is too large");
             continue;
         };
-        match Incoming::read(&line) {
-            Some(Incoming::Answer(answer)) => editor.peer.take(answer),
-            Some(Incoming::Call { id, method, params }) => {
-                let cancels = editor.count(&method, &params);
+        match EditorMessage::parse(&line) {
+            Some(EditorMessage::Answer(answer)) => editor.peer.resolve_response(answer),
+            Some(EditorMessage::Call { id, method, params }) => {
+                let cancels = editor.count_cancels(&method, &params);
                 let editor = Arc::clone(&editor);
                 // Each by itself: a prompt takes long, and what cancels it comes behind it.
                 tokio::spawn(async move {
-                    let done = editor.call(&method, &params, cancels).await;
+                    let done = editor.dispatch_method(&method, &params, cancels).await;
                     if let Some(id) = id {
-                        editor.peer.answer(&id, done);
+                        editor.peer.send_result(&id, done);
                     }
                 });
             }
@@ -96,24 +101,24 @@ pub async fn serve(context: Context, agent: Option<String>) -> anyhow::Result<()
     Ok(())
 }
 
-impl Editor {
-    async fn call(&self, method: &str, params: &Value, cancels: u64) -> Done {
+impl EditorConnection {
+    async fn dispatch_method(&self, method: &str, params: &Value, cancels: u64) -> AcpResult {
         match method {
-            "initialize" => Ok(initialize()),
-            "session/new" => self.begin(params).await,
-            "session/load" => self.load(params).await,
-            "session/prompt" => self.prompt(params, cancels).await,
-            "session/cancel" => self.cancel(session_of(params)?).await,
+            "initialize" => Ok(initialize_result()),
+            "session/new" => self.create_session(params).await,
+            "session/load" => self.load_session(params).await,
+            "session/prompt" => self.prompt_session(params, cancels).await,
+            "session/cancel" => self.cancel_session(session_id_param(params)?).await,
             _ => {
                 let message = format!("there is no method '{}'", quote_safely(method));
-                Err(Fault { number: -32601, message, code: "unknown_method".to_owned() })
+                Err(AcpError { number: -32601, message, code: "unknown_method".to_owned() })
             }
         }
     }
 
     /// How often a session was cancelled up to this call. Counted as lines come in: calls run beside each other, and one
     /// that cancels may overtake what it is to cancel.
-    fn count(&self, method: &str, params: &Value) -> u64 {
+    fn count_cancels(&self, method: &str, params: &Value) -> u64 {
         let Some(session) = params["sessionId"].as_str() else { return 0 };
         let mut cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
         if method == "session/cancel" {
@@ -129,38 +134,38 @@ impl Editor {
     }
 
     /// Whichever daemon runs now: an editor lives longer than one.
-    fn client(&self) -> Result<Client, Fault> {
-        Ok(Client::new(&self.context)?)
+    fn current_client(&self) -> Result<ApiClient, AcpError> {
+        Ok(ApiClient::new(&self.context)?)
     }
 
     /// A call that may be made twice, made again while the instance is away.
-    async fn insist<T, F: Future<Output = Result<T, Failure>>>(
+    async fn retry_while_unavailable<T, F: Future<Output = Result<T, CommandFailure>>>(
         &self,
-        call: impl Fn(Client) -> F,
-    ) -> Result<T, Fault> {
+        call: impl Fn(ApiClient) -> F,
+    ) -> Result<T, AcpError> {
         let mut gone_since: Option<Instant> = None;
         loop {
-            let failure = match call(self.client()?).await {
+            let failure = match call(self.current_client()?).await {
                 Ok(done) => return Ok(done),
                 Err(failure) => failure,
             };
             let gone = gone_since.get_or_insert_with(Instant::now).elapsed();
-            if failure.exit != Exit::Unavailable || gone > PATIENCE {
+            if failure.exit != FailureExit::Unavailable || gone > RECONNECT_TIMEOUT {
                 return Err(failure.into());
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECONNECT_RETRY_AFTER).await;
         }
     }
 
-    async fn cancel(&self, session: &str) -> Done {
-        let path = &format!("/sessions/{}/stop", segment(session));
-        self.insist(|client| async move { client.post(path, &json!({})).await }).await
+    async fn cancel_session(&self, session: &str) -> AcpResult {
+        let path = &format!("/sessions/{}/stop", encode_segment(session));
+        self.retry_while_unavailable(|client| async move { client.post(path, &json!({})).await }).await
     }
 }
 
-fn initialize() -> Value {
+fn initialize_result() -> Value {
     json!({
-        "protocolVersion": PROTOCOL,
+        "protocolVersion": ACP_PROTOCOL_VERSION,
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
@@ -170,29 +175,34 @@ fn initialize() -> Value {
     })
 }
 
-fn session_of(params: &Value) -> Result<&str, Fault> {
-    params["sessionId"].as_str().ok_or_else(|| Fault::params("sessionId is missing"))
+fn session_id_param(params: &Value) -> Result<&str, AcpError> {
+    params["sessionId"].as_str().ok_or_else(|| AcpError::invalid_params("sessionId is missing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Global;
+    use crate::cli::GlobalOptions;
     use crate::home::Home;
-    use crate::output::Output;
+    use crate::output::CliOutput;
 
     #[tokio::test]
     async fn a_cancel_counts_for_the_prompts_that_came_before_it() {
-        let global = Global { json: false, url: None, token: None };
-        let context = Context { home: Home::at("none".into()), output: Output::new(false), global };
-        let editor = Editor { context, agent: None, peer: Peer::on_stdout(), cancels: Mutex::default() };
+        let global = GlobalOptions { json: false, url: None, token: None };
+        let context = CommandContext { home: Home::at("none".into()), output: CliOutput::new(false), global };
+        let editor = EditorConnection {
+            context,
+            agent: None,
+            peer: EditorPeer::on_stdout(),
+            cancels: Mutex::default(),
+        };
         let (one, other) = (json!({ "sessionId": "a" }), json!({ "sessionId": "b" }));
-        let before = editor.count("session/prompt", &one);
+        let before = editor.count_cancels("session/prompt", &one);
         assert!(!editor.is_cancelled("a", before));
-        editor.count("session/cancel", &one);
+        editor.count_cancels("session/cancel", &one);
         assert!(editor.is_cancelled("a", before));
-        let after = editor.count("session/prompt", &one);
+        let after = editor.count_cancels("session/prompt", &one);
         assert!(!editor.is_cancelled("a", after), "what comes behind it is not meant");
-        assert!(!editor.is_cancelled("b", editor.count("session/prompt", &other)));
+        assert!(!editor.is_cancelled("b", editor.count_cancels("session/prompt", &other)));
     }
 }

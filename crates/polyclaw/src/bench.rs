@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+mod bench_daemon;
 pub mod broker;
-pub mod families;
 pub mod growth;
 pub mod ingress;
 pub mod memory;
@@ -15,45 +15,51 @@ pub mod soak;
 pub mod start;
 pub mod store;
 pub mod stream;
-mod subject;
+pub mod subagents;
 pub mod teams;
 pub mod turns;
 
 /// One measured number and what it should be.
-struct Figure {
+struct BenchFigure {
     name: String,
     value: f64,
     unit: &'static str,
-    bar: Option<Bar>,
+    bar: Option<FigureTarget>,
 }
 
 #[derive(Clone, Copy)]
-pub enum Bar {
+pub enum FigureTarget {
     AtLeast(f64),
     AtMost(f64),
 }
 
 #[derive(Default)]
-pub struct Report(Vec<Figure>);
+pub struct BenchmarkReport(Vec<BenchFigure>);
 
-impl Report {
-    pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str, bar: Option<Bar>) {
-        self.0.push(Figure { name: name.into(), value, unit, bar });
+impl BenchmarkReport {
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        bar: Option<FigureTarget>,
+    ) {
+        self.0.push(BenchFigure { name: name.into(), value, unit, bar });
     }
 
     pub fn to_json(&self) -> Value {
-        let figure = |f: &Figure| json!({ "name": f.name, "value": f.value, "unit": f.unit, "met": f.met() });
+        let figure = |f: &BenchFigure| json!({ "name": f.name, "value": f.value, "unit": f.unit, "met": f.meets_targets() });
         Value::Array(self.0.iter().map(figure).collect())
     }
 
     pub fn to_text(&self) -> String {
-        let line = |f: &Figure| {
+        let line = |f: &BenchFigure| {
             let bar = match f.bar {
-                Some(Bar::AtLeast(bar)) => format!("at least {bar}"),
-                Some(Bar::AtMost(bar)) => format!("at most {bar}"),
+                Some(FigureTarget::AtLeast(bar)) => format!("at least {bar}"),
+                Some(FigureTarget::AtMost(bar)) => format!("at most {bar}"),
                 None => String::new(),
             };
-            let mark = match f.met() {
+            let mark = match f.meets_targets() {
                 Some(true) => "met",
                 Some(false) => "MISSED",
                 None => "",
@@ -64,20 +70,20 @@ impl Report {
     }
 }
 
-impl Figure {
-    fn met(&self) -> Option<bool> {
+impl BenchFigure {
+    fn meets_targets(&self) -> Option<bool> {
         self.bar.map(|bar| match bar {
-            Bar::AtLeast(bar) => self.value >= bar,
-            Bar::AtMost(bar) => self.value <= bar,
+            FigureTarget::AtLeast(bar) => self.value >= bar,
+            FigureTarget::AtMost(bar) => self.value <= bar,
         })
     }
 }
 
 /// Times of single operations.
 #[derive(Default)]
-pub struct Times(Vec<Duration>);
+pub struct OperationTimes(Vec<Duration>);
 
-impl Times {
+impl OperationTimes {
     pub fn push(&mut self, time: Duration) {
         self.0.push(time);
     }
@@ -106,7 +112,7 @@ impl Times {
 }
 
 /// Operations per second.
-pub fn rate(count: usize, time: Duration) -> f64 {
+pub fn per_second(count: usize, time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts of operations are small")]
     let count = count as f64;
     count / time.as_secs_f64()

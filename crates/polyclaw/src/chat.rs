@@ -1,18 +1,18 @@
 //! The chat in the terminal. `model` decides, `view` draws, `net` talks; this loop carries between them.
 
 mod card;
-mod complete;
+mod completion;
+mod connection;
 mod entry;
 mod frame;
 mod history;
 mod input;
 mod keys;
 mod markdown;
-mod model;
-mod net;
-mod place;
 pub mod plain;
 mod reload;
+mod state;
+mod stream_position;
 mod teams;
 mod terminal;
 mod transcript;
@@ -30,21 +30,21 @@ use futures_util::StreamExt;
 use polyclaw_domain::hex::encode_hex;
 use tokio::sync::mpsc;
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::home::Home;
-use crate::ids::random;
+use crate::ids::random_bytes;
 use crate::redaction;
-pub use entry::CUT;
-use model::{Effect, Event, Model};
-use net::Net;
-use terminal::Screen;
-use view::View;
+use connection::ChatConnection;
+pub use entry::TRUNCATED_NOTE;
+use state::{ChatEffect, ChatEvent, ChatState};
+use terminal::TerminalScreen;
+use view::ChatView;
 
 /// Frames that arrive together are drawn together.
-const DRAW_EVERY: Duration = Duration::from_millis(33);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(33);
 
-pub struct Chat {
-    pub client: Client,
+pub struct TerminalChat {
+    pub client: ApiClient,
     pub home: Home,
     pub session: String,
     /// Whose session it becomes, if it is new.
@@ -55,54 +55,54 @@ pub struct Chat {
     pub faces: HashMap<String, String>,
 }
 
-impl Chat {
+impl TerminalChat {
     pub async fn run(self) -> anyhow::Result<()> {
         let (events, mut inbox) = mpsc::unbounded_channel();
-        let net = Net {
+        let net = ChatConnection {
             client: self.client,
             session: self.session.clone(),
             agent: self.agent.clone(),
-            run: encode_hex(&random::<8>()),
+            run: encode_hex(&random_bytes::<8>()),
             events,
         };
-        let mut model = Model::new(self.session, history::read(&self.home.chat_history()));
+        let mut model = ChatState::new(self.session, history::read_history(&self.home.chat_history()));
         model.model = self.model;
         model.faces = self.faces;
         model.agent =
             self.agent.or_else(|| model.session.split(':').nth(1).map(str::to_owned)).unwrap_or_default();
         // The lines of a person who pastes a key are a file, too.
-        let redactor = redaction::redactor(&self.home.read_config().unwrap_or_default(), &self.home);
-        tokio::spawn(net.clone().follow());
-        let mut screen = Screen::open()?;
-        let mut view = View::default();
+        let redactor = redaction::build_redactor(&self.home.read_config().unwrap_or_default(), &self.home);
+        tokio::spawn(net.clone().follow_session());
+        let mut screen = TerminalScreen::open()?;
+        let mut view = ChatView::default();
         let mut keys = EventStream::new();
         loop {
-            screen.terminal.draw(|frame| view.draw(frame, &mut model))?;
+            screen.terminal.draw(|frame| view.draw_chat(frame, &mut model))?;
             let effects = tokio::select! {
                 key = keys.next() => match key {
-                    Some(key) => typed(&mut model, key?),
-                    None => vec![Effect::Quit],
+                    Some(key) => apply_input(&mut model, key?),
+                    None => vec![ChatEffect::Quit],
                 },
-                Some(event) = inbox.recv() => arrived(&mut model, event, &mut inbox).await,
+                Some(event) = inbox.recv() => drain_events(&mut model, event, &mut inbox).await,
             };
             for effect in effects {
                 match effect {
-                    Effect::Quit => return Ok(()),
-                    Effect::Remember(line) => {
-                        history::append(&self.home.chat_history(), &redactor.redact_text(&line));
+                    ChatEffect::Quit => return Ok(()),
+                    ChatEffect::Remember(line) => {
+                        history::append_history(&self.home.chat_history(), &redactor.redact_text(&line));
                     }
-                    effect => drop(tokio::spawn(net.clone().perform(effect))),
+                    effect => drop(tokio::spawn(net.clone().perform_effect(effect))),
                 }
             }
         }
     }
 }
 
-fn typed(model: &mut Model, input: Input) -> Vec<Effect> {
+fn apply_input(model: &mut ChatState, input: Input) -> Vec<ChatEffect> {
     match input {
-        Input::Key(key) => model.key(key),
+        Input::Key(key) => model.handle_key(key),
         Input::Paste(text) => {
-            model.paste(&text);
+            model.paste_text(&text);
             Vec::new()
         }
         // A resize is drawn like everything else.
@@ -111,14 +111,18 @@ fn typed(model: &mut Model, input: Input) -> Vec<Effect> {
 }
 
 /// Takes everything that has arrived, and a moment more where tokens stream, so that a burst is one drawing.
-async fn arrived(model: &mut Model, first: Event, inbox: &mut mpsc::UnboundedReceiver<Event>) -> Vec<Effect> {
-    let streams = matches!(&first, Event::Frame(frame) if frame.kind.ends_with(".delta"));
-    let mut effects = model.update(first);
+async fn drain_events(
+    model: &mut ChatState,
+    first: ChatEvent,
+    inbox: &mut mpsc::UnboundedReceiver<ChatEvent>,
+) -> Vec<ChatEffect> {
+    let streams = matches!(&first, ChatEvent::Frame(frame) if frame.kind.ends_with(".delta"));
+    let mut effects = model.handle_event(first);
     if streams {
-        tokio::time::sleep(DRAW_EVERY).await;
+        tokio::time::sleep(REDRAW_INTERVAL).await;
     }
     while let Ok(event) = inbox.try_recv() {
-        effects.extend(model.update(event));
+        effects.extend(model.handle_event(event));
     }
     effects
 }

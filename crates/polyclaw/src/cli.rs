@@ -9,7 +9,7 @@ use crate::command::{
     up, usage, worker,
 };
 use crate::home::Home;
-use crate::output::Output;
+use crate::output::CliOutput;
 
 #[derive(Parser)]
 #[command(
@@ -32,28 +32,28 @@ Words:
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable.")]
 pub struct Cli {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalOptions,
     #[command(subcommand)]
     pub command: Command,
 }
 
 /// What every command takes stands apart from what is its own.
-const EVERYWHERE: &str = "Options of every command";
+const GLOBAL_OPTIONS_HEADING: &str = "Options of every command";
 
 #[derive(Args, Clone, Debug)]
-pub struct Global {
+pub struct GlobalOptions {
     /// One JSON object for machines: {"ok": …} or {"error": {code, message, hint}}.
-    #[arg(long, global = true, help_heading = EVERYWHERE)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING)]
     pub json: bool,
     /// Talk to the instance at this address, not to the one of this home.
-    #[arg(long, global = true, env = "POLYCLAW_URL", value_name = "URL", help_heading = EVERYWHERE)]
+    #[arg(long, global = true, env = "POLYCLAW_URL", value_name = "URL", help_heading = GLOBAL_OPTIONS_HEADING)]
     pub url: Option<String>,
     /// That instance's token. Others on this machine can read it here; POLYCLAW_TOKEN keeps it to yourself.
-    #[arg(long, global = true, value_name = "TOKEN", help_heading = EVERYWHERE)]
+    #[arg(long, global = true, value_name = "TOKEN", help_heading = GLOBAL_OPTIONS_HEADING)]
     pub token: Option<String>,
 }
 
-impl Global {
+impl GlobalOptions {
     /// The address that is stated. A variable that is set to nothing states none.
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
@@ -109,10 +109,10 @@ pub enum Command {
 
 /// What every command gets.
 #[derive(Clone)]
-pub struct Context {
+pub struct CommandContext {
     pub home: Home,
-    pub output: Output,
-    pub global: Global,
+    pub output: CliOutput,
+    pub global: GlobalOptions,
 }
 
 impl Cli {
@@ -124,8 +124,11 @@ impl Cli {
             Command::Worker(args) => worker::run(args),
             _ => {}
         }
-        let context =
-            Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
+        let context = CommandContext {
+            home: Home::locate()?,
+            output: CliOutput::new(self.global.json),
+            global: self.global,
+        };
         match self.command {
             Command::Up(args) => up::run(&args, &context),
             Command::Control(args) => control::run(&args, &context),
@@ -140,7 +143,7 @@ impl Cli {
             Command::Bench(args) => bench::run(&args, &context),
             other => {
                 let runtime = client_runtime()?;
-                let outcome = runtime.block_on(other.talk(&context));
+                let outcome = runtime.block_on(other.run_client_command(&context));
                 // A thread that waits for a line nobody types must not hold the end up.
                 runtime.shutdown_background();
                 outcome
@@ -151,7 +154,7 @@ impl Cli {
 
 impl Command {
     /// The commands that talk to an instance.
-    async fn talk(self, context: &Context) -> anyhow::Result<()> {
+    async fn run_client_command(self, context: &CommandContext) -> anyhow::Result<()> {
         match self {
             Self::Chat(args) => chat::run(&args, context).await,
             Self::Agent(args) => agent::run(&args, context).await,

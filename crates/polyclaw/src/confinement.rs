@@ -10,21 +10,21 @@ use polyclaw_tool::worker;
 use crate::home::Home;
 
 /// Where distributions put it. The environment's PATH is not asked: it may name a folder others can write to.
-const BUBBLEWRAP: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
+const BUBBLEWRAP_PATHS: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
 
-pub fn settings(config: &SandboxConfig, home: &Home) -> SandboxLauncherSettings {
+pub fn sandbox_settings(config: &SandboxConfig, home: &Home) -> SandboxLauncherSettings {
     SandboxLauncherSettings {
         // Ourselves as we run, even after an update has put another file in our place.
         helper: ["/proc/self/exe", "sandbox-exec"].map(str::to_owned).to_vec(),
-        temporary: home.temporary(),
+        temporary: home.temporary_dir(),
         readable: config.readable.iter().map(PathBuf::from).collect(),
-        hidden: vec![home.path().to_owned(), home.config(), home.token_file(), home.database()],
-        ways: ways(config),
+        hidden: vec![home.path().to_owned(), home.config_file(), home.token_file(), home.database_file()],
+        ways: namespace_modes(config),
         inherited: None,
     }
 }
 
-pub fn workers(config: &WorkerPoolConfig) -> worker::WorkerPoolSettings {
+pub fn worker_settings(config: &WorkerPoolConfig) -> worker::WorkerPoolSettings {
     worker::WorkerPoolSettings {
         command: ["/proc/self/exe", "worker"].map(str::to_owned).to_vec(),
         min: config.min.into(),
@@ -35,15 +35,15 @@ pub fn workers(config: &WorkerPoolConfig) -> worker::WorkerPoolSettings {
     }
 }
 
-fn ways(config: &SandboxConfig) -> Vec<NamespaceMode> {
-    let found = BUBBLEWRAP.iter().map(Path::new).find(|path| config.bubblewrap && path.exists());
+fn namespace_modes(config: &SandboxConfig) -> Vec<NamespaceMode> {
+    let found = BUBBLEWRAP_PATHS.iter().map(Path::new).find(|path| config.bubblewrap && path.exists());
     let wrap = found.map(|path| NamespaceMode::Bubblewrap(path.to_owned()));
     [NamespaceMode::Own].into_iter().chain(wrap).chain([NamespaceMode::Bare]).collect()
 }
 
 /// What a daemon that was killed left of its programs' runs. Only for who holds the home's lock.
-pub fn sweep(home: &Home) {
-    if let Err(error) = std::fs::remove_dir_all(home.temporary())
+pub fn sweep_leftover_runs(home: &Home) {
+    if let Err(error) = std::fs::remove_dir_all(home.temporary_dir())
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!(%error, "temporary folders of an earlier life could not be removed");

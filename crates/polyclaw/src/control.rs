@@ -18,24 +18,24 @@ use polyclaw_server::{AuthMode, BrowserPrincipal, LoginCodes};
 
 use crate::client::base_url;
 use crate::clock::SystemClock;
-use crate::current::Current;
-use crate::daemon::{self, Stops};
-use crate::failure::Failure;
-use crate::home::{self, Home, MODELS};
-use crate::http::{Server, own_name};
+use crate::daemon::{self, StopSignals};
+use crate::failure::CommandFailure;
+use crate::home::{self, Home, MODELS_DIR_ENV};
+use crate::hot_swap::HotSwap;
+use crate::http::{HttpServer, host_name_of_bind};
 use crate::ids::SortableIds;
 use crate::log;
-use crate::redaction::CleanLog;
-use crate::secrets::Secrets;
+use crate::redaction::RedactedLog;
+use crate::secrets::SecretStore;
 
 /// Where a control plane listens that is told nothing else.
-pub const PORT: u16 = 18800;
+pub const DEFAULT_CONTROL_PORT: u16 = 18800;
 /// How long answers on the wire get to end.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const RESPONSE_DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How a control plane is to run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ControlPlaneOptions {
     pub bind: IpAddr,
     /// `None`: the usual one.
     pub port: Option<u16>,
@@ -52,11 +52,11 @@ pub struct Plan {
     pub idle: Option<Duration>,
 }
 
-impl Plan {
+impl ControlPlaneOptions {
     /// From the command line, else `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`. Names are added to those of the environment.
-    pub fn of(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, Failure> {
+    pub fn from_options(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, CommandFailure> {
         let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let wrong = |name: &str| Failure::usage(format!("{name} can not be read"));
+        let wrong = |name: &str| CommandFailure::usage(format!("{name} can not be read"));
         let from =
             |name: &str| stated(name).map(|text| text.parse::<IpAddr>().map_err(|_| wrong(name))).transpose();
         let number =
@@ -68,32 +68,32 @@ impl Plan {
             port,
             takes_any_port: false,
             asks_for_token: true,
-            allowed_hosts: hosts(&stated(HOSTS).unwrap_or_default()),
+            allowed_hosts: parse_hosts(&stated(ALLOWED_HOSTS_ENV).unwrap_or_default()),
             stops_instances: false,
             quiet: false,
             idle: number("POLYCLAW_CP_IDLE_SECS")?.map(|seconds| Duration::from_secs(seconds.into())),
         })
     }
 
-    fn gateway(&self, port: u16) -> GatewayConfig {
+    fn gateway_config(&self, port: u16) -> GatewayConfig {
         GatewayConfig { bind: self.bind, port, ..GatewayConfig::default() }
     }
 
     /// The usual port may be another home's; one that was asked for is taken or nothing is.
-    fn listen(&self) -> Result<TcpListener, Failure> {
-        let usual = daemon::bind(&self.gateway(self.port.unwrap_or(PORT)));
+    fn bind_listener(&self) -> Result<TcpListener, CommandFailure> {
+        let usual = daemon::bind_listener(&self.gateway_config(self.port.unwrap_or(DEFAULT_CONTROL_PORT)));
         match usual {
             Err(failure) if self.takes_any_port && self.port.is_none() && failure.code == "port_in_use" => {
-                daemon::bind(&self.gateway(0))
+                daemon::bind_listener(&self.gateway_config(0))
             }
             other => other,
         }
-        .map_err(in_own_words)
+        .map_err(control_plane_failure)
     }
 }
 
 /// Where a control plane listens is no setting of an instance's config.
-fn in_own_words(failure: Failure) -> Failure {
+fn control_plane_failure(failure: CommandFailure) -> CommandFailure {
     let hint = match failure.code.as_str() {
         "port_in_use" => {
             "stop what listens there, or name another in POLYCLAW_CP_PORT or with `polyclaw control serve --port`"
@@ -105,60 +105,61 @@ fn in_own_words(failure: Failure) -> Failure {
 }
 
 /// Names, with commas between them.
-const HOSTS: &str = "POLYCLAW_CP_ALLOWED_HOSTS";
+const ALLOWED_HOSTS_ENV: &str = "POLYCLAW_CP_ALLOWED_HOSTS";
 
-fn hosts(text: &str) -> Vec<String> {
+fn parse_hosts(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|host| !host.is_empty()).map(str::to_owned).collect()
 }
 
 /// Tells instances where the notes are.
-pub const FOLDER: &str = "POLYCLAW_CP_FOLDER";
+pub const CONTROL_FOLDER_ENV: &str = "POLYCLAW_CP_FOLDER";
 
 /// What a running control plane leaves in the home for clients.
-pub struct Notes(PathBuf);
+pub struct ControlPlaneNotes(PathBuf);
 
-impl Notes {
-    pub fn of(home: &Home) -> Self {
-        Self::below(home.control())
+impl ControlPlaneNotes {
+    pub fn for_home(home: &Home) -> Self {
+        Self::in_folder(home.control_dir())
     }
 
-    pub fn below(folder: PathBuf) -> Self {
+    pub fn in_folder(folder: PathBuf) -> Self {
         Self(folder)
     }
 
-    fn read(&self, name: &str) -> Option<String> {
+    fn read_note(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.0.join(name)).ok()?.trim().to_owned();
         Some(text).filter(|text| !text.is_empty())
     }
 
     /// Where it listens. A note of one that was killed is none: whoever has its port now is somebody else.
     pub fn url(&self) -> Option<String> {
-        self.read("control.url").filter(|_| lock::is_held(&self.0.join(LOCK_FILE)))
+        self.read_note("control.url").filter(|_| lock::is_held(&self.0.join(LOCK_FILE)))
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.read("control.pid")?.parse().ok()
+        self.read_note("control.pid")?.parse().ok()
     }
 
     /// `POLYCLAW_TOKEN`, else the one in the file.
     pub fn token(&self) -> Option<String> {
-        home::stated_token().or_else(|| self.read("token"))
+        home::stated_token().or_else(|| self.read_note("token"))
     }
 
-    fn ensure_token(&self) -> Result<String, Failure> {
+    fn ensure_token(&self) -> Result<String, CommandFailure> {
         self.token().map_or_else(|| home::make_token(&self.0.join("token")), Ok)
     }
 
-    fn write(&self, url: &str) -> Result<(), Failure> {
+    fn write_url(&self, url: &str) -> Result<(), CommandFailure> {
         for (name, text) in [("control.url", url.to_owned()), ("control.pid", std::process::id().to_string())]
         {
             let path = self.0.join(name);
-            home::write_note(&path, &format!("{text}\n")).map_err(|error| home::refused(&path, &error))?;
+            home::write_note(&path, &format!("{text}\n"))
+                .map_err(|error| home::access_failure(&path, &error))?;
         }
         Ok(())
     }
 
-    fn clear(&self) {
+    fn remove_notes(&self) {
         for name in ["control.url", "control.pid"] {
             let _ = fs::remove_file(self.0.join(name));
         }
@@ -166,95 +167,104 @@ impl Notes {
 }
 
 /// After how long an instance that answers nothing is ended: `POLYCLAW_CP_HUNG_AFTER` in seconds, 0 for never.
-fn hung_after() -> Result<Option<Duration>, Failure> {
-    const NAME: &str = "POLYCLAW_CP_HUNG_AFTER";
-    const USUAL_SECONDS: u64 = 120;
-    let stated = std::env::var(NAME).ok().filter(|value| !value.is_empty());
-    let seconds = stated.map_or(Ok(USUAL_SECONDS), |text| text.parse());
-    let seconds = seconds.map_err(|_| Failure::usage(format!("{NAME} is a number of seconds")))?;
+fn hung_timeout() -> Result<Option<Duration>, CommandFailure> {
+    const HUNG_AFTER_ENV: &str = "POLYCLAW_CP_HUNG_AFTER";
+    const DEFAULT_HUNG_AFTER_SECONDS: u64 = 120;
+    let stated = std::env::var(HUNG_AFTER_ENV).ok().filter(|value| !value.is_empty());
+    let seconds = stated.map_or(Ok(DEFAULT_HUNG_AFTER_SECONDS), |text| text.parse());
+    let seconds =
+        seconds.map_err(|_| CommandFailure::usage(format!("{HUNG_AFTER_ENV} is a number of seconds")))?;
     Ok(Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero()))
 }
 
 /// Opens the control plane of a home. Blocks.
-pub fn open(home: &Home) -> Result<Control, Failure> {
+pub fn open(home: &Home) -> Result<Control, CommandFailure> {
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let program =
-        std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
+        std::env::current_exe().map_err(|error| CommandFailure::failed("no_program", error.to_string()))?;
     let setup = ControlDependencies {
         home: home.path().to_owned(),
         ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
         clock,
         program: program.into(),
-        load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
-        hung_after: hung_after()?,
-        check: Arc::new(|folder, text| Home::at(folder.to_owned()).check(text)),
-        environment: vec![(MODELS.into(), home.models().into()), (FOLDER.into(), home.control().into())],
+        load: Arc::new(|folder, text| Home::at(folder.to_owned()).load_config(text)),
+        hung_after: hung_timeout()?,
+        check: Arc::new(|folder, text| Home::at(folder.to_owned()).check_config(text)),
+        environment: vec![
+            (MODELS_DIR_ENV.into(), home.models_dir().into()),
+            (CONTROL_FOLDER_ENV.into(), home.control_dir().into()),
+        ],
         home_token: home::stated_token(),
         keep_secret: Arc::new(|folder, name, value| {
-            Secrets::of(&Home::at(folder.to_owned())).set(name, value).map_err(|failure| failure.message)
+            SecretStore::for_home(&Home::at(folder.to_owned()))
+                .set(name, value)
+                .map_err(|failure| failure.message)
         }),
         user_home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
     };
     Control::open(setup).map_err(|error| match error {
         polyclaw_control::Error::ServerRunning(place) => {
-            let pid = Notes::of(home).pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+            let pid = ControlPlaneNotes::for_home(home)
+                .pid()
+                .map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
             let message = format!("a control plane (pid {pid}) already runs on {place}");
-            Failure { message, ..Failure::from(polyclaw_control::Error::ServerRunning(place)) }
+            CommandFailure { message, ..CommandFailure::from(polyclaw_control::Error::ServerRunning(place)) }
         }
         other => other.into(),
     })
 }
 
 /// What a command does once the control plane serves.
-pub type Ready = Box<dyn FnOnce(Control, String) -> BoxFuture<'static, Result<(), Failure>> + Send>;
+pub type OnControlReady =
+    Box<dyn FnOnce(Control, String) -> BoxFuture<'static, Result<(), CommandFailure>> + Send>;
 
 /// Runs until a signal ends it. Where `ready` fails, it ends with that.
-pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
+pub fn run(home: &Home, plan: &ControlPlaneOptions, ready: OnControlReady) -> anyhow::Result<()> {
     if !plan.asks_for_token && !plan.bind.is_loopback() {
-        return Err(Failure::usage("without a token only a loopback address can be bound")
+        return Err(CommandFailure::usage("without a token only a loopback address can be bound")
             .hint("leave --no-token out, or bind 127.0.0.1")
             .into());
     }
-    home::make_private(&home.control())?;
+    home::make_private(&home.control_dir())?;
     let control = open(home)?;
-    let token = Notes::of(home).ensure_token()?;
-    let redactor = || Redactor::new([token.clone()].into_iter().chain(home.token()));
+    let token = ControlPlaneNotes::for_home(home).ensure_token()?;
+    let redactor = || Redactor::new([token.clone()].into_iter().chain(home.read_token()));
     control.set_redactor(redactor());
-    let redactor = Arc::new(Current::new(redactor()));
-    log::start(&ObservabilityConfig::default(), plan.quiet, CleanLog::new(redactor));
-    log::catch_panics();
-    daemon::raise_open_files();
-    daemon::leave_no_core();
-    let listener = plan.listen()?;
-    let runtime = daemon::runtime()?;
-    let outcome = runtime.block_on(serve(home, plan, control, token, listener, ready));
-    Notes::of(home).clear();
+    let redactor = Arc::new(HotSwap::new(redactor()));
+    log::start_logging(&ObservabilityConfig::default(), plan.quiet, RedactedLog::new(redactor));
+    log::log_panics();
+    daemon::raise_open_file_limit();
+    daemon::disable_core_dumps();
+    let listener = plan.bind_listener()?;
+    let runtime = daemon::build_runtime()?;
+    let outcome = runtime.block_on(serve_until_stopped(home, plan, control, token, listener, ready));
+    ControlPlaneNotes::for_home(home).remove_notes();
     runtime.shutdown_timeout(Duration::from_millis(500));
     outcome
 }
 
-async fn serve(
+async fn serve_until_stopped(
     home: &Home,
-    plan: &Plan,
+    plan: &ControlPlaneOptions,
     control: Control,
     token: String,
     listener: TcpListener,
-    ready: Ready,
+    ready: OnControlReady,
 ) -> anyhow::Result<()> {
-    let mut stops = Stops::with_terminal()?;
+    let mut stops = StopSignals::with_terminal()?;
     let port = listener.local_addr()?.port();
-    let url = base_url(&plan.gateway(port));
+    let url = base_url(&plan.gateway_config(port));
     control.set_listen_address(url.clone(), port);
     if plan.stops_instances {
         control.set_ends_children();
     }
-    control.recover().await.map_err(Failure::from)?;
-    adopt(home, &control).await?;
+    control.recover().await.map_err(CommandFailure::from)?;
+    adopt_instances(home, &control).await?;
     let logins = LoginCodes::default();
-    let mut server = start(plan, &control, token, port, &logins, listener)?;
-    Notes::of(home).write(&url)?;
+    let mut server = start_server(plan, &control, token, port, &logins, listener)?;
+    ControlPlaneNotes::for_home(home).write_url(&url)?;
     tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
-    warn_of_exposure(plan);
+    warn_about_exposure(plan);
     let (looking, keeping) = (control.clone(), control.clone());
     let supervisor = tokio::spawn(async move { looking.run_supervisor().await });
     let keeper = tokio::spawn(async move { keeping.run_message_sweeper().await });
@@ -263,17 +273,17 @@ async fn serve(
     let link = format!("{url}{}", polyclaw_server::login_path(&code));
     let work = async {
         ready(control.clone(), link).await?;
-        std::future::pending::<Result<(), Failure>>().await
+        std::future::pending::<Result<(), CommandFailure>>().await
     };
     let outcome = tokio::select! {
         failed = work => failed,
         () = stops.recv() => Ok(()),
-        ended = server.ended() => Err(ended),
+        ended = server.wait_for_end() => Err(ended),
     };
     tracing::info!("the control plane ends");
     supervisor.abort();
     keeper.abort();
-    let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
+    let _ = tokio::time::timeout(RESPONSE_DRAIN_TIMEOUT, server.stop()).await;
     if plan.stops_instances {
         tokio::select! {
             () = control.stop_children(DRAIN_TIMEOUT) => {}
@@ -284,37 +294,40 @@ async fn serve(
 }
 
 /// The home's own instance is one of ours, if there is one.
-fn warn_of_exposure(plan: &Plan) {
+fn warn_about_exposure(plan: &ControlPlaneOptions) {
     let auth = if plan.asks_for_token { config::GatewayAuth::Token } else { config::GatewayAuth::Off };
     let is_root = rustix::process::geteuid().is_root();
     let exposure = InstanceExposure { is_root, bind: plan.bind, auth, unconfined_servers: Vec::new() };
-    log::unsafe_settings(safety::exposure_warnings(&exposure));
+    log::log_safety_warnings(safety::exposure_warnings(&exposure));
 }
 
-async fn adopt(home: &Home, control: &Control) -> Result<(), Failure> {
-    if home.config().exists() {
+async fn adopt_instances(home: &Home, control: &Control) -> Result<(), CommandFailure> {
+    if home.config_file().exists() {
         control.adopt_home(&ControlCaller::operator(), &home.read_config().unwrap_or_default()).await?;
     }
     Ok(())
 }
 
-fn start(
-    plan: &Plan,
+fn start_server(
+    plan: &ControlPlaneOptions,
     control: &Control,
     token: String,
     port: u16,
     logins: &LoginCodes,
     listener: TcpListener,
-) -> io::Result<Server> {
+) -> io::Result<HttpServer> {
     let setup = ControlSetup {
         control: control.clone(),
         auth: if plan.asks_for_token { AuthMode::Token(token) } else { AuthMode::Off },
-        allowed_hosts: own_name(plan.bind).into_iter().chain(plan.allowed_hosts.iter().cloned()).collect(),
+        allowed_hosts: host_name_of_bind(plan.bind)
+            .into_iter()
+            .chain(plan.allowed_hosts.iter().cloned())
+            .collect(),
         allowed_origins: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         port,
         logins: logins.clone(),
         socket_idle_timeout: plan.idle,
     };
-    Server::of(control_router(ControlState::new(setup)), listener)
+    HttpServer::from_router(control_router(ControlState::new(setup)), listener)
 }

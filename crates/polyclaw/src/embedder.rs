@@ -7,33 +7,43 @@ use polyclaw_domain::embedding::Embedder;
 use polyclaw_provider::embedded::{EMBEDDED_PROVIDER, LocalEmbeddings};
 use polyclaw_provider::{ProviderSettings, RemoteEmbeddings};
 
-use crate::choice::Choice;
-use crate::failure::Failure;
-use crate::weights::{EMBEDDINGS, Shelf};
+use crate::failure::CommandFailure;
+use crate::model_selection::ModelSelection;
+use crate::weights::{EMBEDDING_WEIGHTS, ModelDir};
 
 /// `None`: memories are found by their words alone.
-pub fn choose(config: &Config, choice: &Choice, shelf: &Shelf) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+pub fn choose_embedder(
+    config: &Config,
+    choice: &ModelSelection,
+    shelf: &ModelDir,
+) -> Result<Option<Arc<dyn Embedder>>, CommandFailure> {
     match &config.memory.embeddings {
         Some(model) if model.provider != EMBEDDED_PROVIDER => {
             let settings = choice.providers.iter().find(|provider| provider.name == model.provider);
-            let settings = settings.ok_or_else(|| unknown(&model.to_string()))?;
+            let settings = settings.ok_or_else(|| unknown_model(&model.to_string()))?;
             let dim = usize::try_from(config.memory.dimensions.unwrap_or(0)).unwrap_or(0);
-            remote(settings.clone(), &model.model, dim).map(Some)
+            remote_embedder(settings.clone(), &model.model, dim).map(Some)
         }
-        _ if shelf.has(&EMBEDDINGS) => Ok(Some(Arc::new(LocalEmbeddings::new(shelf.path(&EMBEDDINGS))))),
+        _ if shelf.is_present(&EMBEDDING_WEIGHTS) => {
+            Ok(Some(Arc::new(LocalEmbeddings::new(shelf.weights_path(&EMBEDDING_WEIGHTS)))))
+        }
         _ => Ok(None),
     }
 }
 
-fn remote(settings: ProviderSettings, model: &str, dim: usize) -> Result<Arc<dyn Embedder>, Failure> {
+fn remote_embedder(
+    settings: ProviderSettings,
+    model: &str,
+    dim: usize,
+) -> Result<Arc<dyn Embedder>, CommandFailure> {
     let made = RemoteEmbeddings::new(settings, model, dim).map_err(|error| {
-        Failure::failed(error.code(), error.to_string())
+        CommandFailure::failed(error.code(), error.to_string())
             .hint("look at [memory] and [providers] in config.toml")
     })?;
     Ok(Arc::new(made))
 }
 
-fn unknown(model: &str) -> Failure {
-    Failure::failed("no_embeddings", format!("no provider is configured for the embeddings {model}"))
+fn unknown_model(model: &str) -> CommandFailure {
+    CommandFailure::failed("no_embeddings", format!("no provider is configured for the embeddings {model}"))
         .hint("add its [providers.…] section, or take memory.embeddings out of config.toml")
 }

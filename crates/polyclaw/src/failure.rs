@@ -7,7 +7,7 @@ use polyclaw_domain::sanitize;
 
 /// What the shell sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum FailureExit {
     Failed = 1,
     Usage = 2,
     NotFound = 3,
@@ -16,8 +16,8 @@ pub enum Exit {
 }
 
 #[derive(Clone, Debug)]
-pub struct Failure {
-    pub exit: Exit,
+pub struct CommandFailure {
+    pub exit: FailureExit,
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
@@ -25,17 +25,17 @@ pub struct Failure {
     pub details: Option<Box<serde_json::Value>>,
 }
 
-impl Failure {
-    pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+impl CommandFailure {
+    pub fn new(exit: FailureExit, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { exit, code: code.into(), message: message.into(), hint: None, details: None }
     }
 
     pub fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, code, message)
+        Self::new(FailureExit::Failed, code, message)
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, "usage", message)
+        Self::new(FailureExit::Usage, "usage", message)
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -45,7 +45,7 @@ impl Failure {
 
     /// Without anything that looks like a key: an error may quote an address with a password in it. Nor with numbers of
     /// the system, which tell people nothing.
-    pub fn cleaned(mut self) -> Self {
+    pub fn redacted(mut self) -> Self {
         self.message = sanitize::strip_os_error(&self.message);
         let redactor = Redactor::default();
         redactor.redact_in_place(&mut self.message);
@@ -55,30 +55,32 @@ impl Failure {
     }
 
     /// What any error of a command comes to.
-    pub fn of(error: &anyhow::Error) -> Self {
+    pub fn from_error(error: &anyhow::Error) -> Self {
         error.downcast_ref::<Self>().cloned().unwrap_or_else(|| Self::failed("failed", format!("{error:#}")))
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CommandFailure {}
 
-impl From<polyclaw_control::Error> for Failure {
+impl From<polyclaw_control::Error> for CommandFailure {
     fn from(error: polyclaw_control::Error) -> Self {
         use polyclaw_control::{Error, ErrorAction};
         let exit = match error.action() {
             ErrorAction::Reject | ErrorAction::Precondition | ErrorAction::TooLarge | ErrorAction::Unfit => {
-                Exit::Usage
+                FailureExit::Usage
             }
-            ErrorAction::NotFound => Exit::NotFound,
-            ErrorAction::Conflict | ErrorAction::Stale => Exit::Conflict,
-            ErrorAction::Retry | ErrorAction::Gateway | ErrorAction::GatewayTimeout => Exit::Unavailable,
-            ErrorAction::Alarm | ErrorAction::Forbid => Exit::Failed,
+            ErrorAction::NotFound => FailureExit::NotFound,
+            ErrorAction::Conflict | ErrorAction::Stale => FailureExit::Conflict,
+            ErrorAction::Retry | ErrorAction::Gateway | ErrorAction::GatewayTimeout => {
+                FailureExit::Unavailable
+            }
+            ErrorAction::Alarm | ErrorAction::Forbid => FailureExit::Failed,
         };
         let mut failure = Self::new(exit, error.code(), error.to_string());
         failure.hint = error.hint().map(str::to_owned);
@@ -89,10 +91,10 @@ impl From<polyclaw_control::Error> for Failure {
     }
 }
 
-impl From<polyclaw_store::Error> for Failure {
+impl From<polyclaw_store::Error> for CommandFailure {
     fn from(error: polyclaw_store::Error) -> Self {
         use polyclaw_store::Error;
-        let exit = if error.is_transient() { Exit::Unavailable } else { Exit::Failed };
+        let exit = if error.is_transient() { FailureExit::Unavailable } else { FailureExit::Failed };
         let failure = Self::new(exit, error.code(), error.to_string());
         match error {
             Error::Full(_) => failure.hint("free some space and start again; nothing accepted was lost"),

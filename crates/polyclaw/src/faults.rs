@@ -5,39 +5,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
 use polyclaw_domain::port::BoxFuture;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
-pub const VARIABLE: &str = "POLYCLAW_KILL_AT";
+pub const KILL_AT_ENV: &str = "POLYCLAW_KILL_AT";
 
 /// Passes every point.
-pub struct Calm;
+pub struct NoFaults;
 
-impl FaultInjector for Calm {
+impl FaultInjector for NoFaults {
     fn hit_kill_point(&self, _: KillPoint) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
 /// Kills this process, as the machine would: no destructor, no flush.
-pub struct Armed {
-    plan: Plan,
+pub struct ArmedFaults {
+    plan: FaultPlan,
     reached: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
+enum FaultPlan {
     /// When this point is reached the n-th time.
     At(KillPoint, u64),
     /// At any point, so many times in 10,000, the same every time for one seed.
     Random { seed: u64, per_10_000: u64 },
 }
 
-impl Armed {
+impl ArmedFaults {
     /// `<kill point>:<n>` or `random:<seed>:<probability per 10000>`.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
-        let plan = plan(text).ok_or_else(|| {
+    pub fn parse(text: &str) -> Result<Self, CommandFailure> {
+        let plan = parse_plan(text).ok_or_else(|| {
             let points: Vec<&str> = KillPoint::ALL.iter().map(|point| point.as_str()).collect();
-            Failure::usage(format!("{VARIABLE}={text:?} names no kill point"))
+            CommandFailure::usage(format!("{KILL_AT_ENV}={text:?} names no kill point"))
                 .hint(format!("write <point>:<n> or random:<seed>:<per 10000>; points: {}", points.join(" ")))
         })?;
         Ok(Self { plan, reached: AtomicU64::new(0) })
@@ -45,9 +45,9 @@ impl Armed {
 
     fn is_due(&self, point: KillPoint) -> bool {
         match self.plan {
-            Plan::At(wanted, n) => wanted == point && self.count() == n,
-            Plan::Random { seed, per_10_000 } => {
-                scramble(seed ^ scramble(self.count())) % 10_000 < per_10_000
+            FaultPlan::At(wanted, n) => wanted == point && self.count() == n,
+            FaultPlan::Random { seed, per_10_000 } => {
+                splitmix64(seed ^ splitmix64(self.count())) % 10_000 < per_10_000
             }
         }
     }
@@ -57,7 +57,7 @@ impl Armed {
     }
 }
 
-impl FaultInjector for Armed {
+impl FaultInjector for ArmedFaults {
     fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()> {
         if !self.is_due(point) {
             return Box::pin(std::future::ready(()));
@@ -71,20 +71,20 @@ impl FaultInjector for Armed {
     }
 }
 
-fn plan(text: &str) -> Option<Plan> {
+fn parse_plan(text: &str) -> Option<FaultPlan> {
     match text.split(':').collect::<Vec<_>>().as_slice() {
-        ["random", seed, odds] => Some(Plan::Random {
+        ["random", seed, odds] => Some(FaultPlan::Random {
             seed: seed.parse().ok()?,
             per_10_000: odds.parse().ok().filter(|odds| *odds <= 10_000)?,
         }),
-        [point] => Some(Plan::At(KillPoint::parse(point)?, 1)),
-        [point, n] => Some(Plan::At(KillPoint::parse(point)?, n.parse().ok().filter(|n| *n > 0)?)),
+        [point] => Some(FaultPlan::At(KillPoint::parse(point)?, 1)),
+        [point, n] => Some(FaultPlan::At(KillPoint::parse(point)?, n.parse().ok().filter(|n| *n > 0)?)),
         _ => None,
     }
 }
 
 /// SplitMix64: spreads a counter over all numbers.
-fn scramble(value: u64) -> u64 {
+fn splitmix64(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -97,16 +97,16 @@ mod tests {
 
     #[test]
     fn plans_are_read_as_they_are_written() {
-        assert_eq!(plan("stream.mid:3"), Some(Plan::At(KillPoint::MidStream, 3)));
-        assert_eq!(plan("random:7:25"), Some(Plan::Random { seed: 7, per_10_000: 25 }));
+        assert_eq!(parse_plan("stream.mid:3"), Some(FaultPlan::At(KillPoint::MidStream, 3)));
+        assert_eq!(parse_plan("random:7:25"), Some(FaultPlan::Random { seed: 7, per_10_000: 25 }));
         for bad in ["", "nowhere:1", "stream.mid:0", "stream.mid:x", "random:7", "random:7:10001"] {
-            assert_eq!(plan(bad), None, "{bad}");
+            assert_eq!(parse_plan(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn the_nth_visit_of_the_point_is_the_one() {
-        let armed = Armed::parse("stream.mid:2").unwrap();
+        let armed = ArmedFaults::parse("stream.mid:2").unwrap();
         let visits =
             [KillPoint::MidStream, KillPoint::TurnClaimed, KillPoint::MidStream, KillPoint::MidStream];
         assert_eq!(visits.map(|point| armed.is_due(point)), [false, false, true, false]);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_deaths_again_at_about_its_odds() {
         let deaths = |seed: u64| {
-            let armed = Armed::parse(&format!("random:{seed}:500")).unwrap();
+            let armed = ArmedFaults::parse(&format!("random:{seed}:500")).unwrap();
             (0..10_000).filter(|_| armed.is_due(KillPoint::MidStream)).collect::<Vec<_>>()
         };
         assert_eq!(deaths(1), deaths(1));

@@ -13,30 +13,30 @@ use polyclaw_store::integrity;
 use serde_json::Value;
 
 use crate::accounts;
-use crate::choice::{Choice, DEMO};
-use crate::cli::Context;
-use crate::client::Client;
-use crate::command::memory::sentence;
-use crate::command::secrets::CLOSE_KEY;
-use crate::failure::{Exit, Failure};
-use crate::home::{Home, free_space, is_open_to_others, refused};
-use crate::output::safe;
-use crate::weights::{ALL, Found, PULL_AGAIN, Shelf};
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::command::memory::status_sentence;
+use crate::command::secrets::CLOSE_KEY_HINT;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::home::{Home, access_failure, free_space, is_open_to_others};
+use crate::model_selection::{DEMO_MODEL_NOTICE, ModelSelection};
+use crate::output::visible_line;
+use crate::weights::{ALL_WEIGHTS, ModelDir, PULL_AGAIN_HINT, WeightsState};
 
 /// Below this a database can not grow for long.
-const LOW_DISK: u64 = 500 * 1024 * 1024;
-const FULL_DISK: u64 = 20 * 1024 * 1024;
+const LOW_DISK_BYTES: u64 = 500 * 1024 * 1024;
+const FULL_DISK_BYTES: u64 = 20 * 1024 * 1024;
 /// 2025: a clock before that makes every id and lease wrong.
-const EARLIEST: u64 = 1_735_689_600;
+const EARLIEST_PLAUSIBLE_UNIX_SECS: u64 = 1_735_689_600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckVerdict {
     Ok,
     Warn,
     Fail,
 }
 
-impl Verdict {
+impl CheckVerdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -46,98 +46,104 @@ impl Verdict {
     }
 }
 
-pub struct Check {
+pub struct HealthCheck {
     pub name: &'static str,
-    pub verdict: Verdict,
-    pub found: String,
+    pub verdict: CheckVerdict,
+    pub finding: String,
     pub hint: Option<String>,
 }
 
-impl Check {
+impl HealthCheck {
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), hint: None }
+        Self { name, verdict: CheckVerdict::Ok, finding: found.into(), hint: None }
     }
 
     fn warn(name: &'static str, found: impl Into<String>, hint: &str) -> Self {
-        Self { name, verdict: Verdict::Warn, found: found.into(), hint: Some(hint.to_owned()) }
+        Self { name, verdict: CheckVerdict::Warn, finding: found.into(), hint: Some(hint.to_owned()) }
     }
 
     fn fail(name: &'static str, found: impl Into<String>, hint: &str) -> Self {
-        Self { verdict: Verdict::Fail, ..Self::warn(name, found, hint) }
+        Self { verdict: CheckVerdict::Fail, ..Self::warn(name, found, hint) }
     }
 
-    fn failed(name: &'static str, failure: Failure) -> Self {
-        Self { name, verdict: Verdict::Fail, found: failure.message, hint: failure.hint }
+    fn from_failure(name: &'static str, failure: CommandFailure) -> Self {
+        Self { name, verdict: CheckVerdict::Fail, finding: failure.message, hint: failure.hint }
     }
 }
 
 /// Creates what is missing and takes away what others may do.
-pub fn fix(home: &Home) -> Result<(), Failure> {
-    home.create()?;
+pub fn fix_home(home: &Home) -> Result<(), CommandFailure> {
+    home.create_missing()?;
     home.ensure_token()?;
     let private = [home.token_file(), home.secrets_key(), home.secrets_file()].map(|path| (path, 0o600));
     for (path, mode) in [(home.path().to_owned(), 0o700)].into_iter().chain(private) {
         if path.exists() {
             let closed = fs::set_permissions(&path, fs::Permissions::from_mode(mode));
-            closed.map_err(|error| refused(&path, &error))?;
+            closed.map_err(|error| access_failure(&path, &error))?;
         }
     }
     Ok(())
 }
 
-pub async fn all(context: &Context) -> Vec<Check> {
+pub async fn run_all_checks(context: &CommandContext) -> Vec<HealthCheck> {
     let home = &context.home;
     // A running daemon has read its config with everything in its own environment, which is not this one.
-    let config = if home.is_served() { home.read_unresolved_config() } else { home.read_config() };
-    let mut checks = vec![folder(home), disk(home), clock(), token(home), configured(home, &config)];
+    let config = if home.is_daemon_running() { home.read_unresolved_config() } else { home.read_config() };
+    let mut checks = vec![
+        check_home_folder(home),
+        check_disk(home),
+        check_clock(),
+        check_token(home),
+        check_config(home, &config),
+    ];
     let config = config.unwrap_or_default();
-    checks.extend(workspace::folders(home, &config));
+    checks.extend(workspace::check_folders(home, &config));
     checks.extend(unsafe_settings(&config));
-    checks.push(sqlite());
+    checks.push(check_sqlite());
     if config.store.url.is_none() {
-        checks.push(database(home));
+        checks.push(check_database(home));
     }
-    let (daemon, models) = daemon(context).await;
-    let is_up = daemon.verdict == Verdict::Ok;
+    let (daemon, models) = check_daemon(context).await;
+    let is_up = daemon.verdict == CheckVerdict::Ok;
     checks.push(daemon);
     if is_up {
-        checks.extend(channels(context).await);
+        checks.extend(check_channels(context).await);
     }
     if !config.mcp.servers.is_empty() {
-        checks.push(mcp(context, &config).await);
+        checks.push(check_mcp(context, &config).await);
     }
-    checks.push(model(home, &config, models.as_ref()).await);
-    checks.push(memory(context).await);
-    checks.extend(weights(home));
-    checks.extend(key(home));
+    checks.push(check_model(home, &config, models.as_ref()).await);
+    checks.push(check_memory(context).await);
+    checks.extend(check_weights(home));
+    checks.extend(check_secrets_key(home));
     checks
 }
 
 /// One line for each unsafe setting.
-fn unsafe_settings(config: &Config) -> Vec<Check> {
+fn unsafe_settings(config: &Config) -> Vec<HealthCheck> {
     let found = safety::config_warnings(config, rustix::process::geteuid().is_root());
-    found.into_iter().map(|found| Check::warn("safety", found.message, &found.hint)).collect()
+    found.into_iter().map(|found| HealthCheck::warn("safety", found.message, &found.hint)).collect()
 }
 
-fn folder(home: &Home) -> Check {
+fn check_home_folder(home: &Home) -> HealthCheck {
     let path = home.path();
     let Ok(meta) = fs::metadata(path) else {
-        return Check::warn(
+        return HealthCheck::warn(
             "home",
             format!("{} is not there yet", path.display()),
             "`polyclaw up` creates it",
         );
     };
     if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
-        return Check::fail(
+        return HealthCheck::fail(
             "home",
             format!("{} can not be written", path.display()),
             "check its owner and mode",
         );
     }
     match meta.mode() & 0o077 {
-        0 => Check::ok("home", path.display().to_string()),
-        _ => Check::warn(
+        0 => HealthCheck::ok("home", path.display().to_string()),
+        _ => HealthCheck::warn(
             "home",
             format!("{} is open to others", path.display()),
             "`polyclaw doctor --fix` closes it",
@@ -145,165 +151,173 @@ fn folder(home: &Home) -> Check {
     }
 }
 
-fn disk(home: &Home) -> Check {
+fn check_disk(home: &Home) -> HealthCheck {
     let Some(free) = free_space(home.path()) else {
-        return Check::warn("disk", "its free space is not known", "");
+        return HealthCheck::warn("disk", "its free space is not known", "");
     };
     let found = format!("{} MiB free", free / (1024 * 1024));
     match free {
-        0..FULL_DISK => Check::fail("disk", found, "free some space: nothing can be accepted on a full disk"),
-        FULL_DISK..LOW_DISK => Check::warn("disk", found, "free some space before it is full"),
-        _ => Check::ok("disk", found),
+        0..FULL_DISK_BYTES => {
+            HealthCheck::fail("disk", found, "free some space: nothing can be accepted on a full disk")
+        }
+        FULL_DISK_BYTES..LOW_DISK_BYTES => {
+            HealthCheck::warn("disk", found, "free some space before it is full")
+        }
+        _ => HealthCheck::ok("disk", found),
     }
 }
 
-fn clock() -> Check {
+fn check_clock() -> HealthCheck {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    match now > EARLIEST {
-        true => Check::ok(
+    match now > EARLIEST_PLAUSIBLE_UNIX_SECS {
+        true => HealthCheck::ok(
             "clock",
             polyclaw_domain::time::Millis(i64::try_from(now * 1000).unwrap_or(0)).to_string(),
         ),
-        false => Check::fail("clock", "it is years behind", "set the system's time"),
+        false => HealthCheck::fail("clock", "it is years behind", "set the system's time"),
     }
 }
 
-fn token(home: &Home) -> Check {
+fn check_token(home: &Home) -> HealthCheck {
     if std::env::var("POLYCLAW_TOKEN").is_ok_and(|token| !token.is_empty()) {
-        return Check::ok("token", "from POLYCLAW_TOKEN");
+        return HealthCheck::ok("token", "from POLYCLAW_TOKEN");
     }
     match fs::metadata(home.token_file()) {
-        Err(_) => Check::warn("token", "not made yet", "`polyclaw up` makes it"),
-        Ok(meta) if meta.mode() & 0o077 != 0 => Check::fail(
+        Err(_) => HealthCheck::warn("token", "not made yet", "`polyclaw up` makes it"),
+        Ok(meta) if meta.mode() & 0o077 != 0 => HealthCheck::fail(
             "token",
             "others can read it",
             "`polyclaw doctor --fix` closes it; then make a new one",
         ),
-        Ok(_) => Check::ok("token", home.token_file().display().to_string()),
+        Ok(_) => HealthCheck::ok("token", home.token_file().display().to_string()),
     }
 }
 
-fn configured(home: &Home, config: &Result<Config, Failure>) -> Check {
+fn check_config(home: &Home, config: &Result<Config, CommandFailure>) -> HealthCheck {
     match config {
-        Ok(config) => Check::ok(
+        Ok(config) => HealthCheck::ok(
             "config",
-            format!("{}, {} agent(s)", home.config().display(), config.agents.agent_specs().len()),
+            format!("{}, {} agent(s)", home.config_file().display(), config.agents.agent_specs().len()),
         ),
-        Err(failure) => Check::failed("config", failure.clone()),
+        Err(failure) => HealthCheck::from_failure("config", failure.clone()),
     }
 }
 
-fn sqlite() -> Check {
+fn check_sqlite() -> HealthCheck {
     match integrity::check_linked_sqlite() {
-        Ok(version) => Check::ok("sqlite", version),
-        Err(error) => Check::failed("sqlite", error.into()),
+        Ok(version) => HealthCheck::ok("sqlite", version),
+        Err(error) => HealthCheck::from_failure("sqlite", error.into()),
     }
 }
 
-fn database(home: &Home) -> Check {
-    let path = home.database();
+fn check_database(home: &Home) -> HealthCheck {
+    let path = home.database_file();
     if !path.exists() {
-        return Check::warn("database", "not made yet", "`polyclaw up` makes it");
+        return HealthCheck::warn("database", "not made yet", "`polyclaw up` makes it");
     }
     match integrity::check_main_file(&path) {
-        Ok(problems) if problems.is_empty() => Check::ok("database", path.display().to_string()),
-        Ok(problems) => Check::fail("database", problems.join("; "), "restore it from a copy"),
-        Err(error) => Check::failed("database", error.into()),
+        Ok(problems) if problems.is_empty() => HealthCheck::ok("database", path.display().to_string()),
+        Ok(problems) => HealthCheck::fail("database", problems.join("; "), "restore it from a copy"),
+        Err(error) => HealthCheck::from_failure("database", error.into()),
     }
 }
 
 /// The file of memories, and how they are found.
-async fn memory(context: &Context) -> Check {
-    let path = context.home.brain();
+async fn check_memory(context: &CommandContext) -> HealthCheck {
+    let path = context.home.memory_database();
     if path.exists() {
         match integrity::check_memory_file(&path) {
             Ok(problems) if problems.is_empty() => {}
             Ok(problems) => {
-                return Check::fail("memory", problems.join("; "), "restore brain.db from a copy");
+                return HealthCheck::fail("memory", problems.join("; "), "restore brain.db from a copy");
             }
-            Err(error) => return Check::failed("memory", error.into()),
+            Err(error) => return HealthCheck::from_failure("memory", error.into()),
         }
     }
-    let status = match Client::new(context) {
+    let status = match ApiClient::new(context) {
         Ok(client) => client.get("/memory/status").await.ok(),
         Err(_) => None,
     };
     match status {
-        Some(status) if status["error"].is_string() => {
-            Check::fail("memory", sentence(&status), "mend that; vectors are made as soon as it works again")
+        Some(status) if status["error"].is_string() => HealthCheck::fail(
+            "memory",
+            status_sentence(&status),
+            "mend that; vectors are made as soon as it works again",
+        ),
+        Some(status) if status["embeddings"].is_string() => {
+            HealthCheck::ok("memory", status_sentence(&status))
         }
-        Some(status) if status["embeddings"].is_string() => Check::ok("memory", sentence(&status)),
-        Some(status) => Check::warn(
+        Some(status) => HealthCheck::warn(
             "memory",
             format!("{} memories, found by words alone", status["memories"]),
             "`polyclaw model pull all-minilm-l6-v2`",
         ),
-        None if path.exists() => Check::ok("memory", path.display().to_string()),
-        None => Check::ok("memory", "nothing is remembered yet"),
+        None if path.exists() => HealthCheck::ok("memory", path.display().to_string()),
+        None => HealthCheck::ok("memory", "nothing is remembered yet"),
     }
 }
 
 /// Nothing is said of weights that are as they should be: they are for those who want them.
-fn weights(home: &Home) -> Option<Check> {
-    let shelf = Shelf::of(home);
-    let damaged = ALL.iter().filter(|weights| shelf.examine(weights) == Found::Damaged);
+fn check_weights(home: &Home) -> Option<HealthCheck> {
+    let shelf = ModelDir::for_home(home);
+    let damaged = ALL_WEIGHTS.iter().filter(|weights| shelf.verified_state(weights) == WeightsState::Damaged);
     let names: Vec<&str> = damaged.map(|weights| weights.name).collect();
     let found = || format!("damaged: {}", names.join(", "));
-    (!names.is_empty()).then(|| Check::fail("weights", found(), PULL_AGAIN))
+    (!names.is_empty()).then(|| HealthCheck::fail("weights", found(), PULL_AGAIN_HINT))
 }
 
 /// Of the store of secrets, where it is a file and not as it should be.
-fn key(home: &Home) -> Option<Check> {
+fn check_secrets_key(home: &Home) -> Option<HealthCheck> {
     let is_open = is_open_to_others(&home.secrets_key());
-    is_open.then(|| Check::fail("secrets", "others can read the key of the secrets", CLOSE_KEY))
+    is_open.then(|| HealthCheck::fail("secrets", "others can read the key of the secrets", CLOSE_KEY_HINT))
 }
 
-async fn daemon(context: &Context) -> (Check, Option<Value>) {
-    let client = match Client::new(context) {
+async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) {
+    let client = match ApiClient::new(context) {
         Ok(client) => client,
-        Err(failure) => return (Check::failed("daemon", failure), None),
+        Err(failure) => return (HealthCheck::from_failure("daemon", failure), None),
     };
     match client.get("/models").await {
-        Ok(models) => (Check::ok("daemon", format!("answers at {}", client.url())), Some(models)),
-        Err(failure) if failure.exit == Exit::Unavailable => {
-            (Check::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
+        Ok(models) => (HealthCheck::ok("daemon", format!("answers at {}", client.url())), Some(models)),
+        Err(failure) if failure.exit == FailureExit::Unavailable => {
+            (HealthCheck::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
         }
-        Err(failure) => (Check::failed("daemon", failure), None),
+        Err(failure) => (HealthCheck::from_failure("daemon", failure), None),
     }
 }
 
 /// Each account of a chat platform as the daemon sees it.
-async fn channels(context: &Context) -> Vec<Check> {
-    let told = match Client::new(context) {
+async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
+    let told = match ApiClient::new(context) {
         Ok(client) => client.get("/channels").await,
         Err(failure) => Err(failure),
     };
     let told = match told {
         Ok(told) => told,
-        Err(failure) => return vec![Check::failed("channel", failure)],
+        Err(failure) => return vec![HealthCheck::from_failure("channel", failure)],
     };
-    let check = |account: &Value| match accounts::is_apart(account) {
-        true => Check::fail(
+    let check = |account: &Value| match accounts::is_disconnected(account) {
+        true => HealthCheck::fail(
             "channel",
-            safe(&accounts::sentence(account)),
+            visible_line(&accounts::describe_account(account)),
             "correct its section in config.toml and restart the daemon; docs/guide/channels.md says what it needs",
         ),
-        false => Check::ok("channel", safe(&accounts::sentence(account))),
+        false => HealthCheck::ok("channel", visible_line(&accounts::describe_account(account))),
     };
     told["channels"].as_array().into_iter().flatten().map(check).collect()
 }
 
 /// Each server as it answers now, and whether anybody uses it.
-async fn mcp(context: &Context, config: &Config) -> Check {
-    let states = match crate::command::mcp::probe(context, None).await {
+async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
+    let states = match crate::command::mcp::probe_servers(context, None).await {
         Ok(states) => states,
-        Err(failure) => return Check::failed("mcp", failure),
+        Err(failure) => return HealthCheck::from_failure("mcp", failure),
     };
     let down = states.iter().filter_map(|state| Some(format!("{}: {}", state.name, state.error.as_ref()?)));
     let down: Vec<String> = down.collect();
     if !down.is_empty() {
         let hint = "run its command by hand, or look at its section in config.toml";
-        return Check::fail("mcp", safe(&down.join("; ")), hint);
+        return HealthCheck::fail("mcp", visible_line(&down.join("; ")), hint);
     }
     let specs = config.agents.agent_specs();
     let is_named = |name: &str| specs.iter().any(|spec| spec.mcp.iter().any(|one| one == "*" || one == name));
@@ -314,8 +328,8 @@ async fn mcp(context: &Context, config: &Config) -> Check {
         .map(|state| format!("{} ({} tools)", state.name, state.tools.len()))
         .collect::<Vec<_>>();
     match idle.is_empty() {
-        true => Check::ok("mcp", found.join(", ")),
-        false => Check::warn(
+        true => HealthCheck::ok("mcp", found.join(", ")),
+        false => HealthCheck::warn(
             "mcp",
             format!("{}; no agent of the config names {}", found.join(", "), idle.join(", ")),
             "name it in an agent's mcp = […]: no agent has the tools of a server it does not name",
@@ -324,30 +338,32 @@ async fn mcp(context: &Context, config: &Config) -> Check {
 }
 
 /// As the daemon sees it; without one, as it would be chosen.
-async fn model(home: &Home, config: &Config, models: Option<&Value>) -> Check {
-    let mut choice = Choice::known(config, |name| std::env::var(name).ok());
+async fn check_model(home: &Home, config: &Config, models: Option<&Value>) -> HealthCheck {
+    let mut choice = ModelSelection::from_config(config, |name| std::env::var(name).ok());
     if choice.model.is_none() && models.is_none() {
-        choice.search(&Shelf::of(home)).await;
+        choice.search_local_servers(&ModelDir::for_home(home)).await;
     }
     let in_use = models.and_then(|models| models["default_model"].as_str()).map(str::to_owned);
     let Some(chosen) = in_use.or_else(|| choice.model.as_ref().map(ToString::to_string)) else {
-        return Check::warn("model", "none", &choice.sentence());
+        return HealthCheck::warn("model", "none", &choice.describe_selection());
     };
     let listed = models.and_then(|models| models["models"].as_array()).into_iter().flatten();
     let status = listed.clone().find(|one| one["model"] == *chosen).and_then(|one| one["status"].as_str());
     match status {
-        Some("unreachable") => Check::fail(
+        Some("unreachable") => HealthCheck::fail(
             "model",
             format!("{chosen} can not be reached"),
             "start its server, or look at its base_url in config.toml",
         ),
-        Some("damaged") => Check::fail("model", format!("{chosen} can not be loaded"), PULL_AGAIN),
+        Some("damaged") => HealthCheck::fail("model", format!("{chosen} can not be loaded"), PULL_AGAIN_HINT),
         Some("cooling") => {
-            Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
+            HealthCheck::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
         }
-        _ if chosen == embedded::chat_model().to_string() => {
-            Check::warn("model", format!("{chosen}: degraded, a demo model"), &format!("this is {DEMO}"))
-        }
-        _ => Check::ok("model", chosen),
+        _ if chosen == embedded::chat_model().to_string() => HealthCheck::warn(
+            "model",
+            format!("{chosen}: degraded, a demo model"),
+            &format!("this is {DEMO_MODEL_NOTICE}"),
+        ),
+        _ => HealthCheck::ok("model", chosen),
     }
 }

@@ -10,26 +10,27 @@ use polyclaw_control::{InstancePaths, file, lock};
 use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
 use polyclaw_domain::hex::encode_hex;
 
-use crate::failure::{Exit, Failure};
-use crate::ids::random;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::ids::random_bytes;
 use crate::keyring;
-use crate::secrets::Secrets;
+use crate::secrets::SecretStore;
 
 /// Readable by the owner alone: there are secrets and conversations in it.
 const FILE_MODE: u32 = file::FILE_MODE;
 /// Names the folder of weights that several instances share.
-pub const MODELS: &str = "POLYCLAW_MODELS";
+pub const MODELS_DIR_ENV: &str = "POLYCLAW_MODELS";
 
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
 impl Home {
     /// `POLYCLAW_HOME`, else `~/.polyclaw`.
-    pub fn locate() -> Result<Self, Failure> {
+    pub fn locate() -> Result<Self, CommandFailure> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = set("POLYCLAW_HOME").or_else(|| set("HOME").map(|home| home.join(".polyclaw")));
         let path = path.ok_or_else(|| {
-            Failure::usage("neither POLYCLAW_HOME nor HOME is set").hint("set POLYCLAW_HOME to a folder")
+            CommandFailure::usage("neither POLYCLAW_HOME nor HOME is set")
+                .hint("set POLYCLAW_HOME to a folder")
         })?;
         let absolute = std::path::absolute(&path).unwrap_or(path);
         // Confined programs see the home where it really is, and a link to it perhaps not at all.
@@ -44,7 +45,7 @@ impl Home {
         &self.0
     }
 
-    pub fn config(&self) -> PathBuf {
+    pub fn config_file(&self) -> PathBuf {
         InstancePaths::from_folder(self.0.clone()).config_file()
     }
 
@@ -62,51 +63,51 @@ impl Home {
         self.0.join("secrets.key")
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub fn workspace_dir(&self) -> PathBuf {
         self.0.join("workspace")
     }
 
     /// Skills for all agents.
-    pub fn skills(&self) -> PathBuf {
+    pub fn skills_dir(&self) -> PathBuf {
         self.0.join("skills")
     }
 
-    pub fn memory(&self) -> PathBuf {
+    pub fn memory_dir(&self) -> PathBuf {
         self.0.join("memory")
     }
 
-    pub fn database(&self) -> PathBuf {
-        self.memory().join("sessions.db")
+    pub fn database_file(&self) -> PathBuf {
+        self.memory_dir().join("sessions.db")
     }
 
     /// What agents remember.
-    pub fn brain(&self) -> PathBuf {
-        self.memory().join("brain.db")
+    pub fn memory_database(&self) -> PathBuf {
+        self.memory_dir().join("brain.db")
     }
 
     /// Folders of single runs of programs.
-    pub fn temporary(&self) -> PathBuf {
+    pub fn temporary_dir(&self) -> PathBuf {
         self.0.join("tmp")
     }
 
     /// The weights of embedded models; `POLYCLAW_MODELS` where instances share them.
-    pub fn models(&self) -> PathBuf {
-        let shared = std::env::var_os(MODELS).filter(|path| !path.is_empty());
+    pub fn models_dir(&self) -> PathBuf {
+        let shared = std::env::var_os(MODELS_DIR_ENV).filter(|path| !path.is_empty());
         shared.map_or_else(|| self.0.join("models"), PathBuf::from)
     }
 
     /// What a control plane on this home has.
-    pub fn control(&self) -> PathBuf {
+    pub fn control_dir(&self) -> PathBuf {
         self.0.join("cp")
     }
 
     /// What was said in sessions that were removed.
-    pub fn archive(&self) -> PathBuf {
+    pub fn archive_dir(&self) -> PathBuf {
         self.0.join("archive")
     }
 
     /// What teams are, their tasks and their mail.
-    pub fn teams(&self) -> PathBuf {
+    pub fn teams_dir(&self) -> PathBuf {
         self.0.join("teams")
     }
 
@@ -128,32 +129,35 @@ impl Home {
     }
 
     /// Makes what is not there yet. Nothing that is there is changed.
-    pub fn create(&self) -> Result<(), Failure> {
-        for folder in [self.0.clone(), self.workspace(), self.memory()] {
+    pub fn create_missing(&self) -> Result<(), CommandFailure> {
+        for folder in [self.0.clone(), self.workspace_dir(), self.memory_dir()] {
             make_private(&folder)?;
         }
-        let config = self.config();
+        let config = self.config_file();
         if !config.exists() {
-            write_private(&config, config::first_run_text()).map_err(|error| refused(&config, &error))?;
+            write_private(&config, config::first_run_text())
+                .map_err(|error| access_failure(&config, &error))?;
         }
         Ok(())
     }
 
     /// Makes this process the only daemon of the home until the lock is dropped or the process dies.
-    pub fn lock(&self) -> Result<Lock, Failure> {
+    pub fn lock_for_daemon(&self) -> Result<HomeLock, CommandFailure> {
         let path = self.lock_file();
-        let held =
-            lock::try_acquire(&path).map_err(|error| refused(&path, &error))?.ok_or_else(|| self.taken())?;
+        let held = lock::try_acquire(&path)
+            .map_err(|error| access_failure(&path, &error))?
+            .ok_or_else(|| self.already_running())?;
         let pid = self.pid_file();
-        write_note(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
-        Ok(Lock { _held: held, left: vec![pid, self.url_file()] })
+        write_note(&pid, &format!("{}\n", std::process::id()))
+            .map_err(|error| access_failure(&pid, &error))?;
+        Ok(HomeLock { _held: held, left: vec![pid, self.url_file()] })
     }
 
-    fn taken(&self) -> Failure {
-        let pid = self.pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+    fn already_running(&self) -> CommandFailure {
+        let pid = self.daemon_pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
         let home = self.0.display();
-        Failure::new(
-            Exit::Conflict,
+        CommandFailure::new(
+            FailureExit::Conflict,
             "already_running",
             format!("a daemon (pid {pid}) already runs on {home}"),
         )
@@ -161,7 +165,7 @@ impl Home {
     }
 
     /// The daemon's process as it was last written; it may have died since.
-    pub fn pid(&self) -> Option<u32> {
+    pub fn daemon_pid(&self) -> Option<u32> {
         fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()
     }
 
@@ -170,73 +174,75 @@ impl Home {
     }
 
     /// Whether a daemon of this home runs. Where none does, whoever has its port now is somebody else.
-    pub fn is_served(&self) -> bool {
+    pub fn is_daemon_running(&self) -> bool {
         lock::is_held(&self.lock_file())
     }
 
     /// `POLYCLAW_TOKEN`, else the one in the file, if there is one.
-    pub fn token(&self) -> Option<String> {
-        let stored = || fs::read_to_string(self.token_file()).ok().and_then(|token| worth(&token));
+    pub fn read_token(&self) -> Option<String> {
+        let stored = || fs::read_to_string(self.token_file()).ok().and_then(|token| usable_token(&token));
         stated_token().or_else(stored)
     }
 
     /// The same, made at the first start.
-    pub fn ensure_token(&self) -> Result<String, Failure> {
-        self.token().map_or_else(|| make_token(&self.token_file()), Ok)
+    pub fn ensure_token(&self) -> Result<String, CommandFailure> {
+        self.read_token().map_or_else(|| make_token(&self.token_file()), Ok)
     }
 
     /// A name that stays the same across restarts, so that this node knows its own earlier lives.
-    pub fn node(&self) -> Result<String, Failure> {
+    pub fn node_name(&self) -> Result<String, CommandFailure> {
         let path = self.0.join("node");
         let stored = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
         if !stored.is_empty() {
             return Ok(stored);
         }
-        let name = format!("node-{}", encode_hex(&random::<6>()));
-        write_private(&path, &format!("{name}\n")).map_err(|error| refused(&path, &error))?;
+        let name = format!("node-{}", encode_hex(&random_bytes::<6>()));
+        write_private(&path, &format!("{name}\n")).map_err(|error| access_failure(&path, &error))?;
         Ok(name)
     }
 
     /// Reads the config; a home without one has the defaults.
-    pub fn read_config(&self) -> Result<Config, Failure> {
+    pub fn read_config(&self) -> Result<Config, CommandFailure> {
         let text = self.read_config_text()?;
-        self.load(&text).map_err(|errors| bad_config(&errors))
+        self.load_config(&text).map_err(|errors| bad_config(&errors))
     }
 
     /// The same where secrets that only the daemon's environment has are not needed.
-    pub fn read_unresolved_config(&self) -> Result<Config, Failure> {
+    pub fn read_unresolved_config(&self) -> Result<Config, CommandFailure> {
         let text = self.read_config_text()?;
         self.load_unresolved(&text).map_err(|errors| bad_config(&errors))
     }
 
-    fn read_config_text(&self) -> Result<String, Failure> {
-        let path = self.config();
+    fn read_config_text(&self) -> Result<String, CommandFailure> {
+        let path = self.config_file();
         if let [one, other, ..] = &*InstancePaths::from_folder(self.0.clone()).list_config_files() {
             let what = format!("there are two configs: {} and {}", one.display(), other.display());
-            return Err(Failure::failed("bad_config", what).hint("keep one of them, and take the other away"));
+            return Err(
+                CommandFailure::failed("bad_config", what).hint("keep one of them, and take the other away")
+            );
         }
         match file::read_text(&path, file::MAX_CONFIG_BYTES) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let what = format!("{} is no text: it is not UTF-8", path.display());
-                Err(Failure::failed("bad_config", what).hint("save it as UTF-8"))
+                Err(CommandFailure::failed("bad_config", what).hint("save it as UTF-8"))
             }
-            Err(error) => Err(refused(&path, &error)),
+            Err(error) => Err(access_failure(&path, &error)),
         }
     }
 
     /// Reads the text of a config, and takes all it refers to to be there.
-    pub fn check(&self, text: &str) -> Result<Config, ConfigErrors> {
-        let file = self.config().display().to_string();
+    pub fn check_config(&self, text: &str) -> Result<Config, ConfigErrors> {
+        let file = self.config_file().display().to_string();
         config::load(text, &file, &|_: ExternalReference<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
     }
 
     /// Reads the text of a config with all it refers to.
-    pub fn load(&self, text: &str) -> Result<Config, ConfigErrors> {
-        let file = self.config().display().to_string();
+    pub fn load_config(&self, text: &str) -> Result<Config, ConfigErrors> {
+        let file = self.config_file().display().to_string();
         // Opened once, and only if the config refers to it.
-        let stored = std::cell::LazyCell::new(|| Secrets::of(self).open());
+        let stored = std::cell::LazyCell::new(|| SecretStore::for_home(self).open_all());
         let look_up = |source: ExternalReference<'_>| match source {
             ExternalReference::Stored(name) => match &*stored {
                 Ok(stored) => stored
@@ -245,7 +251,7 @@ impl Home {
                     .ok_or_else(|| "it is not kept here".to_owned()),
                 Err(failure) => Err(failure.message.clone()),
             },
-            other => look_up(other),
+            other => resolve_source(other),
         };
         config::load_with_unknown_agents(text, &file, &look_up)
     }
@@ -253,16 +259,16 @@ impl Home {
     /// The same for a change of the file alone: what only the daemon's environment has is not needed to write it. A daemon
     /// that runs reads it with everything, and a start does.
     pub fn load_unresolved(&self, text: &str) -> Result<Config, ConfigErrors> {
-        let file = self.config().display().to_string();
+        let file = self.config_file().display().to_string();
         let look_up = |source: ExternalReference<'_>| {
-            Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()))
+            Ok(resolve_source(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()))
         };
         config::load_with_unknown_agents(text, &file, &look_up)
     }
 }
 
-fn bad_config(errors: &ConfigErrors) -> Failure {
-    Failure::failed("bad_config", errors.to_string())
+fn bad_config(errors: &ConfigErrors) -> CommandFailure {
+    CommandFailure::failed("bad_config", errors.to_string())
         .hint("mend the lines above; `polyclaw config check` reads the file without starting")
 }
 
@@ -270,12 +276,12 @@ fn bad_config(errors: &ConfigErrors) -> Failure {
 const UNRESOLVED_TOKEN: &str = "1:unresolved";
 
 /// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
-pub struct Lock {
+pub struct HomeLock {
     _held: lock::HeldLock,
     left: Vec<PathBuf>,
 }
 
-impl Drop for Lock {
+impl Drop for HomeLock {
     fn drop(&mut self) {
         for path in &self.left {
             let _ = fs::remove_file(path);
@@ -285,16 +291,16 @@ impl Drop for Lock {
 
 /// The token that the environment states.
 pub fn stated_token() -> Option<String> {
-    std::env::var("POLYCLAW_TOKEN").ok().and_then(|token| worth(&token))
+    std::env::var("POLYCLAW_TOKEN").ok().and_then(|token| usable_token(&token))
 }
 
-fn worth(token: &str) -> Option<String> {
+fn usable_token(token: &str) -> Option<String> {
     Some(token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// A folder for its owner alone, with those above it that are not there.
-pub fn make_private(folder: &Path) -> Result<(), Failure> {
-    file::make_private(folder).map_err(|error| refused(folder, &error))
+pub fn make_private(folder: &Path) -> Result<(), CommandFailure> {
+    file::make_private(folder).map_err(|error| access_failure(folder, &error))
 }
 
 /// Writes a file that only its owner reads, whole or not at all.
@@ -303,9 +309,9 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// A token nobody can guess, in a file of its own.
-pub fn make_token(path: &Path) -> Result<String, Failure> {
-    let token = encode_hex(&random::<32>());
-    write_private(path, &format!("{token}\n")).map_err(|error| refused(path, &error))?;
+pub fn make_token(path: &Path) -> Result<String, CommandFailure> {
+    let token = encode_hex(&random_bytes::<32>());
+    write_private(path, &format!("{token}\n")).map_err(|error| access_failure(path, &error))?;
     Ok(token)
 }
 
@@ -319,31 +325,31 @@ pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
 /// Stands for what a reference leads to: a text wherever a text is wanted, and an address where one is.
 const UNRESOLVED_ADDRESS: &str = "http://unresolved.invalid";
 
-fn look_up(source: ExternalReference<'_>) -> Result<String, String> {
+fn resolve_source(source: ExternalReference<'_>) -> Result<String, String> {
     match source {
         ExternalReference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         ExternalReference::File(path) => {
             file::read_text(Path::new(path), file::MAX_SMALL_FILE_BYTES).map_err(|error| error.to_string())
         }
         ExternalReference::Keyring(name) => {
-            keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned())
+            keyring::find_entry(name)?.ok_or_else(|| "there is no such entry".to_owned())
         }
         ExternalReference::Stored(_) => Err("it is not kept here".to_owned()),
     }
 }
 
-pub fn refused(path: &Path, error: &io::Error) -> Failure {
+pub fn access_failure(path: &Path, error: &io::Error) -> CommandFailure {
     let what = format!("{}: {error}", path.display());
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Failure::new(Exit::Unavailable, "disk_full", format!("the disk is full: {what}"))
+            CommandFailure::new(FailureExit::Unavailable, "disk_full", format!("the disk is full: {what}"))
                 .hint("free some space and start again")
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Failure::failed("home_read_only", format!("the home can not be written: {what}"))
+            CommandFailure::failed("home_read_only", format!("the home can not be written: {what}"))
                 .hint("check its owner and mode, or set POLYCLAW_HOME to another folder")
         }
-        _ => Failure::failed("home_unusable", format!("the home can not be used: {what}"))
+        _ => CommandFailure::failed("home_unusable", format!("the home can not be used: {what}"))
             .hint("POLYCLAW_HOME must name a folder that can be made and written"),
     }
 }
@@ -360,4 +366,4 @@ pub fn free_space(path: &Path) -> Option<u64> {
 }
 
 /// How long a client waits for a daemon it started.
-pub const START_PATIENCE: Duration = Duration::from_secs(10);
+pub const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(10);

@@ -20,76 +20,77 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::clock::SystemClock;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Hooks at work at once.
-const MOST: usize = 16;
+const MAX_CONCURRENT_HOOKS: usize = 16;
 
-pub struct Hooks {
-    hooks: Vec<Arc<Listener>>,
+pub struct HookListeners {
+    hooks: Vec<Arc<HookListener>>,
     room: Arc<Semaphore>,
 }
 
 /// Ends when it is dropped; hooks at work go on.
-pub struct Listening(JoinHandle<()>);
+pub struct HooksHandle(JoinHandle<()>);
 
-impl Drop for Listening {
+impl Drop for HooksHandle {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-struct Listener {
+struct HookListener {
     settings: config::HookConfig,
-    reach: Reach,
+    target: HookTarget,
 }
 
-enum Reach {
+enum HookTarget {
     Program,
     Address(EventHook),
 }
 
-impl Hooks {
-    pub fn from_config(hooks: &[config::HookConfig]) -> Result<Self, Failure> {
+impl HookListeners {
+    pub fn from_config(hooks: &[config::HookConfig]) -> Result<Self, CommandFailure> {
         let listener = |settings: &config::HookConfig| {
             let reach = match &settings.url {
-                Some(url) => {
-                    EventHook::new(url, settings.secret.clone(), patience(settings)).map(Reach::Address)
-                }
-                None => Ok(Reach::Program),
+                Some(url) => EventHook::new(url, settings.secret.clone(), hook_timeout(settings))
+                    .map(HookTarget::Address),
+                None => Ok(HookTarget::Program),
             };
-            reach.map(|reach| Arc::new(Listener { settings: settings.clone(), reach }))
+            reach.map(|reach| Arc::new(HookListener { settings: settings.clone(), target: reach }))
         };
         let hooks = hooks.iter().map(listener).collect::<Result<_, _>>();
-        let hooks =
-            hooks.map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
-        Ok(Self { hooks, room: Arc::new(Semaphore::new(MOST)) })
+        let hooks = hooks
+            .map_err(|error| CommandFailure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+        Ok(Self { hooks, room: Arc::new(Semaphore::new(MAX_CONCURRENT_HOOKS)) })
     }
 
     /// Listens from now on. `None` where there is nobody to tell.
-    pub fn start(self, engine: &Engine) -> Option<Listening> {
-        let deciding =
-            self.hooks.iter().filter(|hook| hook.settings.on.iter().any(|on| gate::EVENTS.contains(on)));
-        let deciding: Vec<Arc<Listener>> = deciding.cloned().collect();
-        let gate = (!deciding.is_empty()).then(|| Arc::new(gate::Gate(deciding)) as Arc<dyn TeamHooks>);
+    pub fn start(self, engine: &Engine) -> Option<HooksHandle> {
+        let deciding = self
+            .hooks
+            .iter()
+            .filter(|hook| hook.settings.on.iter().any(|on| gate::GATED_EVENTS.contains(on)));
+        let deciding: Vec<Arc<HookListener>> = deciding.cloned().collect();
+        let gate = (!deciding.is_empty()).then(|| Arc::new(gate::HookGate(deciding)) as Arc<dyn TeamHooks>);
         engine.set_team_hooks(gate);
         let engine = engine.clone();
-        (!self.hooks.is_empty()).then(|| Listening(tokio::spawn(async move { self.run(&engine).await })))
+        (!self.hooks.is_empty()).then(|| HooksHandle(tokio::spawn(async move { self.run(&engine).await })))
     }
 
     async fn run(&self, engine: &Engine) {
         loop {
             let mut watch = engine.hub.subscribe_all();
             while let Some(frame) = watch.recv().await {
-                if let Some((event, body)) = told(&frame) {
-                    self.tell(event, &frame, &body);
+                if let Some((event, body)) = event_of_frame(&frame) {
+                    self.notify_hooks(event, &frame, &body);
                 }
             }
             tracing::warn!("hooks fell behind and missed something");
         }
     }
 
-    fn tell(&self, event: HookEvent, frame: &HubFrame, body: &Value) {
+    fn notify_hooks(&self, event: HookEvent, frame: &HubFrame, body: &Value) {
         for hook in &self.hooks {
             let wanted = hook.settings.on.contains(&event)
                 && glob::glob_matches(&hook.settings.sessions, frame.session_key.as_str());
@@ -102,7 +103,7 @@ impl Hooks {
             };
             let (hook, body) = (Arc::clone(hook), body.to_string().into_bytes());
             tokio::spawn(async move {
-                if let Err(error) = hook.reach(event, body).await {
+                if let Err(error) = hook.run_hook(event, body).await {
                     tracing::warn!(hook.event = event.as_str(), %error, "a hook failed");
                 }
                 drop(place);
@@ -111,23 +112,23 @@ impl Hooks {
     }
 }
 
-impl Listener {
-    async fn reach(&self, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
-        match &self.reach {
-            Reach::Address(hook) => hook.post_event(body).await,
-            Reach::Program => {
-                command::run(&self.settings.command, event, body, patience(&self.settings)).await
+impl HookListener {
+    async fn run_hook(&self, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
+        match &self.target {
+            HookTarget::Address(hook) => hook.post_event(body).await,
+            HookTarget::Program => {
+                command::run(&self.settings.command, event, body, hook_timeout(&self.settings)).await
             }
         }
     }
 }
 
-fn patience(settings: &config::HookConfig) -> Duration {
+fn hook_timeout(settings: &config::HookConfig) -> Duration {
     Duration::from_secs(settings.timeout_seconds.into())
 }
 
 /// What a frame means to hooks. Frames are clean: nothing in them must not be seen.
-fn told(frame: &HubFrame) -> Option<(HookEvent, Value)> {
+fn event_of_frame(frame: &HubFrame) -> Option<(HookEvent, Value)> {
     let (event, mut body) = match &frame.kind {
         FrameKind::Accepted { message_id, turn_id, text, .. } => {
             let body = json!({ "message_id": message_id, "turn_id": turn_id, "text": text });
@@ -169,7 +170,7 @@ mod tests {
 
     fn told_of(change: Value) -> Option<(HookEvent, Value)> {
         let session_key = SessionKey::from_parts(&AgentId::main(), &["team", "crew"]);
-        told(&HubFrame { seq: 1, session_key, kind: FrameKind::Team { change } })
+        event_of_frame(&HubFrame { seq: 1, session_key, kind: FrameKind::Team { change } })
     }
 
     #[test]

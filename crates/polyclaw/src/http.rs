@@ -11,20 +11,20 @@ use polyclaw_server::{AppSetup, AppState, AuthMode, SignedHook, instance_router,
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::failure::Failure;
-use crate::instance::Instance;
+use crate::failure::CommandFailure;
+use crate::instance::InstanceRuntime;
 
-pub struct Server {
+pub struct HttpServer {
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
 }
 
-impl Server {
-    pub fn start(instance: &Arc<Instance>, listener: TcpListener) -> io::Result<Self> {
-        Self::of(instance_router(AppState::new(setup(instance))), listener)
+impl HttpServer {
+    pub fn start(instance: &Arc<InstanceRuntime>, listener: TcpListener) -> io::Result<Self> {
+        Self::from_router(instance_router(AppState::new(server_setup(instance))), listener)
     }
 
-    pub fn of(router: axum::Router, listener: TcpListener) -> io::Result<Self> {
+    pub fn from_router(router: axum::Router, listener: TcpListener) -> io::Result<Self> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(serve(listener, router, async move {
@@ -35,13 +35,13 @@ impl Server {
     }
 
     /// Returns if serving ends by itself, which it should not.
-    pub async fn ended(&mut self) -> Failure {
+    pub async fn wait_for_end(&mut self) -> CommandFailure {
         let why = match (&mut self.task).await {
             Ok(Ok(())) => "it stopped".to_owned(),
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Failure::failed("server_ended", format!("the HTTP server ended: {why}"))
+        CommandFailure::failed("server_ended", format!("the HTTP server ended: {why}"))
     }
 
     /// Takes no more connections and lets open calls end.
@@ -54,10 +54,10 @@ impl Server {
     }
 }
 
-fn setup(instance: &Arc<Instance>) -> AppSetup {
+fn server_setup(instance: &Arc<InstanceRuntime>) -> AppSetup {
     let gateway = &instance.config.gateway;
     let mut allowed_hosts = gateway.allowed_hosts.clone();
-    allowed_hosts.extend(own_name(gateway.bind));
+    allowed_hosts.extend(host_name_of_bind(gateway.bind));
     AppSetup {
         engine: instance.engine.clone(),
         auth: match gateway.auth {
@@ -66,7 +66,7 @@ fn setup(instance: &Arc<Instance>) -> AppSetup {
         },
         allowed_hosts,
         allowed_origins: gateway.allowed_origins.clone(),
-        hooks: hooks(&instance.config),
+        hooks: configured_hooks(&instance.config),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: instance.engine.now(),
         port: gateway.port,
@@ -77,7 +77,7 @@ fn setup(instance: &Arc<Instance>) -> AppSetup {
 }
 
 /// An address that others reach is a name of ours, as a browser writes it: IPv6 stands in brackets.
-pub fn own_name(bind: IpAddr) -> Option<String> {
+pub fn host_name_of_bind(bind: IpAddr) -> Option<String> {
     let is_reached = !bind.is_loopback() && !bind.is_unspecified();
     is_reached.then(|| match bind {
         IpAddr::V4(address) => address.to_string(),
@@ -85,7 +85,7 @@ pub fn own_name(bind: IpAddr) -> Option<String> {
     })
 }
 
-fn hooks(config: &Config) -> HashMap<String, SignedHook> {
+fn configured_hooks(config: &Config) -> HashMap<String, SignedHook> {
     let hook = |webhook: &config::WebhookConfig| SignedHook {
         secret: webhook.secret.expose().to_owned(),
         agent: webhook.agent.clone(),

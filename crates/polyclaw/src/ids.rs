@@ -23,16 +23,16 @@ impl SortableIds {
 impl IdGenerator for SortableIds {
     fn next_id(&self) -> String {
         let millis = u128::from(self.clock.now().0.unsigned_abs()) & ((1 << 48) - 1);
-        let random = u128::from_be_bytes(random()) >> (128 - RANDOM_BITS);
+        let random = u128::from_be_bytes(random_bytes()) >> (128 - RANDOM_BITS);
         let fresh = (millis << RANDOM_BITS) | random;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         // In the same millisecond, or after the clock went back, the next number keeps the order.
         *last = if fresh > *last { fresh } else { *last + 1 };
-        encode(*last)
+        encode_crockford(*last)
     }
 
     fn fresh_nonce(&self) -> String {
-        encode_hex(&random::<16>())
+        encode_hex(&random_bytes::<16>())
     }
 }
 
@@ -40,13 +40,13 @@ impl IdGenerator for SortableIds {
 ///
 /// # Panics
 /// Where the system has none: an instance without them would make tokens that can be guessed.
-pub fn random<const N: usize>() -> [u8; N] {
+pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }
 
-fn encode(value: u128) -> String {
+fn encode_crockford(value: u128) -> String {
     let letter = |n: u32| char::from(ALPHABET[((value >> (5 * n)) & 31) as usize]);
     (0..26).rev().map(letter).collect()
 }
@@ -75,8 +75,11 @@ mod tests {
 
     #[test]
     fn the_letters_sort_as_the_numbers_do() {
-        assert_eq!(encode(0), "0".repeat(26));
-        assert_eq!(encode(u128::MAX), format!("7{}", "z".repeat(25)));
-        assert!(encode(31) < encode(32) && encode(1 << 80) > encode((1 << 80) - 1));
+        assert_eq!(encode_crockford(0), "0".repeat(26));
+        assert_eq!(encode_crockford(u128::MAX), format!("7{}", "z".repeat(25)));
+        assert!(
+            encode_crockford(31) < encode_crockford(32)
+                && encode_crockford(1 << 80) > encode_crockford((1 << 80) - 1)
+        );
     }
 }

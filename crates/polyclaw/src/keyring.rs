@@ -5,67 +5,72 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SERVICE: &str = "polyclaw";
+const KEYRING_SERVICE: &str = "polyclaw";
 /// A keyring that asks a person to unlock it, on a machine where nobody sits, is not waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-const MAC: bool = cfg!(target_os = "macos");
+const KEYRING_TIMEOUT: Duration = Duration::from_secs(10);
+const IS_MACOS: bool = cfg!(target_os = "macos");
 
 /// Whether there is one to talk to: on Linux it is reached over the session's bus.
-pub fn is_there() -> bool {
+pub fn is_available() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let program = if MAC { "security" } else { "secret-tool" };
+    let program = if IS_MACOS { "security" } else { "secret-tool" };
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    (MAC || set("DBUS_SESSION_BUS_ADDRESS"))
+    (IS_MACOS || set("DBUS_SESSION_BUS_ADDRESS"))
         && std::env::split_paths(&paths).any(|dir| dir.join(program).is_file())
 }
 
 /// The value of an entry; `None` if there is no such entry.
-pub fn find(name: &str) -> Result<Option<String>, String> {
-    let mut command = match MAC {
-        true => program("security", &["find-generic-password", "-s", SERVICE, "-a", name, "-w"]),
-        false => program("secret-tool", &["lookup", "service", SERVICE, "name", name]),
+pub fn find_entry(name: &str) -> Result<Option<String>, String> {
+    let mut command = match IS_MACOS {
+        true => {
+            keyring_command("security", &["find-generic-password", "-s", KEYRING_SERVICE, "-a", name, "-w"])
+        }
+        false => keyring_command("secret-tool", &["lookup", "service", KEYRING_SERVICE, "name", name]),
     };
-    let (ok, value) = run(&mut command, "")?;
+    let (ok, value) = run_program(&mut command, "")?;
     let value = value.trim_end_matches(['\r', '\n']);
     Ok(Some(value.to_owned()).filter(|value| ok && !value.is_empty()))
 }
 
-pub fn store(name: &str, value: &str) -> Result<(), String> {
+pub fn store_entry(name: &str, value: &str) -> Result<(), String> {
     let label = format!("Polyclaw: {name}");
-    let (mut command, input) = match MAC {
+    let (mut command, input) = match IS_MACOS {
         true => {
-            let line = format!("add-generic-password -U -s {SERVICE} -a {name} -w {value}\n");
-            (program("security", &["-i"]), line)
+            let line = format!("add-generic-password -U -s {KEYRING_SERVICE} -a {name} -w {value}\n");
+            (keyring_command("security", &["-i"]), line)
         }
         false => {
             let label = format!("--label={label}");
-            (program("secret-tool", &["store", &label, "service", SERVICE, "name", name]), value.to_owned())
+            (
+                keyring_command("secret-tool", &["store", &label, "service", KEYRING_SERVICE, "name", name]),
+                value.to_owned(),
+            )
         }
     };
-    let (ok, _) = run(&mut command, &input)?;
+    let (ok, _) = run_program(&mut command, &input)?;
     // What was stored is read back: the keyring may be locked, or one that forgets.
-    match ok && find(name)?.as_deref() == Some(value) {
+    match ok && find_entry(name)?.as_deref() == Some(value) {
         true => Ok(()),
         false => Err("the keyring did not take it".to_owned()),
     }
 }
 
-pub fn remove(name: &str) -> Result<(), String> {
-    let mut command = match MAC {
-        true => program("security", &["delete-generic-password", "-s", SERVICE, "-a", name]),
-        false => program("secret-tool", &["clear", "service", SERVICE, "name", name]),
+pub fn remove_entry(name: &str) -> Result<(), String> {
+    let mut command = match IS_MACOS {
+        true => keyring_command("security", &["delete-generic-password", "-s", KEYRING_SERVICE, "-a", name]),
+        false => keyring_command("secret-tool", &["clear", "service", KEYRING_SERVICE, "name", name]),
     };
-    run(&mut command, "").map(drop)
+    run_program(&mut command, "").map(drop)
 }
 
-fn program(name: &str, args: &[&str]) -> Command {
+fn keyring_command(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(args);
     command
 }
 
 /// Runs a program to its end; says whether it went well, and what it wrote.
-fn run(command: &mut Command, input: &str) -> Result<(bool, String), String> {
+fn run_program(command: &mut Command, input: &str) -> Result<(bool, String), String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(|error| {
         format!("there is no keyring here ({}: {error})", command.get_program().to_string_lossy())
@@ -78,7 +83,7 @@ fn run(command: &mut Command, input: &str) -> Result<(bool, String), String> {
     let status = loop {
         match child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
+            None if began.elapsed() > KEYRING_TIMEOUT => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err("the keyring does not answer: it may be locked".to_owned());

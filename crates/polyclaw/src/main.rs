@@ -2,44 +2,44 @@
 
 mod accounts;
 mod acp;
-mod ask;
-mod attach;
+mod attachment;
 mod bench;
+mod broker_client;
 mod chat;
-mod choice;
 mod cli;
 mod client;
 mod clock;
 mod command;
+mod config_edit;
 mod confinement;
 mod control;
-mod current;
 mod daemon;
+mod daemon_start;
 mod embedder;
-mod exchange;
 mod failure;
 mod faults;
 mod health;
 mod home;
 mod hooks;
+mod hot_swap;
 mod http;
 mod ids;
 mod instance;
 mod keyring;
-mod level;
 mod log;
+mod log_level;
+mod model_selection;
+mod one_shot;
 mod output;
-mod own_config;
 mod progress;
 mod redaction;
 mod secrets;
 mod service;
 mod settings;
-mod spawn;
 mod stream;
 mod telemetry;
 mod tools;
-mod usage;
+mod usage_error;
 mod weights;
 
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -55,14 +55,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(refusal) => return usage::refuse(&refusal),
+        Err(refusal) => return usage_error::report_usage_error(&refusal),
     };
     let json = cli.global.json;
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let failure = Failure::of(&error).cleaned();
-            output::report(&failure, json);
+            let failure = CommandFailure::from_error(&error).redacted();
+            output::report_failure(&failure, json);
             ExitCode::from(failure.exit as u8)
         }
     }

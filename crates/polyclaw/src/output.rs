@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct CliOutput {
     pub json: bool,
     color: bool,
     /// Somebody looks: what would steer the terminal is written out.
@@ -19,7 +19,7 @@ pub struct Output {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum TextTone {
     Bold,
     Dim,
     Good,
@@ -27,8 +27,8 @@ pub enum Tone {
     Bad,
 }
 
-impl Tone {
-    fn code(self) -> &'static str {
+impl TextTone {
+    fn ansi_code(self) -> &'static str {
         match self {
             Self::Bold => "1",
             Self::Dim => "2",
@@ -39,25 +39,29 @@ impl Tone {
     }
 }
 
-impl Output {
+impl CliOutput {
     pub fn new(json: bool) -> Self {
         Self { json, color: is_colored(&io::stdout()), is_seen: io::stdout().is_terminal() }
     }
 
     /// `{"ok": value}` for machines, the text for people.
-    pub fn say(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> io::Result<()> {
-        if self.json { self.line(&json!({ "ok": value }).to_string()) } else { self.line(&text(self)) }
+    pub fn print_value(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> io::Result<()> {
+        if self.json {
+            self.print_line(&json!({ "ok": value }).to_string())
+        } else {
+            self.print_line(&text(self))
+        }
     }
 
     /// One line, or nothing for nothing. A reader that has gone away, such as `head`, is no error.
-    pub fn line(&self, text: &str) -> io::Result<()> {
+    pub fn print_line(&self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
-        quietly(writeln!(io::stdout().lock(), "{}", self.shown(text.trim_end())))
+        ignore_broken_pipe(writeln!(io::stdout().lock(), "{}", self.visible_text(text.trim_end())))
     }
 
-    fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn visible_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match (self.is_seen, self.json || text.starts_with('{')) {
             (false, _) => Cow::Borrowed(text),
             (true, true) => sanitize::escape_hidden_json(text),
@@ -66,17 +70,17 @@ impl Output {
     }
 
     /// A piece of text as it arrives.
-    pub fn piece(&self, text: &str) -> io::Result<()> {
+    pub fn print_piece(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        quietly(out.write_all(self.shown(text).as_bytes()).and_then(|()| out.flush()))
+        ignore_broken_pipe(out.write_all(self.visible_text(text).as_bytes()).and_then(|()| out.flush()))
     }
 
-    pub fn paint(&self, tone: Tone, text: &str) -> String {
-        if self.color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
+    pub fn paint(&self, tone: TextTone, text: &str) -> String {
+        if self.color { format!("\x1b[{}m{text}\x1b[0m", tone.ansi_code()) } else { text.to_owned() }
     }
 
     /// Columns as wide as their widest cell, the last one as it is.
-    pub fn table(&self, head: &[&str], rows: &[Vec<String>]) -> String {
+    pub fn format_table(&self, head: &[&str], rows: &[Vec<String>]) -> String {
         let mut widths: Vec<usize> = head.iter().map(|cell| cell.width()).collect();
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -90,32 +94,32 @@ impl Output {
             });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
-        let mut lines = vec![self.paint(Tone::Dim, &line(head.to_vec()))];
+        let mut lines = vec![self.paint(TextTone::Dim, &line(head.to_vec()))];
         lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
         lines.join("\n")
     }
 }
 
 /// Reports a failure on stderr, or as JSON on stdout where machines read.
-pub fn report(failure: &Failure, json: bool) {
+pub fn report_failure(failure: &CommandFailure, json: bool) {
     if json {
         let _ = writeln!(io::stdout().lock(), "{}", as_json(failure));
         return;
     }
     let color = is_colored(&io::stderr());
-    let paint = |tone: Tone, text: &str| {
-        if color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
+    let paint = |tone: TextTone, text: &str| {
+        if color { format!("\x1b[{}m{text}\x1b[0m", tone.ansi_code()) } else { text.to_owned() }
     };
     let mut out = io::stderr().lock();
     let message = sanitize::escape_hidden(&failure.message);
-    let _ = writeln!(out, "{} {message} [{}]", paint(Tone::Bad, "error:"), failure.code);
+    let _ = writeln!(out, "{} {message} [{}]", paint(TextTone::Bad, "error:"), failure.code);
     if let Some(hint) = &failure.hint {
-        let _ = writeln!(out, " {} {}", paint(Tone::Dim, "hint:"), sanitize::escape_hidden(hint));
+        let _ = writeln!(out, " {} {}", paint(TextTone::Dim, "hint:"), sanitize::escape_hidden(hint));
     }
 }
 
 /// `{"error": {code, message, hint}}`, with what else there is for machines.
-pub fn as_json(failure: &Failure) -> Value {
+pub fn as_json(failure: &CommandFailure) -> Value {
     let mut error = json!({ "code": failure.code, "message": failure.message, "hint": failure.hint });
     if let Some(details) = &failure.details {
         error["details"] = Value::clone(details);
@@ -124,17 +128,17 @@ pub fn as_json(failure: &Failure) -> Value {
 }
 
 /// The text of a field, with a dash for what is not known.
-pub fn cell(value: &Value) -> String {
+pub fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => safe(text),
+        Value::String(text) => visible_line(text),
         other => other.to_string(),
     }
 }
 
 /// Text of a model or a stranger, with the control characters written out that would steer a terminal or turn the
 /// direction of writing.
-pub fn safe(text: &str) -> String {
+pub fn visible_line(text: &str) -> String {
     sanitize::visible_controls(text).into_owned()
 }
 
@@ -142,7 +146,7 @@ fn is_colored(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-fn quietly(written: io::Result<()>) -> io::Result<()> {
+fn ignore_broken_pipe(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -155,8 +159,8 @@ mod tests {
 
     #[test]
     fn columns_line_up_for_wide_letters_too() {
-        let output = Output { json: false, color: false, is_seen: false };
+        let output = CliOutput { json: false, color: false, is_seen: false };
         let rows = [vec!["日本".into(), "x".into()], vec!["a".into(), "y".into()]];
-        assert_eq!(output.table(&["id", "name"], &rows), "id    name\n日本  x\na     y");
+        assert_eq!(output.format_table(&["id", "name"], &rows), "id    name\n日本  x\na     y");
     }
 }

@@ -4,50 +4,50 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-pub struct Progress {
-    style: Style,
+pub struct ProgressDisplay {
+    style: ProgressStyle,
     /// The last percent shown, so that nothing is drawn twice.
     shown: Cell<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum ProgressStyle {
     Bar,
     Lines,
     Silent,
 }
 
-impl Progress {
+impl ProgressDisplay {
     pub fn new(silent: bool) -> Self {
         let style = match (silent, io::stderr().is_terminal()) {
-            (true, _) => Style::Silent,
-            (false, true) => Style::Bar,
-            (false, false) => Style::Lines,
+            (true, _) => ProgressStyle::Silent,
+            (false, true) => ProgressStyle::Bar,
+            (false, false) => ProgressStyle::Lines,
         };
         Self { style, shown: Cell::new(u64::MAX) }
     }
 
     /// So many bytes of so many.
-    pub fn show(&self, name: &str, done: u64, total: u64) {
+    pub fn show_bytes(&self, name: &str, done: u64, total: u64) {
         let megabytes = |bytes: u64| bytes / 1_000_000;
-        self.draw(name, (done, total), &format!("{} of {} MB", megabytes(done), megabytes(total)));
+        self.draw_progress(name, (done, total), &format!("{} of {} MB", megabytes(done), megabytes(total)));
     }
 
     /// So many things of so many.
-    pub fn count(&self, name: &str, done: u64, total: u64) {
-        self.draw(name, (done, total), &format!("{done} of {total}"));
+    pub fn show_count(&self, name: &str, done: u64, total: u64) {
+        self.draw_progress(name, (done, total), &format!("{done} of {total}"));
     }
 
-    fn draw(&self, name: &str, (done, total): (u64, u64), so_far: &str) {
+    fn draw_progress(&self, name: &str, (done, total): (u64, u64), so_far: &str) {
         let percent = done * 100 / total.max(1);
-        let step = if self.style == Style::Lines { percent / 25 * 25 } else { percent };
-        if self.style == Style::Silent || self.shown.replace(step) == step {
+        let step = if self.style == ProgressStyle::Lines { percent / 25 * 25 } else { percent };
+        if self.style == ProgressStyle::Silent || self.shown.replace(step) == step {
             return;
         }
         let text = format!("{name}  {percent:>3} %  {so_far}");
         let mut out = io::stderr().lock();
         let _ = match self.style {
-            Style::Bar => {
+            ProgressStyle::Bar => {
                 let full = usize::try_from(percent / 4).unwrap_or(25);
                 write!(out, "\r[{:<25}] {text}", "#".repeat(full))
             }
@@ -57,48 +57,48 @@ impl Progress {
     }
 
     /// Work of which nobody knows how far it is: for how long it has gone on.
-    pub async fn during<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
+    pub async fn show_while_running<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
-        let mut ticks = tokio::time::interval(self.pace());
+        let mut ticks = tokio::time::interval(self.tick_interval());
         // The first comes at once, and most work is done before there is anything to tell.
         ticks.tick().await;
         tokio::pin!(work);
         loop {
             tokio::select! {
                 done = &mut work => {
-                    self.end();
+                    self.finish_line();
                     return done;
                 }
-                _ = ticks.tick() => self.tick(name, began.elapsed().as_secs()),
+                _ = ticks.tick() => self.draw_tick(name, began.elapsed().as_secs()),
             }
         }
     }
 
-    fn pace(&self) -> Duration {
-        Duration::from_secs(if self.style == Style::Lines { 10 } else { 1 })
+    fn tick_interval(&self) -> Duration {
+        Duration::from_secs(if self.style == ProgressStyle::Lines { 10 } else { 1 })
     }
 
-    fn tick(&self, name: &str, seconds: u64) {
+    fn draw_tick(&self, name: &str, seconds: u64) {
         self.shown.set(seconds);
         let mut out = io::stderr().lock();
         let _ = match self.style {
-            Style::Silent => return,
-            Style::Bar => write!(out, "\r{name}  {seconds} s"),
-            Style::Lines => writeln!(out, "{name}  {seconds} s"),
+            ProgressStyle::Silent => return,
+            ProgressStyle::Bar => write!(out, "\r{name}  {seconds} s"),
+            ProgressStyle::Lines => writeln!(out, "{name}  {seconds} s"),
         };
         let _ = out.flush();
     }
 
-    pub fn end(&self) {
-        if self.style == Style::Bar && self.shown.replace(u64::MAX) != u64::MAX {
+    pub fn finish_line(&self) {
+        if self.style == ProgressStyle::Bar && self.shown.replace(u64::MAX) != u64::MAX {
             let _ = writeln!(io::stderr().lock());
         }
     }
 
     /// Something worth knowing on the way.
-    pub fn note(&self, text: &str) {
-        self.end();
-        if self.style != Style::Silent {
+    pub fn print_note(&self, text: &str) {
+        self.finish_line();
+        if self.style != ProgressStyle::Silent {
             let _ = writeln!(io::stderr().lock(), "{text}");
         }
     }

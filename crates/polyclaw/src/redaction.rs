@@ -8,17 +8,17 @@ use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::current::Current;
 use crate::home::Home;
-use crate::secrets::Secrets;
+use crate::hot_swap::HotSwap;
+use crate::secrets::SecretStore;
 
 /// How variables are called that hold secrets, whether the config names them or not.
-const NAMES: [&str; 8] =
+const SECRET_NAME_ENDINGS: [&str; 8] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIAL", "CREDENTIALS"];
 
 /// Every secret there is: of the config, the store, the environment, and the token.
-pub fn redactor(config: &Config, home: &Home) -> Redactor {
-    let stored = Secrets::of(home).open().unwrap_or_else(|failure| {
+pub fn build_redactor(config: &Config, home: &Home) -> Redactor {
+    let stored = SecretStore::for_home(home).open_all().unwrap_or_else(|failure| {
         tracing::warn!(error = %failure, "the store of secrets can not be opened");
         Default::default()
     });
@@ -27,13 +27,13 @@ pub fn redactor(config: &Config, home: &Home) -> Redactor {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
         is_secret(&name, &value).then_some(value)
     });
-    Redactor::new(held.chain(environment).chain(home.token()))
+    Redactor::new(held.chain(environment).chain(home.read_token()))
 }
 
 /// A path, a word or a switch is none, whatever its name says.
 fn is_secret(name: &str, value: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or_default().to_ascii_uppercase();
-    let named = NAMES.iter().any(|ending| last.ends_with(ending));
+    let named = SECRET_NAME_ENDINGS.iter().any(|ending| last.ends_with(ending));
     let random = value.len() >= 16 || value.bytes().any(|byte| byte.is_ascii_digit());
     named && random && !value.starts_with(['/', '.', '~'])
 }
@@ -41,33 +41,33 @@ fn is_secret(name: &str, value: &str) -> bool {
 /// Log lines on stderr, cleaned on their way out. Where stderr is a log that a control plane keeps, it is moved aside
 /// when it is full.
 #[derive(Clone)]
-pub struct CleanLog {
-    redactor: Arc<Current<Redactor>>,
+pub struct RedactedLog {
+    redactor: Arc<HotSwap<Redactor>>,
     rolling: Option<Arc<RotatingLog>>,
 }
 
-impl CleanLog {
-    pub fn new(redactor: Arc<Current<Redactor>>) -> Self {
+impl RedactedLog {
+    pub fn new(redactor: Arc<HotSwap<Redactor>>) -> Self {
         let kept = std::env::var_os(LOG_FILE_VARIABLE).filter(|path| !path.is_empty());
         Self { redactor, rolling: kept.map(|path| Arc::new(RotatingLog::new(path.into()))) }
     }
 }
 
-impl<'a> MakeWriter<'a> for CleanLog {
-    type Writer = Line;
+impl<'a> MakeWriter<'a> for RedactedLog {
+    type Writer = RedactedLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { redactor: self.redactor.get(), rolling: self.rolling.clone() }
+    fn make_writer(&'a self) -> RedactedLine {
+        RedactedLine { redactor: self.redactor.get(), rolling: self.rolling.clone() }
     }
 }
 
 /// One line; the subscriber writes each whole.
-pub struct Line {
+pub struct RedactedLine {
     redactor: Arc<Redactor>,
     rolling: Option<Arc<RotatingLog>>,
 }
 
-impl Write for Line {
+impl Write for RedactedLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let clean = self.redactor.redact_text(&text);

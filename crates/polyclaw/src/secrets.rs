@@ -3,7 +3,7 @@
 
 mod key;
 mod seal;
-pub mod typed;
+pub mod secret_prompt;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,156 +13,159 @@ use std::os::unix::fs::OpenOptionsExt;
 use polyclaw_domain::config::Secret;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Exit, Failure};
-use crate::home::{Home, make_private, refused, write_private};
-use key::{Key, Place};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::home::{Home, access_failure, make_private, write_private};
+use key::{KeyPlace, StoreKey};
 
 /// Longest value: a key file, not a document.
-pub const LONGEST: usize = 64 * 1024;
-const SCHEMA: u32 = 1;
+pub const MAX_SECRET_LEN: usize = 64 * 1024;
+const STORE_SCHEMA: u32 = 1;
 
 /// What is on the disk.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sealed {
+struct SealedSecrets {
     schema: u32,
-    key: Named,
+    key: KeyRef,
     secrets: BTreeMap<String, String>,
 }
 
 /// Which key opens it, and where that is.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct KeyRef {
     id: String,
-    place: Place,
+    place: KeyPlace,
 }
 
-pub struct Secrets<'a>(&'a Home);
+pub struct SecretStore<'a>(&'a Home);
 
-impl<'a> Secrets<'a> {
-    pub fn of(home: &'a Home) -> Self {
+impl<'a> SecretStore<'a> {
+    pub fn for_home(home: &'a Home) -> Self {
         Self(home)
     }
 
-    pub fn names(&self) -> Result<Vec<String>, Failure> {
-        Ok(self.read()?.map(|sealed| sealed.secrets.into_keys().collect()).unwrap_or_default())
+    pub fn names(&self) -> Result<Vec<String>, CommandFailure> {
+        Ok(self.read_store()?.map(|sealed| sealed.secrets.into_keys().collect()).unwrap_or_default())
     }
 
     /// Where the key is, for people. `None`: nothing is stored yet.
-    pub fn key_place(&self) -> Result<Option<&'static str>, Failure> {
-        Ok(self.read()?.map(|sealed| sealed.key.place.describe()))
+    pub fn key_place(&self) -> Result<Option<&'static str>, CommandFailure> {
+        Ok(self.read_store()?.map(|sealed| sealed.key.place.describe()))
     }
 
     /// Every value there is, by name.
-    pub fn open(&self) -> Result<BTreeMap<String, Secret>, Failure> {
-        let Some(sealed) = self.read()? else { return Ok(BTreeMap::new()) };
-        let key = self.key_of(&sealed.key)?;
+    pub fn open_all(&self) -> Result<BTreeMap<String, Secret>, CommandFailure> {
+        let Some(sealed) = self.read_store()? else { return Ok(BTreeMap::new()) };
+        let key = self.find_key(&sealed.key)?;
         let opened = sealed.secrets.iter().map(|(name, value)| Ok((name.clone(), key.open(name, value)?)));
         opened.collect()
     }
 
     /// Keeps a value; one of the same name is replaced.
-    pub fn set(&self, name: &str, value: &Secret) -> Result<(), Failure> {
-        let _lock = self.lock()?;
-        let (mut sealed, key) = self.ensure()?;
+    pub fn set(&self, name: &str, value: &Secret) -> Result<(), CommandFailure> {
+        let _lock = self.lock_store()?;
+        let (mut sealed, key) = self.ensure_store()?;
         sealed.secrets.insert(name.to_owned(), key.seal(name, value)?);
-        self.write(&sealed)
+        self.write_store(&sealed)
     }
 
-    pub fn remove(&self, name: &str) -> Result<(), Failure> {
-        let _lock = self.lock()?;
-        let mut sealed = self.read()?.ok_or_else(|| unknown(name))?;
-        sealed.secrets.remove(name).ok_or_else(|| unknown(name))?;
-        self.write(&sealed)
+    pub fn remove(&self, name: &str) -> Result<(), CommandFailure> {
+        let _lock = self.lock_store()?;
+        let mut sealed = self.read_store()?.ok_or_else(|| unknown_secret(name))?;
+        sealed.secrets.remove(name).ok_or_else(|| unknown_secret(name))?;
+        self.write_store(&sealed)
     }
 
     /// Seals everything anew under a key nobody has seen. The old one opens the store until the new store is there,
     /// so that a crash in between loses nothing.
-    pub fn rotate(&self) -> Result<usize, Failure> {
-        let _lock = self.lock()?;
-        let (sealed, old) = self.ensure()?;
-        let values = self.open()?;
-        let new = Key::fresh();
-        let place = new.keep(self.0, Some(&old))?;
+    pub fn rotate_key(&self) -> Result<usize, CommandFailure> {
+        let _lock = self.lock_store()?;
+        let (sealed, old) = self.ensure_store()?;
+        let values = self.open_all()?;
+        let new = StoreKey::generate();
+        let place = new.save_key(self.0, Some(&old))?;
         let resealed = values.iter().map(|(name, value)| Ok((name.clone(), new.seal(name, value)?)));
-        let next = Sealed {
-            schema: SCHEMA,
-            key: Named { id: new.id(), place },
-            secrets: resealed.collect::<Result<_, Failure>>()?,
+        let next = SealedSecrets {
+            schema: STORE_SCHEMA,
+            key: KeyRef { id: new.id(), place },
+            secrets: resealed.collect::<Result<_, CommandFailure>>()?,
         };
-        self.write(&next)?;
-        old.forget(self.0, sealed.key.place, (&new, place))?;
+        self.write_store(&next)?;
+        old.remove_key(self.0, sealed.key.place, (&new, place))?;
         Ok(values.len())
     }
 
-    fn ensure(&self) -> Result<(Sealed, Key), Failure> {
-        if let Some(sealed) = self.read()? {
-            let key = self.key_of(&sealed.key)?;
+    fn ensure_store(&self) -> Result<(SealedSecrets, StoreKey), CommandFailure> {
+        if let Some(sealed) = self.read_store()? {
+            let key = self.find_key(&sealed.key)?;
             return Ok((sealed, key));
         }
-        let key = Key::fresh();
-        let named = Named { id: key.id(), place: key.keep(self.0, None)? };
-        Ok((Sealed { schema: SCHEMA, key: named, secrets: BTreeMap::new() }, key))
+        let key = StoreKey::generate();
+        let named = KeyRef { id: key.id(), place: key.save_key(self.0, None)? };
+        Ok((SealedSecrets { schema: STORE_SCHEMA, key: named, secrets: BTreeMap::new() }, key))
     }
 
-    fn key_of(&self, named: &Named) -> Result<Key, Failure> {
-        Key::find(self.0, &named.id, named.place)
+    fn find_key(&self, named: &KeyRef) -> Result<StoreKey, CommandFailure> {
+        StoreKey::find_key(self.0, &named.id, named.place)
     }
 
-    fn read(&self) -> Result<Option<Sealed>, Failure> {
+    fn read_store(&self) -> Result<Option<SealedSecrets>, CommandFailure> {
         let path = self.0.secrets_file();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(refused(&path, &error)),
+            Err(error) => return Err(access_failure(&path, &error)),
         };
-        let sealed: Sealed = serde_json::from_str(&text).map_err(|error| {
-            locked(format!("{} can not be read: {error}", path.display()), "restore it from a copy")
+        let sealed: SealedSecrets = serde_json::from_str(&text).map_err(|error| {
+            locked_store(format!("{} can not be read: {error}", path.display()), "restore it from a copy")
         })?;
-        if sealed.schema != SCHEMA {
-            let what =
-                format!("{} is of schema {}, this program reads {SCHEMA}", path.display(), sealed.schema);
-            return Err(locked(what, "use the polyclaw that wrote it"));
+        if sealed.schema != STORE_SCHEMA {
+            let what = format!(
+                "{} is of schema {}, this program reads {STORE_SCHEMA}",
+                path.display(),
+                sealed.schema
+            );
+            return Err(locked_store(what, "use the polyclaw that wrote it"));
         }
         Ok(Some(sealed))
     }
 
-    fn write(&self, sealed: &Sealed) -> Result<(), Failure> {
+    fn write_store(&self, sealed: &SealedSecrets) -> Result<(), CommandFailure> {
         let path = self.0.secrets_file();
-        let text =
-            serde_json::to_string_pretty(sealed).map_err(|error| locked(error.to_string(), "report it"))?;
-        write_private(&path, &format!("{text}\n")).map_err(|error| refused(&path, &error))
+        let text = serde_json::to_string_pretty(sealed)
+            .map_err(|error| locked_store(error.to_string(), "report it"))?;
+        write_private(&path, &format!("{text}\n")).map_err(|error| access_failure(&path, &error))
     }
 
     /// One change at a time: two that read the same store would each lose the other's.
-    fn lock(&self) -> Result<File, Failure> {
+    fn lock_store(&self) -> Result<File, CommandFailure> {
         make_private(self.0.path())?;
         let path = self.0.path().join("secrets.lock");
         let open = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        open.and_then(|file| file.lock().map(|()| file)).map_err(|error| refused(&path, &error))
+        open.and_then(|file| file.lock().map(|()| file)).map_err(|error| access_failure(&path, &error))
     }
 }
 
 /// A name that can be written in a config and shown on a line.
-pub fn check_name(name: &str) -> Result<(), Failure> {
+pub fn check_name(name: &str) -> Result<(), CommandFailure> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         return Ok(());
     }
     // Not quoted: whoever mistakes the place for the value's has typed the value here.
-    Err(Failure::usage("that is not a name for a secret").hint(
+    Err(CommandFailure::usage("that is not a name for a secret").hint(
         "up to 64 letters, digits, `_`, `.` and `-`; the value is asked for, or read from standard input",
     ))
 }
 
-pub fn unknown(name: &str) -> Failure {
-    Failure::new(Exit::NotFound, "unknown_secret", format!("there is no secret {name}"))
+pub fn unknown_secret(name: &str) -> CommandFailure {
+    CommandFailure::new(FailureExit::NotFound, "unknown_secret", format!("there is no secret {name}"))
         .hint("`polyclaw secrets list` shows what there is")
 }
 
-pub(crate) fn locked(what: impl Into<String>, hint: &str) -> Failure {
-    Failure::failed("secrets_locked", what).hint(hint)
+pub(crate) fn locked_store(what: impl Into<String>, hint: &str) -> CommandFailure {
+    CommandFailure::failed("secrets_locked", what).hint(hint)
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use polyclaw_domain::audit::content_hash;
 
 /// The first words of every unit of ours: what does not have them is somebody else's.
-pub const MARK: &str = "Written by `polyclaw service install`";
+pub const UNIT_MARK: &str = "Written by `polyclaw service install`";
 
 /// Variables that say where it listens, and under which names.
-pub const PLACE: [&str; 3] = ["POLYCLAW_CP_BIND", "POLYCLAW_CP_PORT", "POLYCLAW_CP_ALLOWED_HOSTS"];
+pub const LISTEN_VARIABLES: [&str; 3] = ["POLYCLAW_CP_BIND", "POLYCLAW_CP_PORT", "POLYCLAW_CP_ALLOWED_HOSTS"];
 
 /// What is to run.
-pub struct Service {
+pub struct ServiceSpec {
     pub program: PathBuf,
     pub home: PathBuf,
     /// Whose home it is.
@@ -26,7 +26,7 @@ pub struct Service {
 }
 
 /// A file to write, and what makes the system take notice of it.
-pub struct Unit {
+pub struct ServiceUnit {
     pub path: PathBuf,
     pub text: String,
     pub install: Vec<Vec<String>>,
@@ -34,7 +34,7 @@ pub struct Unit {
     pub status: Vec<String>,
 }
 
-impl Service {
+impl ServiceSpec {
     /// `polyclaw`, or a name of its own for a home at another place.
     pub fn name(&self) -> String {
         if self.home == self.user_home.join(".polyclaw") {
@@ -45,18 +45,18 @@ impl Service {
 
     /// What it finds in its environment.
     pub fn environment(&self) -> Vec<(String, String)> {
-        [vec![("POLYCLAW_HOME".to_owned(), shown(&self.home))], self.place.clone()].concat()
+        [vec![("POLYCLAW_HOME".to_owned(), path_text(&self.home))], self.place.clone()].concat()
     }
 
-    pub fn unit(&self) -> Unit {
-        if cfg!(target_os = "macos") { launchd::unit(self) } else { systemd::unit(self) }
+    pub fn system_unit(&self) -> ServiceUnit {
+        if cfg!(target_os = "macos") { launchd::launchd_unit(self) } else { systemd::systemd_unit(self) }
     }
 }
 
-fn words(line: &str) -> Vec<String> {
+fn split_words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -20,11 +20,16 @@ use polyclaw_engine::maintenance::RetentionConfig;
 use polyclaw_provider::embedded;
 use polyclaw_tool::RemoteAgents;
 
-use crate::choice::Choice;
 use crate::home::Home;
+use crate::model_selection::ModelSelection;
 
-pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redactor>) -> EngineSettings {
-    let defaults = EngineSettings::with_workspace(home.workspace());
+pub fn engine_settings(
+    config: &Config,
+    choice: &ModelSelection,
+    home: &Home,
+    redactor: Arc<Redactor>,
+) -> EngineSettings {
+    let defaults = EngineSettings::with_workspace(home.workspace_dir());
     let turns = &config.turns;
     let mut slots = defaults.slots.clone();
     let lanes = &config.lanes;
@@ -56,39 +61,39 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
             .map(|one| (one.id.clone(), one.error.path.clone()))
             .collect(),
         default_model: choice.model.clone(),
-        no_model_hint: choice.sentence(),
+        no_model_hint: choice.describe_selection(),
         context_windows: context_windows(config),
         tools: config.tools.tool_rules(),
         agent_to_agent: config.tools.agent_to_agent.clone(),
         message_to: config.tools.message_to.clone(),
-        providers: providers(choice),
+        providers: provider_names(choice),
         mcp_servers: config.mcp.server_names(),
         exposure: InstanceExposure::from_config(config, rustix::process::geteuid().is_root()),
         a2a: config.a2a.clone(),
-        remotes: remotes(config),
-        prices: prices(config),
+        remotes: remote_agents(config),
+        prices: model_prices(config),
         budget: config.budget.instance_budget(),
         session_budget: config.budget.session.clone(),
         team_budget: config.budget.team.clone(),
         calendar: BudgetCalendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
-        cron_jobs: errands(config),
-        retention: RetentionConfig { rules: config.session.maintenance.clone(), folder: home.archive() },
+        cron_jobs: configured_cron_jobs(config),
+        retention: RetentionConfig { rules: config.session.maintenance.clone(), folder: home.archive_dir() },
         inbound: Arc::new(InboundRules::from_config(config)),
         teams: config.teams.clone(),
-        teams_folder: Some(home.teams()),
+        teams_folder: Some(home.teams_dir()),
         redactor,
         ..defaults
     }
 }
 
-fn remotes(config: &Config) -> Option<Arc<dyn RemoteAgentClient>> {
+fn remote_agents(config: &Config) -> Option<Arc<dyn RemoteAgentClient>> {
     let allow_private = config.tools.allow_private_addresses;
     let agents = &config.a2a.remote;
     (!agents.is_empty()).then(|| Arc::new(RemoteAgents::new(agents, allow_private)) as _)
 }
 
 /// What agents do at set times. The config was checked: what has no schedule is none.
-fn errands(config: &Config) -> Vec<CronJob> {
+fn configured_cron_jobs(config: &Config) -> Vec<CronJob> {
     let default = config.agents.default_agent_id();
     let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.resolve_address(&config.channels));
     let jobs = config
@@ -116,14 +121,14 @@ fn errands(config: &Config) -> Vec<CronJob> {
 }
 
 /// Those a model can be of; none where they are still looked for.
-fn providers(choice: &Choice) -> Vec<String> {
+fn provider_names(choice: &ModelSelection) -> Vec<String> {
     let names: Vec<String> = choice.providers.iter().map(|provider| provider.name.clone()).collect();
     let inside = embedded::chat_model().provider;
     if names.is_empty() { names } else { names.into_iter().chain([inside]).collect() }
 }
 
 /// What the config says models cost. The one inside Polyclaw costs nothing.
-fn prices(config: &Config) -> HashMap<ModelRef, ModelPrice> {
+fn model_prices(config: &Config) -> HashMap<ModelRef, ModelPrice> {
     let named =
         config.models.iter().filter_map(|(name, model)| Some((ModelRef::parse(name).ok()?, model.price()?)));
     [(embedded::chat_model(), ModelPrice::FREE)].into_iter().chain(named).collect()

@@ -8,55 +8,55 @@ use reqwest::Response;
 use serde_json::Value;
 
 /// A stream gives a sign of life every 15 s; one that gave none for this long is dead.
-const SILENCE: Duration = Duration::from_secs(40);
+const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// One live frame of a session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct StreamFrame {
     /// Its number as the server wrote it, to ask again from.
     pub id: Option<String>,
     pub kind: String,
     pub data: Value,
 }
 
-pub struct Frames {
+pub struct FrameStream {
     bytes: BoxStream<'static, reqwest::Result<Vec<u8>>>,
-    decoder: Decoder,
+    decoder: SseDecoder,
 }
 
-impl Frames {
+impl FrameStream {
     pub fn new(response: Response) -> Self {
         let bytes = response.bytes_stream().map(|piece| piece.map(|bytes| bytes.to_vec())).boxed();
-        Self { bytes, decoder: Decoder::default() }
+        Self { bytes, decoder: SseDecoder::default() }
     }
 
     /// `None` when the stream ended, broke or fell silent.
-    pub async fn next(&mut self) -> Option<Frame> {
+    pub async fn next(&mut self) -> Option<StreamFrame> {
         loop {
             if let Some(frame) = self.decoder.next() {
                 return Some(frame);
             }
-            let piece = tokio::time::timeout(SILENCE, self.bytes.next()).await.ok()?;
+            let piece = tokio::time::timeout(STREAM_IDLE_TIMEOUT, self.bytes.next()).await.ok()?;
             self.decoder.push(&piece?.ok()?);
         }
     }
 }
 
 #[derive(Default)]
-struct Decoder {
+struct SseDecoder {
     pending: Vec<u8>,
 }
 
-impl Decoder {
+impl SseDecoder {
     fn push(&mut self, bytes: &[u8]) {
         self.pending.extend(bytes.iter().filter(|byte| **byte != b'\r'));
     }
 
-    fn next(&mut self) -> Option<Frame> {
+    fn next(&mut self) -> Option<StreamFrame> {
         loop {
             let end = self.pending.windows(2).position(|pair| pair == b"\n\n")?;
             let block: Vec<u8> = self.pending.drain(..end + 2).collect();
-            if let Some(frame) = read(&String::from_utf8_lossy(&block)) {
+            if let Some(frame) = parse_frame(&String::from_utf8_lossy(&block)) {
                 return Some(frame);
             }
         }
@@ -64,7 +64,7 @@ impl Decoder {
 }
 
 /// A comment, such as a sign of life, is no frame.
-fn read(block: &str) -> Option<Frame> {
+fn parse_frame(block: &str) -> Option<StreamFrame> {
     let field = |name: &str| {
         let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let values: Vec<&str> = lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect();
@@ -72,7 +72,7 @@ fn read(block: &str) -> Option<Frame> {
     };
     let data: Value = serde_json::from_str(&field("data")?).ok()?;
     let kind = field("event").or_else(|| data["event"].as_str().map(str::to_owned))?;
-    Some(Frame { id: field("id"), kind, data })
+    Some(StreamFrame { id: field("id"), kind, data })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
         let wire =
             ": alive\n\nid: 7\nevent: turn.delta\ndata: {\"text\":\"ä\"}\n\nevent: x\r\ndata: {}\r\n\r\n";
         for size in [1, 3, 1000] {
-            let mut decoder = Decoder::default();
+            let mut decoder = SseDecoder::default();
             let mut frames = Vec::new();
             for piece in wire.as_bytes().chunks(size) {
                 decoder.push(piece);

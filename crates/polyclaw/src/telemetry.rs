@@ -1,8 +1,8 @@
 //! Hands spans to an OpenTelemetry collector, over HTTP, in batches. No turn waits for it: what does not fit into its
 //! queue, and what a collector that is away does not take, is dropped and counted.
 
+mod collector;
 mod otlp;
-mod target;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,26 +13,26 @@ use polyclaw_domain::span::{Span, SpanSink, Telemetry};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::failure::Failure;
-use target::Target;
+use crate::failure::CommandFailure;
+use collector::CollectorTarget;
 
 /// Spans that wait to be sent.
-const QUEUE: usize = 4_096;
+const SPAN_QUEUE_CAPACITY: usize = 4_096;
 /// Spans of one request.
-const BATCH: usize = 512;
+const EXPORT_BATCH_SIZE: usize = 512;
 /// How long the first of a batch waits for others.
-const GATHER: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(5);
+const EXPORT_BATCH_DELAY: Duration = Duration::from_millis(500);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two complaints about a collector that is away.
-const COMPLAIN: Duration = Duration::from_secs(60);
+const FAILURE_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The engine's end.
-struct Queue {
+struct SpanQueue {
     spans: mpsc::Sender<Span>,
     dropped: Arc<AtomicU64>,
 }
 
-impl SpanSink for Queue {
+impl SpanSink for SpanQueue {
     fn record_span(&self, span: Span) {
         if self.spans.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -45,8 +45,8 @@ impl SpanSink for Queue {
 }
 
 /// Carries spans from the queue to the collector.
-pub struct Courier {
-    target: Target,
+pub struct SpanExporter {
+    target: CollectorTarget,
     client: reqwest::Client,
     spans: mpsc::Receiver<Span>,
     dropped: Arc<AtomicU64>,
@@ -54,68 +54,71 @@ pub struct Courier {
 }
 
 /// A courier on its way.
-pub struct Carrying {
+pub struct ExporterTask {
     over: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 /// Both ends, where the config or the environment names a collector.
-pub fn open(settings: &config::TelemetryConfig) -> Result<(Telemetry, Option<Courier>), Failure> {
-    let Some(target) = Target::find(settings, |name| std::env::var(name).ok())? else {
+pub fn open_exporter(
+    settings: &config::TelemetryConfig,
+) -> Result<(Telemetry, Option<SpanExporter>), CommandFailure> {
+    let Some(target) = CollectorTarget::from_settings(settings, |name| std::env::var(name).ok())? else {
         return Ok((Telemetry::default(), None));
     };
-    let mut client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    let mut client =
+        reqwest::Client::builder().timeout(EXPORT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
     if target.url.starts_with("http://") {
         // Reading the system's certificates takes long, and nothing here needs them.
         client = client.tls_certs_only([]);
     }
-    let client = client.build().map_err(|error| Failure::failed("client", error.to_string()))?;
-    let (sender, spans) = mpsc::channel(QUEUE);
+    let client = client.build().map_err(|error| CommandFailure::failed("client", error.to_string()))?;
+    let (sender, spans) = mpsc::channel(SPAN_QUEUE_CAPACITY);
     let dropped = Arc::new(AtomicU64::new(0));
-    let queue = Queue { spans: sender, dropped: Arc::clone(&dropped) };
+    let queue = SpanQueue { spans: sender, dropped: Arc::clone(&dropped) };
     Ok((
         Telemetry::with_sink(Arc::new(queue)),
-        Some(Courier { target, client, spans, dropped, complained: None }),
+        Some(SpanExporter { target, client, spans, dropped, complained: None }),
     ))
 }
 
-impl Courier {
-    pub fn start(self) -> Carrying {
+impl SpanExporter {
+    pub fn start(self) -> ExporterTask {
         let (over, ended) = oneshot::channel();
-        Carrying { over, task: tokio::spawn(self.carry(ended)) }
+        ExporterTask { over, task: tokio::spawn(self.export_until_closed(ended)) }
     }
 
-    async fn carry(mut self, mut over: oneshot::Receiver<()>) {
+    async fn export_until_closed(mut self, mut over: oneshot::Receiver<()>) {
         loop {
             let mut batch = Vec::new();
             let is_over = tokio::select! {
                 biased;
                 _ = &mut over => true,
-                _ = self.spans.recv_many(&mut batch, BATCH) => {
+                _ = self.spans.recv_many(&mut batch, EXPORT_BATCH_SIZE) => {
                     tokio::select! {
                         biased;
                         _ = &mut over => true,
-                        () = tokio::time::sleep(GATHER) => false,
+                        () = tokio::time::sleep(EXPORT_BATCH_DELAY) => false,
                     }
                 }
             };
-            while batch.len() < if is_over { QUEUE } else { BATCH }
+            while batch.len() < if is_over { SPAN_QUEUE_CAPACITY } else { EXPORT_BATCH_SIZE }
                 && let Ok(span) = self.spans.try_recv()
             {
                 batch.push(span);
             }
-            self.send(batch).await;
+            self.send_batch(batch).await;
             if is_over {
                 return;
             }
         }
     }
 
-    async fn send(&mut self, batch: Vec<Span>) {
+    async fn send_batch(&mut self, batch: Vec<Span>) {
         if batch.is_empty() {
             return;
         }
-        let body = otlp::request(&self.target.service, &batch);
+        let body = otlp::export_request(&self.target.service, &batch);
         let headers = self.target.headers.iter();
         let request = headers.fold(self.client.post(&self.target.url), |request, (name, value)| {
             request.header(name, value.expose())
@@ -128,7 +131,7 @@ impl Courier {
         };
         let count = batch.len();
         self.dropped.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
-        if self.complained.is_none_or(|at| at.elapsed() > COMPLAIN) {
+        if self.complained.is_none_or(|at| at.elapsed() > FAILURE_LOG_INTERVAL) {
             self.complained = Some(Instant::now());
             tracing::warn!(
                 spans = count,
@@ -139,9 +142,9 @@ impl Courier {
     }
 }
 
-impl Carrying {
+impl ExporterTask {
     /// Hands over what is left.
-    pub async fn end(self) {
+    pub async fn flush_and_stop(self) {
         let _ = self.over.send(());
         let _ = self.task.await;
     }
@@ -160,7 +163,7 @@ mod tests {
             endpoint: Some("http://127.0.0.1:9".into()),
             ..config::TelemetryConfig::default()
         };
-        let (telemetry, courier) = open(&settings).unwrap();
+        let (telemetry, courier) = open_exporter(&settings).unwrap();
         let span = || Span {
             trace: OtelTraceId(1),
             id: OtelSpanId(2),
@@ -173,7 +176,7 @@ mod tests {
             attributes: Vec::new(),
             error: None,
         };
-        (0..QUEUE + 10).for_each(|_| telemetry.record_span(span));
+        (0..SPAN_QUEUE_CAPACITY + 10).for_each(|_| telemetry.record_span(span));
         assert!(courier.is_some() && telemetry.dropped_spans() == 10, "{}", telemetry.dropped_spans());
     }
 }

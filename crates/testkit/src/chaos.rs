@@ -12,12 +12,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Connections at once; more wait.
-const MOST: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// An answer that is to be swallowed comes by then, or never.
-const SWALLOW: Duration = Duration::from_secs(5);
+const SWALLOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weather {
+pub enum ProxyMode {
     Fair,
     /// Every piece, in both directions, comes this much later.
     Slow(Duration),
@@ -28,41 +28,41 @@ pub enum Weather {
 }
 
 /// Answers to lose: those to pieces that contain these bytes, each n-th.
-struct Lose {
+struct AnswerLoss {
     bytes: Vec<u8>,
     every: usize,
     left: usize,
 }
 
-struct Shared {
+struct ProxyShared {
     target: SocketAddr,
-    weather: watch::Receiver<(Weather, u64)>,
-    lose: Mutex<Option<Lose>>,
+    weather: watch::Receiver<(ProxyMode, u64)>,
+    lose: Mutex<Option<AnswerLoss>>,
     seen: AtomicUsize,
     lost: AtomicUsize,
 }
 
 /// Runs until dropped.
-pub struct Chaos {
+pub struct ChaosProxy {
     address: SocketAddr,
     target: SocketAddr,
-    weather: watch::Sender<(Weather, u64)>,
-    shared: Arc<Shared>,
+    weather: watch::Sender<(ProxyMode, u64)>,
+    shared: Arc<ProxyShared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Chaos {
+impl ChaosProxy {
     /// Stands in front of a server on loopback.
     ///
     /// # Panics
     /// When no loopback port can be had: no test can go on without one.
-    pub fn before(target: SocketAddr) -> Self {
+    pub fn in_front_of(target: SocketAddr) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("a bound address");
-        let (weather, seen) = watch::channel((Weather::Fair, 0));
-        let shared = Arc::new(Shared {
+        let (weather, seen) = watch::channel((ProxyMode::Fair, 0));
+        let shared = Arc::new(ProxyShared {
             target,
             weather: seen,
             lose: Mutex::default(),
@@ -72,7 +72,7 @@ impl Chaos {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn({
             let shared = Arc::clone(&shared);
-            move || run(listener, shared, stopped)
+            move || run_proxy(listener, shared, stopped)
         });
         Self { address, target, weather, shared, stop: Some(stop), thread: Some(thread) }
     }
@@ -81,10 +81,10 @@ impl Chaos {
     ///
     /// # Panics
     /// When the address names no loopback server by number.
-    pub fn before_url(url: &str) -> (Self, String) {
+    pub fn in_front_of_url(url: &str) -> (Self, String) {
         let (_, place) = url.split_once('@').expect("an address with a user");
         let (host, _) = place.split_once('/').expect("an address with a database");
-        let chaos = Self::before(host.parse().expect("an address with numbers"));
+        let chaos = Self::in_front_of(host.parse().expect("an address with numbers"));
         let through = url.replace(host, &chaos.address.to_string());
         (chaos, through)
     }
@@ -97,12 +97,12 @@ impl Chaos {
         self.target
     }
 
-    pub fn set(&self, weather: Weather) {
+    pub fn set_mode(&self, weather: ProxyMode) {
         self.weather.send_modify(|now| now.0 = weather);
     }
 
     /// Cuts what is open now; new connections pass.
-    pub fn cut(&self) {
+    pub fn cut_connections(&self) {
         self.weather.send_modify(|now| now.1 += 1);
     }
 
@@ -111,16 +111,16 @@ impl Chaos {
     pub fn lose_answers(&self, bytes: &[u8], every: usize, times: usize) {
         self.shared.seen.store(0, Ordering::SeqCst);
         *self.shared.lose.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Lose { bytes: bytes.to_owned(), every: every.max(1), left: times });
+            Some(AnswerLoss { bytes: bytes.to_owned(), every: every.max(1), left: times });
     }
 
     /// Answers swallowed so far.
-    pub fn lost(&self) -> usize {
+    pub fn lost_count(&self) -> usize {
         self.shared.lost.load(Ordering::SeqCst)
     }
 }
 
-impl Drop for Chaos {
+impl Drop for ChaosProxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -129,9 +129,9 @@ impl Drop for Chaos {
     }
 }
 
-impl Shared {
+impl ProxyShared {
     /// Whether the answer to this piece is to be swallowed.
-    fn loses(&self, piece: &[u8]) -> bool {
+    fn should_lose(&self, piece: &[u8]) -> bool {
         let mut lose = self.lose.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(rule) = lose.as_mut() else { return false };
         if rule.left == 0 || !piece.windows(rule.bytes.len()).any(|part| part == rule.bytes) {
@@ -143,22 +143,22 @@ impl Shared {
     }
 }
 
-fn run(listener: std::net::TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
+fn run_proxy(listener: std::net::TcpListener, shared: Arc<ProxyShared>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
         let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
         tokio::select! {
-            () = accept(listener, shared) => {}
+            () = accept_connections(listener, shared) => {}
             _ = stopped => {}
         }
     });
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let room = Arc::new(Semaphore::new(MOST));
+async fn accept_connections(listener: TcpListener, shared: Arc<ProxyShared>) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut weather = shared.weather.clone();
     loop {
-        let heard = weather.wait_for(|now| now.0 != Weather::Silent).await.is_ok();
+        let heard = weather.wait_for(|now| now.0 != ProxyMode::Silent).await.is_ok();
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         if !heard {
             return;
@@ -169,18 +169,18 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept() => accepted,
         };
         let Ok((client, _)) = client else { continue };
-        if weather.borrow_and_update().0 == Weather::Gone {
+        if weather.borrow_and_update().0 == ProxyMode::Gone {
             continue;
         }
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            relay(client, &shared).await;
+            relay_connection(client, &shared).await;
             drop(permit);
         });
     }
 }
 
-async fn relay(mut client: TcpStream, shared: &Shared) {
+async fn relay_connection(mut client: TcpStream, shared: &ProxyShared) {
     let mut weather = shared.weather.clone();
     let cuts = weather.borrow_and_update().1;
     let Ok(mut server) = TcpStream::connect(shared.target).await else { return };
@@ -190,28 +190,28 @@ async fn relay(mut client: TcpStream, shared: &Shared) {
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
-                pause(&weather).await;
-                let loses = shared.loses(&up[..count]);
+                delay_piece(&weather).await;
+                let loses = shared.should_lose(&up[..count]);
                 if server.write_all(&up[..count]).await.is_err() {
                     return;
                 }
                 if loses {
                     // It is waited for, so that what was asked has happened; nobody hears of it.
-                    let _ = tokio::time::timeout(SWALLOW, server.read(&mut down)).await;
+                    let _ = tokio::time::timeout(SWALLOW_TIMEOUT, server.read(&mut down)).await;
                     shared.lost.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
             }
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
-                pause(&weather).await;
+                delay_piece(&weather).await;
                 if client.write_all(&down[..count]).await.is_err() {
                     return;
                 }
             }
             changed = weather.changed() => {
                 let (now, generation) = *weather.borrow_and_update();
-                if changed.is_err() || now == Weather::Gone || generation != cuts {
+                if changed.is_err() || now == ProxyMode::Gone || generation != cuts {
                     return;
                 }
             }
@@ -219,9 +219,9 @@ async fn relay(mut client: TcpStream, shared: &Shared) {
     }
 }
 
-async fn pause(weather: &watch::Receiver<(Weather, u64)>) {
+async fn delay_piece(weather: &watch::Receiver<(ProxyMode, u64)>) {
     let now = weather.borrow().0;
-    if let Weather::Slow(pause) = now {
+    if let ProxyMode::Slow(pause) = now {
         tokio::time::sleep(pause).await;
     }
 }
@@ -250,23 +250,23 @@ mod tests {
     #[tokio::test]
     async fn each_weather_does_what_it_says() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let chaos = Chaos::before(listener.local_addr().unwrap());
+        let chaos = ChaosProxy::in_front_of(listener.local_addr().unwrap());
         let server = tokio::spawn(echo(listener));
         let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
         assert_eq!(ask(&mut stream, b"fair").await, Some(4));
-        chaos.cut();
+        chaos.cut_connections();
         assert_eq!(ask(&mut stream, b"cut").await, None);
         let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
         chaos.lose_answers(b"lose", 2, 1);
         assert_eq!(ask(&mut stream, b"lose one").await, Some(8), "only each second");
-        assert_eq!((ask(&mut stream, b"lose two").await, chaos.lost()), (None, 1));
-        chaos.set(Weather::Silent);
+        assert_eq!((ask(&mut stream, b"lose two").await, chaos.lost_count()), (None, 1));
+        chaos.set_mode(ProxyMode::Silent);
         let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
         assert_eq!(ask(&mut stream, b"hello?").await, None);
-        chaos.set(Weather::Gone);
+        chaos.set_mode(ProxyMode::Gone);
         let refused = TcpStream::connect(chaos.address()).await;
         assert!(refused.is_err() || ask(&mut refused.unwrap(), b"gone").await.is_none());
-        chaos.set(Weather::Fair);
+        chaos.set_mode(ProxyMode::Fair);
         let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
         assert_eq!(ask(&mut stream, b"back").await, Some(4));
         server.abort();

@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 /// One span as it stood on the wire.
 #[derive(Clone, Debug)]
-pub struct Seen(pub Value);
+pub struct CollectedSpan(pub Value);
 
-impl Seen {
-    pub fn text(&self, field: &str) -> &str {
+impl CollectedSpan {
+    pub fn text_field(&self, field: &str) -> &str {
         self.0[field].as_str().unwrap_or_default()
     }
 
@@ -27,25 +27,25 @@ impl Seen {
     }
 }
 
-type Kept = Arc<Mutex<Vec<Value>>>;
+type CollectedRequests = Arc<Mutex<Vec<Value>>>;
 
 /// Runs until dropped.
-pub struct Collector {
+pub struct SpanCollector {
     address: SocketAddr,
-    requests: Kept,
+    requests: CollectedRequests,
     _stop: oneshot::Sender<()>,
 }
 
-impl Collector {
+impl SpanCollector {
     /// # Panics
     /// When no loopback port can be had: no test can go on without one.
     pub fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("a bound address");
-        let requests = Kept::default();
+        let requests = CollectedRequests::default();
         let (stop, stopped) = oneshot::channel::<()>();
-        let router = Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&requests));
+        let router = Router::new().route("/v1/traces", post(receive_spans)).with_state(Arc::clone(&requests));
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };
@@ -66,16 +66,17 @@ impl Collector {
     }
 
     /// Every span so far.
-    pub fn spans(&self) -> Vec<Seen> {
+    pub fn spans(&self) -> Vec<CollectedSpan> {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let scopes = requests.iter().flat_map(|request| each(&request["resourceSpans"]));
-        let spans =
-            scopes.flat_map(|scope| each(&scope["scopeSpans"])).flat_map(|scope| each(&scope["spans"]));
-        spans.cloned().map(Seen).collect()
+        let scopes = requests.iter().flat_map(|request| array_items(&request["resourceSpans"]));
+        let spans = scopes
+            .flat_map(|scope| array_items(&scope["scopeSpans"]))
+            .flat_map(|scope| array_items(&scope["spans"]));
+        spans.cloned().map(CollectedSpan).collect()
     }
 
     /// All it got, as text.
-    pub fn everything(&self) -> String {
+    pub fn all_text(&self) -> String {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.iter().map(Value::to_string).collect()
     }
@@ -84,7 +85,11 @@ impl Collector {
     ///
     /// # Panics
     /// When it is not within 20 seconds.
-    pub async fn until(&self, what: &str, is_enough: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
+    pub async fn wait_for_spans(
+        &self,
+        what: &str,
+        is_enough: impl Fn(&[CollectedSpan]) -> bool,
+    ) -> Vec<CollectedSpan> {
         let began = Instant::now();
         loop {
             let spans = self.spans();
@@ -97,11 +102,14 @@ impl Collector {
     }
 }
 
-fn each(list: &Value) -> std::slice::Iter<'_, Value> {
+fn array_items(list: &Value) -> std::slice::Iter<'_, Value> {
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-async fn take(State(kept): State<Kept>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
+async fn receive_spans(
+    State(kept): State<CollectedRequests>,
+    Json(request): Json<Value>,
+) -> (StatusCode, Json<Value>) {
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     (StatusCode::OK, Json(Value::Object(serde_json::Map::new())))
 }

@@ -5,15 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub use fastrand::Rng;
 
 /// How many cases to run instead of the usual number.
-pub const CASES: &str = "POLYCLAW_FUZZ_CASES";
+pub const CASES_VARIABLE: &str = "POLYCLAW_FUZZ_CASES";
 /// The one case to run.
-pub const SEED: &str = "POLYCLAW_SEED";
+pub const SEED_VARIABLE: &str = "POLYCLAW_SEED";
 
 /// No case is longer: what is unbounded is not found by size.
-const LONGEST: usize = 64 * 1024;
+const MAX_CASE_LEN: usize = 64 * 1024;
 
 /// Bytes that mean something to somebody.
-const WORDS: &[&str] = &[
+const DICTIONARY: &[&str] = &[
     "\0",
     "\"",
     "\\",
@@ -48,55 +48,56 @@ const WORDS: &[&str] = &[
 /// The seeds to run: one that was asked for, or as many as usual.
 fn seeds(usual: u64) -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    number(SEED).map_or_else(|| (0..number(CASES).unwrap_or(usual)).collect(), |seed| vec![seed])
+    number(SEED_VARIABLE)
+        .map_or_else(|| (0..number(CASES_VARIABLE).unwrap_or(usual)).collect(), |seed| vec![seed])
 }
 
 /// The cases of a target, each with its seed.
 pub fn cases(corpus: &[&str], usual: u64) -> Vec<(u64, Vec<u8>)> {
-    seeds(usual).into_iter().map(|seed| (seed, case(corpus, seed))).collect()
+    seeds(usual).into_iter().map(|seed| (seed, make_case(corpus, seed))).collect()
 }
 
 /// Runs a check on each case and says which one broke it.
-pub fn each(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
+pub fn run_cases(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
     for (seed, bytes) in cases(corpus, usual) {
         let told = || format!(": {:?}", String::from_utf8_lossy(&bytes));
-        run(target, seed, || check(&bytes), told);
+        run_case(target, seed, || check(&bytes), told);
     }
 }
 
 /// The same for a target that makes its own cases: of bytes that are no text, or larger than one likes to read.
-pub fn each_made(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
+pub fn run_generated_cases(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
     for seed in seeds(usual) {
-        run(target, seed, || check(&mut Rng::with_seed(seed)), String::new);
+        run_case(target, seed, || check(&mut Rng::with_seed(seed)), String::new);
     }
 }
 
-fn run(target: &str, seed: u64, check: impl FnOnce(), told: impl Fn() -> String) {
+fn run_case(target: &str, seed: u64, check: impl FnOnce(), told: impl Fn() -> String) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
-        eprintln!("{target}: {SEED}={seed} repeats it{}", told());
+        eprintln!("{target}: {SEED_VARIABLE}={seed} repeats it{}", told());
         resume_unwind(panic);
     }
 }
 
 /// One entry of the corpus, changed a few times.
-pub fn case(corpus: &[&str], seed: u64) -> Vec<u8> {
+pub fn make_case(corpus: &[&str], seed: u64) -> Vec<u8> {
     let mut rng = Rng::with_seed(seed);
     let mut bytes = rng.choice(corpus).map_or_else(Vec::new, |text| text.as_bytes().to_vec());
     for _ in 0..rng.usize(0..8) {
-        change(&mut bytes, corpus, &mut rng);
+        mutate_case(&mut bytes, corpus, &mut rng);
     }
-    bytes.truncate(LONGEST);
+    bytes.truncate(MAX_CASE_LEN);
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, corpus: &[&str], rng: &mut Rng) {
+fn mutate_case(bytes: &mut Vec<u8>, corpus: &[&str], rng: &mut Rng) {
     let (from, to) = (rng.usize(..=bytes.len()), rng.usize(..=bytes.len()));
     let (from, to) = (from.min(to), from.max(to));
     match rng.u8(0..6) {
         0 if from < bytes.len() => bytes[from] ^= 1 << rng.u8(0..8),
         1 => drop(bytes.drain(from..to.min(from + 16))),
         2 => {
-            let word = rng.choice(WORDS).map_or(&b""[..], |word| word.as_bytes());
+            let word = rng.choice(DICTIONARY).map_or(&b""[..], |word| word.as_bytes());
             bytes.splice(from..from, word.iter().copied());
         }
         3 => {
@@ -120,17 +121,17 @@ mod tests {
     #[test]
     fn a_seed_is_a_case_and_seeds_differ() {
         let corpus = ["agent:main:web:dm:x", "{\"a\": [1, 2]}"];
-        let made: Vec<Vec<u8>> = (0..200).map(|seed| case(&corpus, seed)).collect();
-        assert!((0..200).all(|seed| made[seed] == case(&corpus, seed as u64)));
+        let made: Vec<Vec<u8>> = (0..200).map(|seed| make_case(&corpus, seed)).collect();
+        assert!((0..200).all(|seed| made[seed] == make_case(&corpus, seed as u64)));
         let different: std::collections::HashSet<_> = made.iter().collect();
         assert!(different.len() > 120, "{}", different.len());
-        assert!(made.iter().all(|bytes| bytes.len() <= LONGEST));
+        assert!(made.iter().all(|bytes| bytes.len() <= MAX_CASE_LEN));
     }
 
     #[test]
     fn a_case_that_breaks_its_check_is_told() {
-        let broken = catch_unwind(|| each("demo", &["ab"], 50, |bytes| assert!(bytes.len() < 3)));
+        let broken = catch_unwind(|| run_cases("demo", &["ab"], 50, |bytes| assert!(bytes.len() < 3)));
         assert!(broken.is_err());
-        assert!(catch_unwind(|| each_made("demo", 50, |rng| assert!(rng.u8(..) < 200))).is_err());
+        assert!(catch_unwind(|| run_generated_cases("demo", 50, |rng| assert!(rng.u8(..) < 200))).is_err());
     }
 }

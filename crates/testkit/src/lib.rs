@@ -10,14 +10,14 @@ mod port;
 mod ports;
 pub mod postgres;
 pub mod simulator;
-mod until;
+mod wait_until;
 pub mod world;
 
 /// A small image.
 pub const PIXEL: &[u8] = include_bytes!("pixel.png");
 
 pub use port::free_port;
-pub use ports::outlet::{Outlet, group_letter, letter, with_file};
-pub use ports::script::{Line, Script, Scripted, last_user};
-pub use ports::{Faulty, Fired, Papers, Seeded, SimClock, Tools};
-pub use until::until;
+pub use ports::fake_channel::{FakeChannel, inbound_dm, inbound_group, with_file};
+pub use ports::script::{ModelScript, ScriptStep, ScriptedProvider, last_user_text};
+pub use ports::{FakeBriefings, FiredKillPoint, KillPointFaults, RecordingToolbox, SequentialIds, SimClock};
+pub use wait_until::wait_until;

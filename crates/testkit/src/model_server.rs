@@ -21,17 +21,17 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-pub use request::{Request, Shape};
-pub use script::{Gate, Script};
-use state::State;
+pub use request::{ReceivedRequest, WireShape};
+pub use script::{ReplyGate, ReplyScript};
+use state::ModelServerState;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs until dropped.
 pub struct ModelServer {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<ModelServerState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,11 +45,11 @@ impl ModelServer {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("a bound address");
-        let state = Arc::new(State::default());
+        let state = Arc::new(ModelServerState::default());
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn({
             let state = Arc::clone(&state);
-            move || run(listener, state, stopped)
+            move || run_server(listener, state, stopped)
         });
         Self { address, state, stop: Some(stop), thread: Some(thread) }
     }
@@ -59,23 +59,23 @@ impl ModelServer {
     }
 
     /// `http://127.0.0.1:port`, without a path.
-    pub fn root(&self) -> String {
+    pub fn root_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The base URL of both shapes: `http://127.0.0.1:port/v1`.
     pub fn url(&self) -> String {
-        format!("{}/v1", self.root())
+        format!("{}/v1", self.root_url())
     }
 
     /// Answers the next request that has no script yet. Scripts are used in order, each once.
-    pub fn push(&self, script: Script) {
+    pub fn push(&self, script: ReplyScript) {
         self.state.push(script);
     }
 
     /// Answers every request for which no pushed script is left.
-    pub fn answer(&self, choose: impl Fn(&Request) -> Script + Send + Sync + 'static) {
-        self.state.answer(Arc::new(choose));
+    pub fn answer_with(&self, choose: impl Fn(&ReceivedRequest) -> ReplyScript + Send + Sync + 'static) {
+        self.state.set_chooser(Arc::new(choose));
     }
 
     /// What `/v1/models` and `/api/tags` list.
@@ -84,18 +84,18 @@ impl ModelServer {
     }
 
     /// How many of the latest requests are kept to be looked at: 10,000 unless told otherwise.
-    pub fn keep(&self, count: usize) {
-        self.state.keep(count);
+    pub fn retain_requests(&self, count: usize) {
+        self.state.retain_requests(count);
     }
 
     /// The requests so far, oldest first.
-    pub fn requests(&self) -> Vec<Arc<Request>> {
+    pub fn requests(&self) -> Vec<Arc<ReceivedRequest>> {
         self.state.requests()
     }
 
     /// # Panics
     /// When there was no request.
-    pub fn last_request(&self) -> Arc<Request> {
+    pub fn last_request(&self) -> Arc<ReceivedRequest> {
         self.requests().pop().expect("at least one request")
     }
 
@@ -115,9 +115,9 @@ impl ModelServer {
 
     /// # Panics
     /// When they do not arrive within 10 seconds.
-    pub async fn wait_for_requests(&self, count: usize) -> Vec<Arc<Request>> {
+    pub async fn wait_for_requests(&self, count: usize) -> Vec<Arc<ReceivedRequest>> {
         let mut arrived = self.state.arrived.subscribe();
-        let wait = tokio::time::timeout(PATIENCE, arrived.wait_for(|seen| *seen >= count));
+        let wait = tokio::time::timeout(WAIT_TIMEOUT, arrived.wait_for(|seen| *seen >= count));
         assert!(wait.await.is_ok(), "expected {count} requests, saw {}", self.request_count());
         self.requests()
     }
@@ -126,7 +126,7 @@ impl ModelServer {
     /// When fewer clients went away within 10 seconds.
     pub async fn wait_for_abandoned(&self, count: usize) {
         let mut abandoned = self.state.abandoned.subscribe();
-        let wait = tokio::time::timeout(PATIENCE, abandoned.wait_for(|seen| *seen >= count));
+        let wait = tokio::time::timeout(WAIT_TIMEOUT, abandoned.wait_for(|seen| *seen >= count));
         assert!(wait.await.is_ok(), "expected {count} abandoned answers, saw {}", self.abandoned_count());
     }
 }
@@ -142,12 +142,12 @@ impl Drop for ModelServer {
 }
 
 /// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
-fn run(listener: std::net::TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+fn run_server(listener: std::net::TcpListener, state: Arc<ModelServerState>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
         let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
         tokio::select! {
-            () = serve::serve(listener, state) => {}
+            () = serve::serve_models(listener, state) => {}
             _ = stopped => {}
         }
     });

@@ -5,7 +5,7 @@
 
 mod board;
 pub mod discord;
-mod hook;
+mod emulator;
 pub mod matrix;
 mod router;
 mod serve;
@@ -16,25 +16,25 @@ mod state;
 pub mod telegram;
 #[cfg(test)]
 mod tests;
+mod webhook_sender;
 pub mod whatsapp;
-mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use hook::{Answer, Hook, Post};
-use server::Server;
-use state::State;
-pub use wire::{Kept, Wire};
+pub use emulator::{EmulatorState, PlatformEmulator};
+use server::EmulatorServer;
+use state::WebhookState;
+pub use webhook_sender::{PlatformPost, WebhookAnswer, WebhookSender};
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the platform does with one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReplyOutcome {
     /// Shown, and answered 200 with an id.
     Shown,
     /// Shown, and then answered with a status that does not say so.
@@ -51,15 +51,15 @@ pub enum Outcome {
     Cut,
 }
 
-impl Outcome {
-    fn shows(self) -> bool {
+impl ReplyOutcome {
+    fn is_visible(self) -> bool {
         matches!(self, Self::Shown | Self::ShownThenStatus(_) | Self::ShownThenCut | Self::ShownThenHang)
     }
 }
 
 /// One answer as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct PostedReply {
     /// The `Idempotency-Key`.
     pub key: String,
     pub peer: String,
@@ -71,20 +71,20 @@ pub struct Arrival {
 }
 
 /// Runs until dropped.
-pub struct Platform {
-    server: Server,
-    state: Arc<State>,
+pub struct WebhookPlatform {
+    server: EmulatorServer,
+    state: Arc<WebhookState>,
 }
 
-impl Platform {
+impl WebhookPlatform {
     /// Listens on a free loopback port and shows whatever arrives, repeats included.
     ///
     /// # Panics
     /// When no loopback port can be had: no test can go on without one.
     pub fn start() -> Self {
-        let state = Arc::new(State::default());
+        let state = Arc::new(WebhookState::default());
         let shared = Arc::clone(&state);
-        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        let server = EmulatorServer::start(move |request| serve::handle_reply(Arc::clone(&shared), request));
         Self { server, state }
     }
 
@@ -94,63 +94,63 @@ impl Platform {
     }
 
     /// From now on a key that was shown is not shown again, but answered with its first id.
-    pub fn recognise_repeats(&self) {
-        self.state.set(|rules| rules.recognises_repeats = true);
+    pub fn dedupe_repeats(&self) {
+        self.state.set_rules(|rules| rules.recognises_repeats = true);
     }
 
     /// From now on an answer that is not signed with this secret is refused with 401.
     pub fn require_signature(&self, secret: &str) {
-        self.state.set(|rules| rules.secret = Some(secret.to_owned()));
+        self.state.set_rules(|rules| rules.secret = Some(secret.to_owned()));
     }
 
     /// What happens to the next answer that has no outcome yet. Outcomes are used in order, each once.
-    pub fn push(&self, outcome: Outcome) {
-        self.state.set(|rules| rules.next.push_back(outcome));
+    pub fn push(&self, outcome: ReplyOutcome) {
+        self.state.set_rules(|rules| rules.next.push_back(outcome));
     }
 
     /// What happens to every answer for which no pushed outcome is left.
-    pub fn always(&self, outcome: Outcome) {
-        self.state.set(|rules| rules.usual = outcome);
+    pub fn set_default_outcome(&self, outcome: ReplyOutcome) {
+        self.state.set_rules(|rules| rules.usual = outcome);
     }
 
     /// Every answer that reached the platform, in order of arrival.
-    pub fn arrivals(&self) -> Vec<Arrival> {
+    pub fn arrivals(&self) -> Vec<PostedReply> {
         self.state.arrivals()
     }
 
     /// The messages a person sees, in order.
-    pub fn visible(&self) -> Vec<Arrival> {
+    pub fn visible_replies(&self) -> Vec<PostedReply> {
         self.arrivals().into_iter().filter(|arrival| arrival.shown).collect()
     }
 
     /// The texts a person sees, in order.
-    pub fn texts(&self) -> Vec<String> {
-        self.visible().into_iter().map(|arrival| arrival.text).collect()
+    pub fn visible_texts(&self) -> Vec<String> {
+        self.visible_replies().into_iter().map(|arrival| arrival.text).collect()
     }
 
     /// Waits until a person sees this many messages.
     ///
     /// # Panics
     /// When they do not see them within 10 seconds.
-    pub async fn wait_for(&self, count: usize) -> Vec<Arrival> {
-        let seen = reached(&self.state.shown, count).await;
-        assert!(seen, "expected {count} messages, a person sees {:?}", self.texts());
-        self.visible()
+    pub async fn wait_for_visible(&self, count: usize) -> Vec<PostedReply> {
+        let seen = wait_for_count(&self.state.shown, count).await;
+        assert!(seen, "expected {count} messages, a person sees {:?}", self.visible_texts());
+        self.visible_replies()
     }
 
     /// Waits until this many answers arrived, shown or not.
     ///
     /// # Panics
     /// When they do not arrive within 10 seconds.
-    pub async fn wait_for_arrivals(&self, count: usize) -> Vec<Arrival> {
-        let seen = reached(&self.state.arrived, count).await;
+    pub async fn wait_for_arrivals(&self, count: usize) -> Vec<PostedReply> {
+        let seen = wait_for_count(&self.state.arrived, count).await;
         assert!(seen, "expected {count} answers, saw {:?}", self.arrivals());
         self.arrivals()
     }
 }
 
-async fn reached(counter: &watch::Sender<usize>, count: usize) -> bool {
+async fn wait_for_count(counter: &watch::Sender<usize>, count: usize) -> bool {
     let mut counter = counter.subscribe();
-    let wait = tokio::time::timeout(PATIENCE, counter.wait_for(|seen| *seen >= count));
+    let wait = tokio::time::timeout(WAIT_TIMEOUT, counter.wait_for(|seen| *seen >= count));
     wait.await.is_ok()
 }

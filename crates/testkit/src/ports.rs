@@ -17,7 +17,7 @@ use polyclaw_domain::tool::{
 };
 use tokio::sync::Notify;
 
-pub mod outlet;
+pub mod fake_channel;
 pub mod script;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,7 +36,7 @@ impl SimClock {
     }
 
     /// Sets the clock forward or back, as a person or a time server does; no time passes.
-    pub fn set(&self, millis: i64) {
+    pub fn set_time(&self, millis: i64) {
         self.set_by.fetch_add(millis, Ordering::Relaxed);
     }
 }
@@ -50,9 +50,9 @@ impl WallClock for SimClock {
 
 /// Ids that count up, over all lives of a world.
 #[derive(Default)]
-pub struct Seeded(AtomicU64);
+pub struct SequentialIds(AtomicU64);
 
-impl IdGenerator for Seeded {
+impl IdGenerator for SequentialIds {
     fn next_id(&self) -> String {
         format!("id{:010}", self.0.fetch_add(1, Ordering::Relaxed))
     }
@@ -64,46 +64,46 @@ impl IdGenerator for Seeded {
 
 /// What the world outside saw of each tool call: it outlives the engine, as a bank does.
 #[derive(Default)]
-pub struct Tools {
-    ran: Mutex<HashMap<Performed, u32>>,
+pub struct RecordingToolbox {
+    ran: Mutex<HashMap<PerformedCall, u32>>,
     /// The turns whose tools run now, by session.
     busy: Mutex<Vec<(SessionKey, TurnId)>>,
     overlap: Mutex<Option<String>>,
-    walls: Mutex<HashMap<SessionKey, SandboxMode>>,
-    extra: Mutex<Vec<(ToolSpec, Arc<Body>)>>,
+    sandbox_modes: Mutex<HashMap<SessionKey, SandboxMode>>,
+    extra: Mutex<Vec<(ToolSpec, Arc<ToolBody>)>>,
     links: Mutex<HashMap<String, PathBuf>>,
 }
 
 /// The turn, the call's id and the tool.
-pub type Performed = (TurnId, String, String);
+pub type PerformedCall = (TurnId, String, String);
 
-type Body = dyn Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
+type ToolBody = dyn Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
-impl Tools {
+impl RecordingToolbox {
     /// Times each call was really performed.
-    pub fn runs(&self) -> HashMap<Performed, u32> {
+    pub fn run_counts(&self) -> HashMap<PerformedCall, u32> {
         lock(&self.ran).clone()
     }
 
     /// Two turns of one session that had tools running at the same time.
-    pub fn overlap(&self) -> Option<String> {
+    pub fn find_overlap(&self) -> Option<String> {
         lock(&self.overlap).clone()
     }
 
     /// How the last tool of a session was confined.
-    pub fn walls(&self, session: &SessionKey) -> Option<SandboxMode> {
-        lock(&self.walls).get(session).copied()
+    pub fn sandbox_mode(&self, session: &SessionKey) -> Option<SandboxMode> {
+        lock(&self.sandbox_modes).get(session).copied()
     }
 
     /// Notes that a tool of a turn runs, until it is dropped.
-    fn begin(&self, session: &SessionKey, turn: &TurnId) -> AtWork<'_> {
+    fn start_tool(&self, session: &SessionKey, turn: &TurnId) -> RunningTool<'_> {
         let mut busy = lock(&self.busy);
         if let Some((_, other)) = busy.iter().find(|(key, other)| key == session && other != turn) {
             let found = format!("{turn} and {other} of {session} ran tools at the same time");
             lock(&self.overlap).get_or_insert(found);
         }
         busy.push((session.clone(), turn.clone()));
-        AtWork { tools: self, who: (session.clone(), turn.clone()) }
+        RunningTool { tools: self, who: (session.clone(), turn.clone()) }
     }
 
     /// Lets calls with this `path` write another file.
@@ -112,24 +112,24 @@ impl Tools {
     }
 
     /// Adds a tool of a test's own.
-    pub fn add(
+    pub fn add_tool(
         &self,
         name: &str,
         effect: ToolEffect,
         consent: ToolConsent,
         body: impl Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync + 'static,
     ) {
-        let spec = ToolSpec { consent, ..spec(name, effect) };
+        let spec = ToolSpec { consent, ..tool_spec(name, effect) };
         lock(&self.extra).push((spec, Arc::new(body)));
     }
 }
 
-struct AtWork<'a> {
-    tools: &'a Tools,
+struct RunningTool<'a> {
+    tools: &'a RecordingToolbox,
     who: (SessionKey, TurnId),
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for RunningTool<'_> {
     fn drop(&mut self) {
         let mut busy = lock(&self.tools.busy);
         if let Some(at) = busy.iter().position(|who| *who == self.who) {
@@ -138,7 +138,7 @@ impl Drop for AtWork<'_> {
     }
 }
 
-fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
+fn tool_spec(name: &str, effect: ToolEffect) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("the {} tool {name}", effect.as_str()),
@@ -150,14 +150,14 @@ fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
     }
 }
 
-impl Toolbox for Tools {
+impl Toolbox for RecordingToolbox {
     /// `look` reads, `put` may be repeated, `pay` must not be.
     fn list_tools(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let builtin =
             [("look", ToolEffect::Pure), ("put", ToolEffect::Idempotent), ("pay", ToolEffect::Effect)];
         let extra = lock(&self.extra);
         let extra = extra.iter().map(|(spec, _)| spec.clone());
-        builtin.into_iter().map(|(name, effect)| spec(name, effect)).chain(extra).map(Arc::new).collect()
+        builtin.into_iter().map(|(name, effect)| tool_spec(name, effect)).chain(extra).map(Arc::new).collect()
     }
 
     fn written_files<'a>(&'a self, _: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
@@ -173,7 +173,7 @@ impl Toolbox for Tools {
         call: &'a ToolCall,
         _: ProgressSink<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
-        lock(&self.walls).insert(scope.session.clone(), scope.sandbox.mode);
+        lock(&self.sandbox_modes).insert(scope.session.clone(), scope.sandbox.mode);
         let own = lock(&self.extra)
             .iter()
             .find(|(spec, _)| spec.name == call.name)
@@ -182,7 +182,7 @@ impl Toolbox for Tools {
             if let Some(body) = own {
                 return body(call).await;
             }
-            let _at_work = self.begin(&scope.session, turn);
+            let _at_work = self.start_tool(&scope.session, turn);
             tokio::time::sleep(std::time::Duration::from_millis(7)).await;
             let mut ran = lock(&self.ran);
             let times = ran.entry((turn.clone(), call.id.clone(), call.name.clone())).or_default();
@@ -194,42 +194,42 @@ impl Toolbox for Tools {
 
 /// What agents are told, set by a test; nothing at first.
 #[derive(Default)]
-pub struct Papers {
-    told: Mutex<Briefing>,
-    shown: Mutex<Vec<BootstrapVersion>>,
+pub struct FakeBriefings {
+    briefing: Mutex<Briefing>,
+    applied_bootstraps: Mutex<Vec<BootstrapVersion>>,
     last: Mutex<Option<(AgentId, bool)>>,
 }
 
-impl Papers {
-    pub fn tell(&self, briefing: Briefing) {
-        *lock(&self.told) = briefing;
+impl FakeBriefings {
+    pub fn set_briefing(&self, briefing: Briefing) {
+        *lock(&self.briefing) = briefing;
     }
 
     /// Bootstraps of turns that ended well.
-    pub fn shown(&self) -> Vec<BootstrapVersion> {
-        lock(&self.shown).clone()
+    pub fn applied_bootstraps(&self) -> Vec<BootstrapVersion> {
+        lock(&self.applied_bootstraps).clone()
     }
 
     /// Whose briefing was last asked for, and whether as a sub-agent.
-    pub fn last(&self) -> Option<(AgentId, bool)> {
+    pub fn last_reader(&self) -> Option<(AgentId, bool)> {
         lock(&self.last).clone()
     }
 }
 
-impl BriefingSource for Papers {
+impl BriefingSource for FakeBriefings {
     fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing {
         *lock(&self.last) = Some((reader.agent.clone(), reader.is_sub_agent));
-        lock(&self.told).clone()
+        lock(&self.briefing).clone()
     }
 
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
-        lock(&self.shown).push(bootstrap.clone());
+        lock(&self.applied_bootstraps).push(bootstrap.clone());
     }
 }
 
 /// Kill points counted through: at the planned one the world stops for ever, until its life is dropped.
 #[derive(Default)]
-pub struct Faulty {
+pub struct KillPointFaults {
     reached: AtomicU64,
     die_at: Option<(Option<KillPoint>, u64)>,
     fired: Mutex<Option<KillPoint>>,
@@ -237,10 +237,10 @@ pub struct Faulty {
 }
 
 /// Where a life ended.
-pub type Fired = KillPoint;
+pub type FiredKillPoint = KillPoint;
 
-impl Faulty {
-    pub fn never() -> Arc<Self> {
+impl KillPointFaults {
+    pub fn no_kill() -> Arc<Self> {
         Arc::default()
     }
 
@@ -250,12 +250,12 @@ impl Faulty {
     }
 
     /// Dies the n-th time this point is reached.
-    pub fn at(point: KillPoint, n: u64) -> Arc<Self> {
+    pub fn at_point(point: KillPoint, n: u64) -> Arc<Self> {
         Arc::new(Self { die_at: Some((Some(point), n)), ..Self::default() })
     }
 
     /// Returns when the planned point was reached.
-    pub async fn death(&self) -> Fired {
+    pub async fn wait_killed(&self) -> FiredKillPoint {
         loop {
             if let Some(point) = *lock(&self.fired) {
                 return point;
@@ -265,7 +265,7 @@ impl Faulty {
     }
 }
 
-impl FaultInjector for Faulty {
+impl FaultInjector for KillPointFaults {
     fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()> {
         let dead = lock(&self.fired).is_some();
         let counted = self.die_at.is_some_and(|(wanted, _)| wanted.is_none_or(|wanted| wanted == point));

@@ -15,10 +15,10 @@ use crate::free_port;
 
 /// The address of a running server to use instead of a private one, so that the many processes of one test run
 /// share a cluster. `with_postgres` sets it.
-pub const SHARED: &str = "POLYCLAW_TEST_POSTGRES";
+pub const SHARED_SERVER_VARIABLE: &str = "POLYCLAW_TEST_POSTGRES";
 
 /// Starts the server, says so, and stops it when its input closes: the kernel closes it even after SIGKILL.
-const KEEPER: &str = r#"
+const KEEPER_SCRIPT: &str = r#"
 dir=$1 bin=$2 port=$3 locale=$4
 shift 4
 exec 3>&1 >"$dir/log" 2>&1
@@ -35,17 +35,17 @@ read -r _
 rm -rf "$dir"
 "#;
 
-pub struct Cluster {
+pub struct PostgresCluster {
     url: String,
     bin: PathBuf,
     keeper: Option<Child>,
 }
 
-impl Cluster {
+impl PostgresCluster {
     /// The server named by `POLYCLAW_TEST_POSTGRES`, else a private one.
     pub fn start() -> io::Result<Self> {
-        let bin = binaries()?;
-        if let Ok(url) = std::env::var(SHARED) {
+        let bin = find_binaries()?;
+        if let Ok(url) = std::env::var(SHARED_SERVER_VARIABLE) {
             return Ok(Self { url, bin, keeper: None });
         }
         Self::start_private(&bin)
@@ -54,12 +54,12 @@ impl Cluster {
     fn start_private(bin: &Path) -> io::Result<Self> {
         let port = free_port();
         let dir = tempfile::Builder::new().prefix("polyclaw-postgres-").tempdir()?;
-        let user = run_as(dir.path())?;
+        let user = run_as_prefix(dir.path())?;
         let mut keeper = Command::new("sh")
-            .args(["-c", KEEPER, "keeper"])
+            .args(["-c", KEEPER_SCRIPT, "keeper"])
             .arg(dir.path())
             .arg(bin)
-            .args([&port.to_string(), locale(bin)])
+            .args([&port.to_string(), sort_locale(bin)])
             .args(user)
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -83,10 +83,10 @@ impl Cluster {
     }
 
     /// One cluster per process; its keeper stops it when the process ends.
-    pub fn of_process() -> &'static Self {
-        static CLUSTER: LazyLock<Cluster> =
-            LazyLock::new(|| Cluster::start().unwrap_or_else(|error| panic!("{error}")));
-        &CLUSTER
+    pub fn for_process() -> &'static Self {
+        static PROCESS_CLUSTER: LazyLock<PostgresCluster> =
+            LazyLock::new(|| PostgresCluster::start().unwrap_or_else(|error| panic!("{error}")));
+        &PROCESS_CLUSTER
     }
 
     /// The maintenance database.
@@ -96,10 +96,11 @@ impl Cluster {
 
     /// Creates an empty database nobody else uses and returns its address.
     pub fn fresh_database(&self) -> io::Result<String> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let name = format!("test_{}_{nanos}_{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        self.sql(&format!("CREATE DATABASE {name}"))?;
+        let name =
+            format!("test_{}_{nanos}_{}", process::id(), NEXT_DATABASE.fetch_add(1, Ordering::Relaxed));
+        self.run_sql(&format!("CREATE DATABASE {name}"))?;
         let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let (server, _) =
             address.rsplit_once('/').ok_or_else(|| Error::other("the address names no database"))?;
@@ -107,7 +108,7 @@ impl Cluster {
     }
 
     /// Runs a statement in the maintenance database.
-    pub fn sql(&self, statement: &str) -> io::Result<()> {
+    pub fn run_sql(&self, statement: &str) -> io::Result<()> {
         let psql = Command::new(self.bin.join("psql"))
             .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, &self.url])
             .output()?;
@@ -118,7 +119,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for PostgresCluster {
     fn drop(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
             drop(keeper.stdin.take());
@@ -128,25 +129,25 @@ impl Drop for Cluster {
 }
 
 /// The newest version the package manager has installed.
-fn binaries() -> io::Result<PathBuf> {
+fn find_binaries() -> io::Result<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
         .map(|entry| entry.path().join("bin"))
         .filter(|bin| bin.join("initdb").exists())
-        .max_by_key(|bin| version(bin));
+        .max_by_key(|bin| binary_version(bin));
     newest.ok_or_else(|| {
         Error::other("these tests need PostgreSQL and start their own: apt-get install postgresql")
     })
 }
 
-fn version(bin: &Path) -> u32 {
+fn binary_version(bin: &Path) -> u32 {
     let name = bin.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
 }
 
 /// A language's own sort order where it can be had, so that a query that forgets `COLLATE "C"` is noticed.
-fn locale(bin: &Path) -> &'static str {
-    if version(bin) >= 15 {
+fn sort_locale(bin: &Path) -> &'static str {
+    if binary_version(bin) >= 15 {
         "--locale=C.UTF-8 --locale-provider=icu --icu-locale=en"
     } else {
         "--locale=C.UTF-8"
@@ -154,7 +155,7 @@ fn locale(bin: &Path) -> &'static str {
 }
 
 /// PostgreSQL refuses to run as root: then its own user gets the folder and runs it.
-fn run_as(dir: &Path) -> io::Result<Vec<String>> {
+fn run_as_prefix(dir: &Path) -> io::Result<Vec<String>> {
     if fs::metadata(dir)?.uid() != 0 {
         return Ok(Vec::new());
     }
@@ -173,17 +174,17 @@ fn run_as(dir: &Path) -> io::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn answers(cluster: &Cluster) -> bool {
-        cluster.sql("SELECT 1").is_ok()
+    fn answers(cluster: &PostgresCluster) -> bool {
+        cluster.run_sql("SELECT 1").is_ok()
     }
 
     #[test]
     fn a_cluster_ends_with_its_owner() {
-        let bin = binaries().unwrap();
-        let cluster = Cluster::start_private(&bin).unwrap();
+        let bin = find_binaries().unwrap();
+        let cluster = PostgresCluster::start_private(&bin).unwrap();
         let database = cluster.fresh_database().unwrap();
         assert_ne!(database, cluster.fresh_database().unwrap());
-        let elsewhere = Cluster { url: database, bin, keeper: None };
+        let elsewhere = PostgresCluster { url: database, bin, keeper: None };
         assert!(answers(&elsewhere));
         drop(cluster);
         assert!(!answers(&elsewhere));

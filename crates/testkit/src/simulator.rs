@@ -11,27 +11,27 @@ use polyclaw_engine::ingress::AcceptedMessage;
 use polyclaw_store::Db;
 use tokio::task::JoinSet;
 
-use crate::ports::Faulty;
-use crate::ports::outlet::Outlet;
-use crate::ports::script::Scripted;
-use crate::world::{Ground, World, settled};
+use crate::ports::KillPointFaults;
+use crate::ports::fake_channel::FakeChannel;
+use crate::ports::script::ScriptedProvider;
+use crate::world::{DurableWorld, World, wait_settled};
 
 mod check;
-mod letters;
+mod inbound;
 mod model;
 mod watch;
 
-pub use check::{Broken, check};
-pub use letters::Post;
-use letters::TakenNames;
-use watch::Watch;
+pub use check::{BrokenRule, check_rules};
+use inbound::IngestedNames;
+pub use inbound::SimulatedInbound;
+use watch::KillPointWatch;
 
 /// Kills in one run at the most; with more, a turn may rightly give up.
 const MAX_KILLS: usize = 3;
 
 /// One message a simulated person sends.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct SimulatedMessage {
     pub name: String,
     pub session: String,
     pub text: String,
@@ -40,33 +40,33 @@ pub struct Planned {
 
 /// What a seed means.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SimulationPlan {
     pub seed: u64,
-    pub messages: Vec<Planned>,
+    pub messages: Vec<SimulatedMessage>,
     /// The n-th point each life dies at.
     pub kills: Vec<u64>,
     pub idempotent_channel: bool,
     /// What comes by the reception.
-    pub letters: Vec<Post>,
+    pub inbounds: Vec<SimulatedInbound>,
     /// The agents of a group answer one after the other.
     pub in_turn: bool,
 }
 
-impl Plan {
+impl SimulationPlan {
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let sessions = rng.usize(1..=3);
-        let messages = (0..rng.usize(1..=6)).map(|n| planned(&mut rng, n, sessions)).collect();
+        let messages = (0..rng.usize(1..=6)).map(|n| random_message(&mut rng, n, sessions)).collect();
         let kills = (0..rng.usize(0..=MAX_KILLS)).map(|_| rng.u64(1..=40)).collect();
         let idempotent_channel = rng.bool();
-        let (letters, in_turn) = (letters::planned(&mut rng), rng.bool());
-        Self { seed, messages, kills, idempotent_channel, letters, in_turn }
+        let (inbounds, in_turn) = (inbound::random_inbounds(&mut rng), rng.bool());
+        Self { seed, messages, kills, idempotent_channel, inbounds, in_turn }
     }
 }
 
-fn planned(rng: &mut Rng, n: usize, sessions: usize) -> Planned {
-    let text = task(rng, &format!("m{n}"));
-    Planned {
+fn random_message(rng: &mut Rng, n: usize, sessions: usize) -> SimulatedMessage {
+    let text = task_text(rng, &format!("m{n}"));
+    SimulatedMessage {
         name: format!("m{n}"),
         session: format!("s{}", rng.usize(0..sessions)),
         text,
@@ -75,14 +75,14 @@ fn planned(rng: &mut Rng, n: usize, sessions: usize) -> Planned {
 }
 
 /// The scripted model reads its orders from the text: which tools, in which batches.
-fn task(rng: &mut Rng, name: &str) -> String {
+fn task_text(rng: &mut Rng, name: &str) -> String {
     let tools: String = (0..rng.usize(0..=4)).map(|_| ["l", "p", "x"][rng.usize(0..3)]).collect();
     format!("task {name} tools={tools} batch={}", rng.usize(1..=3))
 }
 
 /// What happened in a run, for the report of a failure and the counts of many.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct SimulationRun {
     pub killed_at: Vec<KillPoint>,
     pub accepted: usize,
     pub steered: usize,
@@ -91,48 +91,53 @@ pub struct Run {
 }
 
 /// Runs one seed to its end on a runtime of its own with virtual time.
-pub fn run(seed: u64) -> Result<Run, Broken> {
+pub fn run_seed(seed: u64) -> Result<SimulationRun, BrokenRule> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    let runtime = runtime.map_err(|error| Broken::new(seed, format!("no runtime: {error}")))?;
-    runtime.block_on(play(&Plan::from_seed(seed)))
+    let runtime = runtime.map_err(|error| BrokenRule::new(seed, format!("no runtime: {error}")))?;
+    runtime.block_on(run_plan(&SimulationPlan::from_seed(seed)))
 }
 
-type Acks = Arc<Mutex<Vec<(String, AcceptedMessage)>>>;
+type AcceptedAcks = Arc<Mutex<Vec<(String, AcceptedMessage)>>>;
 
-async fn play(plan: &Plan) -> Result<Run, Broken> {
-    let db = Db::in_memory().map_err(|error| Broken::new(plan.seed, error.to_string()))?;
-    let mut ground = Ground::on(db, Scripted::new(model::answer)).await;
-    ground.outlet = Outlet::new(plan.idempotent_channel);
-    ground.configure(&letters::config(plan.in_turn)).await;
-    let (acks, taken) = (Acks::default(), TakenNames::default());
-    let (mut run, watch) = (Run::default(), Watch::on(&ground));
+async fn run_plan(plan: &SimulationPlan) -> Result<SimulationRun, BrokenRule> {
+    let db = Db::in_memory().map_err(|error| BrokenRule::new(plan.seed, error.to_string()))?;
+    let mut ground = DurableWorld::from_db(db, ScriptedProvider::new(model::answer_prompt)).await;
+    ground.fake_channel = FakeChannel::new(plan.idempotent_channel);
+    ground.configure(&inbound::group_config(plan.in_turn)).await;
+    let (acks, taken) = (AcceptedAcks::default(), IngestedNames::default());
+    let (mut run, watch) = (SimulationRun::default(), KillPointWatch::from_ground(&ground));
     for step in &plan.kills {
-        let faults = Faulty::at_step(*step);
-        let world = ground.wake(watch.over(&faults));
+        let faults = KillPointFaults::at_step(*step);
+        let world = ground.start_engine(watch.wrap_faults(&faults));
         let senders = send_missing(&world, plan, &acks, &taken);
         tokio::select! {
-            point = faults.death() => run.killed_at.push(point),
-            () = quiet(&world, plan, &acks, &taken) => {}
+            point = faults.wait_killed() => run.killed_at.push(point),
+            () = wait_until_quiet(&world, plan, &acks, &taken) => {}
         }
         drop(senders);
-        world.killed().await;
+        world.kill().await;
     }
-    let world = ground.wake(watch.over(&Faulty::never()));
+    let world = ground.start_engine(watch.wrap_faults(&KillPointFaults::no_kill()));
     let senders = send_missing(&world, plan, &acks, &taken);
-    quiet(&world, plan, &acks, &taken).await;
+    wait_until_quiet(&world, plan, &acks, &taken).await;
     drop(senders);
-    world.killed().await;
+    world.kill().await;
     let acks = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
     run.accepted = acks.len();
-    watch.verdict().map_err(|rule| Broken::new(plan.seed, rule))?;
-    check(plan, &ground, &acks, &mut run).await?;
+    watch.first_violation().map_err(|rule| BrokenRule::new(plan.seed, rule))?;
+    check_rules(plan, &ground, &acks, &mut run).await?;
     Ok(run)
 }
 
 /// A platform delivers what was never acknowledged again and again, under the same id.
-fn send_missing(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) -> JoinSet<()> {
+fn send_missing(
+    world: &World,
+    plan: &SimulationPlan,
+    acks: &AcceptedAcks,
+    taken: &IngestedNames,
+) -> JoinSet<()> {
     let mut senders = JoinSet::new();
-    letters::post_missing(world, &plan.letters, taken, &mut senders);
+    inbound::deliver_missing(world, &plan.inbounds, taken, &mut senders);
     let known = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for message in plan.messages.iter().filter(|m| !known.iter().any(|(name, _)| *name == m.name)) {
         let (engine, message, acks) = (world.engine.clone(), message.clone(), Arc::clone(acks));
@@ -155,12 +160,12 @@ fn send_missing(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) -> 
     senders
 }
 
-async fn quiet(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) {
-    letters::quiet(world, &plan.letters, taken).await;
+async fn wait_until_quiet(world: &World, plan: &SimulationPlan, acks: &AcceptedAcks, taken: &IngestedNames) {
+    inbound::wait_until_quiet(world, &plan.inbounds, taken).await;
     while acks.lock().unwrap_or_else(PoisonError::into_inner).len() < plan.messages.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    settled(world.engine.db()).await;
+    wait_settled(world.engine.db()).await;
 }
 
 /// Runs many seeds on `threads` threads; stops at the first that breaks a rule.
@@ -169,10 +174,10 @@ pub fn run_many(
     count: u64,
     threads: usize,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Totals, Broken> {
+) -> Result<SimulationTotals, BrokenRule> {
     let next = std::sync::atomic::AtomicU64::new(0);
-    let totals = Mutex::new(Totals::default());
-    let broken: Mutex<Option<Broken>> = Mutex::default();
+    let totals = Mutex::new(SimulationTotals::default());
+    let broken: Mutex<Option<BrokenRule>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
@@ -181,8 +186,8 @@ pub fn run_many(
                     if n >= count || broken.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
                         return;
                     }
-                    match run(first_seed.wrapping_add(n)) {
-                        Ok(run) => totals.lock().unwrap_or_else(PoisonError::into_inner).add(&run),
+                    match run_seed(first_seed.wrapping_add(n)) {
+                        Ok(run) => totals.lock().unwrap_or_else(PoisonError::into_inner).add_run(&run),
                         Err(error) => {
                             broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                         }
@@ -200,7 +205,7 @@ pub fn run_many(
 
 /// What many runs went through: a simulator that never kills or steers would prove nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Totals {
+pub struct SimulationTotals {
     pub runs: u64,
     pub accepted: usize,
     pub steered: usize,
@@ -209,7 +214,7 @@ pub struct Totals {
     pub kills: std::collections::BTreeMap<&'static str, u64>,
 }
 
-impl Totals {
+impl SimulationTotals {
     /// What so many runs must have gone through and did not, in a sentence. Teams have a simulation of their own.
     pub fn blind_spots(&self) -> Option<String> {
         let points = KillPoint::ALL.iter().filter(|point| !point.is_team_point()).map(|point| point.as_str());
@@ -220,7 +225,7 @@ impl Totals {
         (self.steered == 0).then(|| "no turn was ever steered".to_owned())
     }
 
-    fn add(&mut self, run: &Run) {
+    fn add_run(&mut self, run: &SimulationRun) {
         self.runs += 1;
         self.accepted += run.accepted;
         self.steered += run.steered;

@@ -27,19 +27,19 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Db, TeamDatabases, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
-use crate::ports::outlet::Outlet;
-use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Papers, Seeded, SimClock, Tools};
+use crate::ports::fake_channel::FakeChannel;
+use crate::ports::script::ScriptedProvider;
+use crate::ports::{FakeBriefings, KillPointFaults, RecordingToolbox, SequentialIds, SimClock};
 
 /// What survives the death of an engine: the disk and the world outside.
 #[derive(Clone)]
-pub struct Ground {
+pub struct DurableWorld {
     pub db: Db,
-    pub ids: Arc<Seeded>,
+    pub ids: Arc<SequentialIds>,
     pub clock: Arc<SimClock>,
-    pub tools: Arc<Tools>,
-    pub papers: Arc<Papers>,
-    pub outlet: Arc<Outlet>,
+    pub tools: Arc<RecordingToolbox>,
+    pub briefings: Arc<FakeBriefings>,
+    pub fake_channel: Arc<FakeChannel>,
     pub provider: Arc<dyn ModelProvider>,
     pub settings: EngineSettings,
     /// The file of memories.
@@ -49,11 +49,11 @@ pub struct Ground {
     /// The tasks of teams.
     pub ledgers: Arc<TeamDatabases>,
     /// Names the node; two worlds on one PostgreSQL database have two.
-    pub family: String,
+    pub node_name: String,
 }
 
-impl Ground {
-    pub async fn on(db: Db, provider: Arc<dyn ModelProvider>) -> Self {
+impl DurableWorld {
+    pub async fn from_db(db: Db, provider: Arc<dyn ModelProvider>) -> Self {
         let mut settings = EngineSettings::with_workspace(PathBuf::from("workspace"));
         settings.default_model = ModelRef::parse("scripted/model").ok();
         let ground = Self {
@@ -61,14 +61,14 @@ impl Ground {
             ids: Arc::default(),
             clock: SimClock::start(),
             tools: Arc::default(),
-            papers: Arc::default(),
-            outlet: Outlet::new(false),
+            briefings: Arc::default(),
+            fake_channel: FakeChannel::new(false),
             provider,
             settings,
             memories: Db::memory_db_in_memory().expect("a database in memory"),
             embedder: None,
             ledgers: Arc::new(TeamDatabases::in_memory()),
-            family: "world".to_owned(),
+            node_name: "world".to_owned(),
         };
         ground.add_agent("main").await;
         ground
@@ -96,7 +96,7 @@ impl Ground {
     }
 
     /// Starts an engine on this ground.
-    pub fn wake(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
+    pub fn start_engine(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
         let place = MemoryLocation::Open(self.memories.clone());
         let vectors = VectorIndex::new(1 << 24, polyclaw_domain::embedding::dot_product);
         let brain =
@@ -109,17 +109,17 @@ impl Ground {
             provider: Arc::clone(&self.provider),
             tools: Arc::new(ToolRegistry::new(vec![Arc::clone(&self.tools) as _, memories])),
             memory_store: brain,
-            briefings: Arc::clone(&self.papers) as _,
+            briefings: Arc::clone(&self.briefings) as _,
             // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
             channels: ["chat", "telegram"]
-                .map(|name| (name.to_owned(), Arc::clone(&self.outlet) as Arc<dyn ChannelAdapter>))
+                .map(|name| (name.to_owned(), Arc::clone(&self.fake_channel) as Arc<dyn ChannelAdapter>))
                 .into(),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             faults,
             ledgers: Arc::clone(&self.ledgers),
         };
-        let engine = Engine::new(ports, self.settings.clone(), &self.family);
+        let engine = Engine::new(ports, self.settings.clone(), &self.node_name);
         let mut loops = JoinSet::new();
         for task in BackgroundTask::ALL {
             let engine = engine.clone();
@@ -131,32 +131,32 @@ impl Ground {
 
 pub struct World {
     pub engine: Engine,
-    pub ground: Ground,
+    pub ground: DurableWorld,
     loops: JoinSet<()>,
 }
 
 /// How long a test waits for something that should come at once.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 impl World {
     /// An engine on a database in memory, with a model that echoes.
     pub async fn new() -> Self {
-        Self::with(Scripted::echo()).await
+        Self::with_provider(ScriptedProvider::echo()).await
     }
 
-    pub async fn with(provider: Arc<dyn ModelProvider>) -> Self {
+    pub async fn with_provider(provider: Arc<dyn ModelProvider>) -> Self {
         let db = Db::in_memory().expect("a database in memory");
-        Ground::on(db, provider).await.wake(Faulty::never())
+        DurableWorld::from_db(db, provider).await.start_engine(KillPointFaults::no_kill())
     }
 
     /// The engine dies where it stands; what it had not stored is gone.
-    pub async fn killed(mut self) -> Ground {
+    pub async fn kill(mut self) -> DurableWorld {
         self.loops.abort_all();
         while self.loops.join_next().await.is_some() {}
         self.ground.clone()
     }
 
-    pub fn key(name: &str) -> SessionKey {
+    pub fn session_key(name: &str) -> SessionKey {
         SessionKey::for_direct(&AgentId::main(), "chat", name)
     }
 
@@ -168,33 +168,34 @@ impl World {
         Authority::Owner.write_to_meta(&mut meta);
         IngressMessage {
             meta,
-            ..IngressMessage::from_person(Self::key(name), AgentId::main(), address, text)
+            ..IngressMessage::from_person(Self::session_key(name), AgentId::main(), address, text)
         }
     }
 
-    pub async fn sends(&self, name: &str, text: &str) -> Result<AcceptedMessage, Error> {
+    pub async fn send_text(&self, name: &str, text: &str) -> Result<AcceptedMessage, Error> {
         self.engine.accept_message(Self::inbound(name, text)).await
     }
 
     /// Says something in the session `me` and reads the answer.
-    pub async fn says(&self, text: &str) -> TurnAnswer {
-        let accepted = self.sends("me", text).await.expect("accepted");
-        self.answer(&accepted).await
+    pub async fn send_and_wait(&self, text: &str) -> TurnAnswer {
+        let accepted = self.send_text("me", text).await.expect("accepted");
+        self.wait_answer(&accepted).await
     }
 
-    pub async fn answer(&self, accepted: &AcceptedMessage) -> TurnAnswer {
-        let answer = self.engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, PATIENCE).await;
+    pub async fn wait_answer(&self, accepted: &AcceptedMessage) -> TurnAnswer {
+        let answer =
+            self.engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, ANSWER_TIMEOUT).await;
         answer.expect("a readable answer").expect("an answer in time")
     }
 
-    pub async fn state(&self, turn: &TurnId) -> JobState {
+    pub async fn turn_state(&self, turn: &TurnId) -> JobState {
         let turn = turn.clone();
         let job = self.engine.db().read(move |tx| jobs::get(tx, &turn)).await.expect("readable");
         job.expect("a turn").state
     }
 
     pub async fn transcript(&self, name: &str) -> Vec<SessionMessage> {
-        let key = Self::key(name);
+        let key = Self::session_key(name);
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
             let Some(session) = sessions::get(tx, &key)? else { return Ok(Vec::new()) };
             messages::list_page(tx, &key, &session.id, 0, 10_000)
@@ -203,14 +204,14 @@ impl World {
     }
 
     /// Waits until nothing is queued, running or on its way out.
-    pub async fn settled(&self) {
-        settled(self.engine.db()).await;
+    pub async fn wait_settled(&self) {
+        wait_settled(self.engine.db()).await;
     }
 }
 
 /// Waits until a database holds no work but what waits for a person. Polls, because the engine that works on it may be
 /// another.
-pub async fn settled(db: &Db) {
+pub async fn wait_settled(db: &Db) {
     let mut left = String::new();
     for _ in 0..60_000 {
         let read = |tx: &mut polyclaw_store::Tx<'_>| {

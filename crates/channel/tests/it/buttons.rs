@@ -44,14 +44,14 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
         [to("telegram", "main", "7", None), to("telegram", "main", "-9", Some("4"))].iter().enumerate()
     {
         assert_eq!(word(&channel.send("k", &asked(address, "shell ls")).await), "accepted");
-        let shown = platform.visible().pop().unwrap();
-        platform.press(&shown, 7, "Approve");
-        platform.press(&shown, 7, "Deny");
+        let shown = platform.visible_messages().pop().unwrap();
+        platform.press_button(&shown, 7, "Approve");
+        platform.press_button(&shown, 7, "Deny");
         let letters = desk.wait_for(2 * n + 2).await;
         assert_given(&letters[2 * n..], address, "7");
     }
-    platform.until("buttons are released", |all| all.calls("answerCallbackQuery").len() == 4).await;
-    platform.until("presses are confirmed", |all| all.unconfirmed(telegram::TOKEN) == 0).await;
+    platform.wait_until("buttons are released", |all| all.calls("answerCallbackQuery").len() == 4).await;
+    platform.wait_until("presses are confirmed", |all| all.unconfirmed_count(telegram::TOKEN) == 0).await;
 }
 
 /// A press that is delivered again was not let go of before it was taken.
@@ -63,9 +63,9 @@ async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
     let _reception = Reception::start(&channel, &desk);
     let address = to("telegram", "main", "7", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
-    platform.press(&platform.visible().pop().unwrap(), 7, "Approve");
+    platform.press_button(&platform.visible_messages().pop().unwrap(), 7, "Approve");
     desk.wait_for(1).await;
-    platform.until("the press is confirmed", |all| all.unconfirmed(telegram::TOKEN) == 0).await;
+    platform.wait_until("the press is confirmed", |all| all.unconfirmed_count(telegram::TOKEN) == 0).await;
     assert_eq!((desk.handed(), platform.calls("answerCallbackQuery").len()), (3, 1));
 }
 
@@ -74,14 +74,14 @@ async fn a_button_on_discord_is_a_command_where_the_question_is() {
     let (platform, channel) = discord::one(discord::CALM_MS);
     let desk = Desk::new();
     let _reception = Reception::start(&channel, &desk);
-    platform.until("it is connected", |all| all.openings(discord::TOKEN).0 == 1).await;
+    platform.wait_until("it is connected", |all| all.opening_counts(discord::TOKEN).0 == 1).await;
     let address = to("discord", "main", "100", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
-    let shown = platform.visible().pop().unwrap();
-    platform.press(&shown, "5", "Approve");
-    platform.press(&shown, "5", "Deny");
+    let shown = platform.visible_messages().pop().unwrap();
+    platform.press_button(&shown, "5", "Approve");
+    platform.press_button(&shown, "5", "Deny");
     assert_given(&desk.wait_for(2).await, &address, "5");
-    platform.until("both are confirmed", |all| all.calls("PATCH @original").len() == 2).await;
+    platform.wait_until("both are confirmed", |all| all.calls("PATCH @original").len() == 2).await;
 }
 
 #[tokio::test]
@@ -92,20 +92,20 @@ async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
     let address = to("slack", "work", "C1", Some("4.0"));
     let pressed = asked(&address, "shell echo '<b>' & \"x\"");
     assert_eq!(word(&channel.send("k", &pressed).await), "accepted");
-    let shown = platform.visible().pop().unwrap();
-    platform.press("work", &shown, "U1", "Approve");
-    platform.press("work", &shown, "U1", "Deny");
+    let shown = platform.visible_messages().pop().unwrap();
+    platform.press_button("work", &shown, "U1", "Approve");
+    platform.press_button("work", &shown, "U1", "Deny");
     assert_given(&desk.wait_for(2).await, &address, "U1");
-    platform.until("both are acknowledged", |all| all.acknowledged() == 2).await;
+    platform.wait_until("both are acknowledged", |all| all.acknowledged_count() == 2).await;
     let events = to("slack", "events", "D1", None);
     assert_eq!(word(&channel.send("k", &asked(&events, "shell ls")).await), "accepted");
-    let shown = platform.visible().pop().unwrap();
+    let shown = platform.visible_messages().pop().unwrap();
     for label in ["Approve", "Deny"] {
-        let call = slack::press(&platform.pressed(&shown, "U1", label));
+        let call = slack::press(&platform.button_payload(&shown, "U1", label));
         assert_eq!(channel.handle_webhook("events", call, desk.as_ref()).await.status, 200);
     }
     assert_given(&desk.letters()[2..], &events, "U1");
-    let mut foreign = platform.pressed(&shown, "U1", "Deny");
+    let mut foreign = platform.button_payload(&shown, "U1", "Deny");
     foreign["team"]["id"] = "T2".into();
     foreign["trigger_id"] = "elsewhere".into();
     assert_eq!(channel.handle_webhook("events", slack::press(&foreign), desk.as_ref()).await.status, 200);
@@ -118,9 +118,9 @@ async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
     let desk = Desk::new();
     let address = to("whatsapp", "shop", "49151", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
-    let shown = platform.visible().pop().unwrap();
+    let shown = platform.visible_messages().pop().unwrap();
     for (n, label) in ["Approve", "Deny"].iter().enumerate() {
-        let message = platform.pressed(&shown, &format!("wamid.{n}"), whatsapp::now(), label);
+        let message = platform.button_reply(&shown, &format!("wamid.{n}"), whatsapp::now(), label);
         let call = whatsapp::written(&message);
         assert_eq!(channel.handle_webhook("shop", call, desk.as_ref()).await.status, 200);
     }
@@ -129,7 +129,7 @@ async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
     for (peer, what) in [("49151", "x".repeat(1_400)), ("120363@g.us", "shell ls".to_owned())] {
         let long = asked(&to("whatsapp", "shop", peer, None), &what);
         assert_eq!(word(&channel.send("k2", &long).await), "accepted");
-        let shown = platform.visible().pop().unwrap();
+        let shown = platform.visible_messages().pop().unwrap();
         assert_eq!(shown.text, long.text());
         assert_eq!(platform.calls("messages").pop().unwrap().body["type"], "text");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use polyclaw_channel::RetryTiming;
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
 use polyclaw_domain::delivery::OutgoingMessage;
-use polyclaw_testkit::platform::{Kept, Outcome, Wire};
+use polyclaw_testkit::platform::{EmulatorState, PlatformEmulator, ReplyOutcome};
 
 use crate::fixture::{PACE, hostile, letters_of, outgoing};
 
@@ -16,7 +16,7 @@ pub const PATIENT: RetryTiming = RetryTiming { request_timeout: Duration::from_s
 
 /// A platform with the adapter that reaches it.
 pub struct Stage<'a, S> {
-    pub platform: &'a Wire<S>,
+    pub platform: &'a PlatformEmulator<S>,
     pub channel: &'a dyn ChannelAdapter,
     pub address: ChatAddress,
     /// The call that shows a message, and the one that changes it.
@@ -25,7 +25,7 @@ pub struct Stage<'a, S> {
     pub read: fn(&str) -> String,
 }
 
-impl<S: Kept> Stage<'_, S> {
+impl<S: EmulatorState> Stage<'_, S> {
     pub async fn play(&self) {
         for seed in 0..CHUNKINGS {
             let mut random = fastrand::Rng::with_seed(seed);
@@ -36,8 +36,12 @@ impl<S: Kept> Stage<'_, S> {
             let text = format!("x{}", hostile(&mut random, length));
             let parts = outgoing(&self.address, &text).split_by_limit(limit);
             self.show(&parts, &mut random).await;
-            let shown: Vec<_> =
-                self.platform.wipe(&self.address.peer).iter().map(|one| (self.read)(&one.text)).collect();
+            let shown: Vec<_> = self
+                .platform
+                .wipe_chat(&self.address.peer)
+                .iter()
+                .map(|one| (self.read)(&one.text))
+                .collect();
             assert_eq!(shown.len(), parts.len(), "seed {seed}: {shown:?}");
             assert_eq!(letters_of(&shown.concat()), letters_of(&text), "seed {seed}");
             let same = shown.iter().zip(&parts).all(|(shown, part)| shown.trim() == part.text().trim());
@@ -65,10 +69,14 @@ impl<S: Kept> Stage<'_, S> {
     async fn grow(&self, id: &str, part: &OutgoingMessage, random: &mut fastrand::Rng) {
         for _ in 0..random.usize(..2) {
             let Some(more) = prefix(part.text(), random) else { continue };
-            self.trip(1, random, &[Outcome::Status(400), Outcome::Status(502), SLOWER, Outcome::Cut]);
+            self.trip(
+                1,
+                random,
+                &[ReplyOutcome::Status(400), ReplyOutcome::Status(502), SLOWER, ReplyOutcome::Cut],
+            );
             let _ = self.channel.edit_message(id, &outgoing(&self.address, more)).await;
         }
-        self.trip(1, random, &[SLOWER, Outcome::Status(502), Outcome::ShownThenCut]);
+        self.trip(1, random, &[SLOWER, ReplyOutcome::Status(502), ReplyOutcome::ShownThenCut]);
         for _ in 0..3 {
             if let SendOutcome::Accepted { .. } = self.channel.edit_message(id, part).await {
                 return;
@@ -80,7 +88,12 @@ impl<S: Kept> Stage<'_, S> {
     /// What the platform recognises may be sent again whatever became of it, and is.
     async fn insist(&self, key: &str, part: &OutgoingMessage, random: &mut fastrand::Rng) -> String {
         let recognises = self.channel.capabilities(&self.address.account).idempotent_send;
-        let troubles = [SLOWER, Outcome::Status(429), Outcome::ShownThenCut, Outcome::ShownThenStatus(500)];
+        let troubles = [
+            SLOWER,
+            ReplyOutcome::Status(429),
+            ReplyOutcome::ShownThenCut,
+            ReplyOutcome::ShownThenStatus(500),
+        ];
         self.trip(0, random, if recognises { &troubles } else { &troubles[..2] });
         for _ in 0..3 {
             match self.channel.send(key, part).await {
@@ -94,14 +107,14 @@ impl<S: Kept> Stage<'_, S> {
     }
 
     /// Every third time something is in the way of the next call.
-    fn trip(&self, call: usize, random: &mut fastrand::Rng, outcomes: &[Outcome]) {
+    fn trip(&self, call: usize, random: &mut fastrand::Rng, outcomes: &[ReplyOutcome]) {
         if random.usize(..3) == 0 {
             self.platform.push(self.calls[call], outcomes[random.usize(..outcomes.len())]);
         }
     }
 }
 
-const SLOWER: Outcome = Outcome::Later { status: 429, seconds: 0 };
+const SLOWER: ReplyOutcome = ReplyOutcome::Later { status: 429, seconds: 0 };
 
 /// The beginning of a text, if there is anything to see in it.
 fn prefix<'a>(text: &'a str, random: &mut fastrand::Rng) -> Option<&'a str> {

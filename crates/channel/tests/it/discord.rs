@@ -9,7 +9,7 @@ use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_domain::config;
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, PeerKind, ThreadKind};
 use polyclaw_testkit::PIXEL;
-use polyclaw_testkit::platform::discord::Discord as Platform;
+use polyclaw_testkit::platform::discord::DiscordEmulator as Platform;
 use serde_json::json;
 
 use crate::fixture::{Desk, PACE, Reception, attachments, outgoing, shown, word};
@@ -30,14 +30,14 @@ fn adapter(bots: &[(&str, config::DiscordConfig)]) -> Arc<DiscordAdapter> {
 /// A platform with one bot in the server `g1`, and the adapter of it.
 pub fn one(heartbeat_ms: u64) -> (Platform, Arc<DiscordAdapter>) {
     let platform = Platform::start(heartbeat_ms);
-    platform.bot(TOKEN, "1");
-    platform.channel("100", "g1", None);
+    platform.add_bot(TOKEN, "1");
+    platform.add_channel("100", "g1", None);
     let discord = adapter(&[("main", config(&platform, TOKEN))]);
     (platform, discord)
 }
 
 async fn connected(platform: &Platform, token: &str) {
-    platform.until("the bot is connected", |platform| platform.openings(token).0 > 0).await;
+    platform.wait_until("the bot is connected", |platform| platform.opening_counts(token).0 > 0).await;
 }
 
 fn to(channel: &str) -> ChatAddress {
@@ -52,19 +52,20 @@ fn to(channel: &str) -> ChatAddress {
 #[tokio::test]
 async fn a_reply_goes_where_it_was_asked() {
     let (platform, discord) = one(CALM_MS);
-    platform.channel("101", "g1", Some("100"));
+    platform.add_channel("101", "g1", Some("100"));
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "alone");
-    platform.say_in(TOKEN, "100", "in a channel", json!({}));
-    platform.say_in(TOKEN, "101", "in a thread", json!({}));
+    platform.send_dm(TOKEN, "7", "alone");
+    platform.send_in_channel(TOKEN, "100", "in a channel", json!({}));
+    platform.send_in_channel(TOKEN, "101", "in a thread", json!({}));
     let letters = desk.wait_for(3).await;
     for letter in &letters {
         let sent = discord.send(&letter.platform_id, &outgoing(&letter.address, &letter.text)).await;
         assert_eq!(word(&sent), "accepted");
     }
-    let seen: Vec<_> = platform.visible().into_iter().map(|message| (message.chat, message.text)).collect();
+    let seen: Vec<_> =
+        platform.visible_messages().into_iter().map(|message| (message.chat, message.text)).collect();
     let expected = [("97", "alone"), ("100", "in a channel"), ("101", "in a thread")];
     assert_eq!(seen, expected.map(|(chat, text)| (chat.to_owned(), text.to_owned())));
     assert_eq!(letters[0].context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
@@ -84,9 +85,9 @@ async fn an_unknown_thread_is_asked_about_once() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.channel("555", "g1", Some("100"));
-    platform.say_in(TOKEN, "555", "one", json!({}));
-    platform.say_in(TOKEN, "555", "two", json!({}));
+    platform.add_channel("555", "g1", Some("100"));
+    platform.send_in_channel(TOKEN, "555", "one", json!({}));
+    platform.send_in_channel(TOKEN, "555", "two", json!({}));
     for letter in desk.wait_for(2).await {
         assert_eq!(letter.context.parent.map(|parent| parent.id).as_deref(), Some("100"));
     }
@@ -96,8 +97,8 @@ async fn an_unknown_thread_is_asked_about_once() {
 #[tokio::test]
 async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
     let platform = Platform::start(CALM_MS);
-    platform.bot(TOKEN, "1");
-    platform.bot("other", "2");
+    platform.add_bot(TOKEN, "1");
+    platform.add_bot("other", "2");
     let off = serde_json::from_value(json!({ "bot_token": "x", "enabled": false })).unwrap();
     let discord = adapter(&[
         ("bad", config(&platform, "wrong")),
@@ -109,16 +110,16 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
     connected(&platform, "other").await;
-    platform.say(TOKEN, "7", "to main");
+    platform.send_dm(TOKEN, "7", "to main");
     desk.wait_for(1).await;
-    platform.say("other", "7", "to biz");
+    platform.send_dm("other", "7", "to biz");
     let letters = desk.wait_for(2).await;
     let accounts: Vec<_> = letters.iter().map(|letter| letter.context.account.as_str()).collect();
     assert_eq!(accounts, ["main", "biz"]);
     for letter in &letters {
         discord.send("k", &outgoing(&letter.address, "answer")).await;
     }
-    let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
+    let bots: Vec<_> = platform.visible_messages().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, [TOKEN, "other"]);
     let off = ChatAddress { account: "off".to_owned(), ..to("100") };
     assert_eq!(word(&discord.send("k", &outgoing(&off, "x")).await), "rejected");
@@ -127,14 +128,14 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
 #[tokio::test]
 async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
     let platform = Platform::start(CALM_MS);
-    platform.bot(TOKEN, "1");
+    platform.add_bot(TOKEN, "1");
     let gateway = format!("{}/gateway", platform.api_url().replace("http", "ws").replace("/api/v10", ""));
     let wrong = json!({ "bot_token": "wrong", "api_url": platform.api_url(), "gateway_url": gateway });
     let discord = adapter(&[("main", serde_json::from_value(wrong).unwrap())]);
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     tokio::time::sleep(PACE.max_backoff * 3).await;
-    assert_eq!(platform.openings("wrong"), (0, 0));
+    assert_eq!(platform.opening_counts("wrong"), (0, 0));
     assert!(desk.letters().is_empty());
 }
 
@@ -150,16 +151,16 @@ async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
         "id": "777", "application_id": "1", "type": 2, "token": "once", "channel_id": "100", "guild_id": "g1",
         "member": member, "data": data,
     });
-    platform.dispatch(TOKEN, "INTERACTION_CREATE", interaction.clone());
+    platform.dispatch_event(TOKEN, "INTERACTION_CREATE", interaction.clone());
     let letter = &desk.wait_for(1).await[0];
     assert_eq!((letter.text.as_str(), letter.mentioned), ("/code fix it", true));
     assert_eq!((letter.context.sender.as_str(), &letter.context.roles[..]), ("7", &["r1".to_owned()][..]));
     assert_eq!(letter.address, to("100"));
-    platform.until("it is confirmed", |platform| platform.calls("PATCH @original").len() == 1).await;
+    platform.wait_until("it is confirmed", |platform| platform.calls("PATCH @original").len() == 1).await;
     assert_eq!(platform.calls("POST callback")[0].body["type"], 5);
     assert_eq!(platform.calls("PATCH @original")[0].body["content"], "/code fix it");
     // The same one again, as after a resumed session, is the same letter.
-    platform.dispatch(TOKEN, "INTERACTION_CREATE", interaction);
+    platform.dispatch_event(TOKEN, "INTERACTION_CREATE", interaction);
     desk.until(|| desk.handed() == 2).await;
     assert_eq!(desk.letters().len(), 1);
 }
@@ -178,7 +179,7 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
         file("b.txt", format!("{foreign}/files/secret")),
         { "filename": "c.png", "content_type": "image/png", "size": 9, "url": "https://cdn.discordapp.com/c.png" },
     ] });
-    platform.say_in(TOKEN, "100", "", attached);
+    platform.send_in_channel(TOKEN, "100", "", attached);
     let letter = &desk.wait_for(1).await[0];
     let found = attachments(&*discord, [letter]).await;
     assert_eq!(found[0].text.as_deref(), Some("hello"));
@@ -201,7 +202,7 @@ async fn an_image_comes_along_and_only_from_the_platform() {
         image(format!("{foreign}/files/pixel.png")),
         image(format!("{root}/files/hello")),
     ] });
-    platform.say_in(TOKEN, "100", "", attached);
+    platform.send_in_channel(TOKEN, "100", "", attached);
     let letter = &desk.wait_for(1).await[0];
     assert_eq!(shown(&*discord, [letter]).await, [Some(PIXEL.to_vec()), None, None]);
 }
@@ -220,11 +221,11 @@ async fn hostile_events_break_nothing() {
         ("GUILD_CREATE", json!([])),
         ("SOMETHING_NEW", json!({})),
     ] {
-        platform.dispatch(TOKEN, kind, data);
+        platform.dispatch_event(TOKEN, kind, data);
     }
     let emoji = "😀".repeat(10_000);
     for text in ["\u{202e}\0 <@everyone>", emoji.as_str()] {
-        platform.say(TOKEN, "7", text);
+        platform.send_dm(TOKEN, "7", text);
     }
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["\u{202e}\0 <@everyone>", emoji.as_str()]);

@@ -15,7 +15,7 @@ use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
 use polyclaw_domain::media::AttachmentImage;
 use polyclaw_domain::message::MessageAttachment;
 use polyclaw_domain::port::BoxFuture;
-use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::ReplyOutcome;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -165,15 +165,15 @@ pub fn word(sent: &SendOutcome) -> String {
 
 /// What a platform does to a message, what is then said of sending it where no key is known again, and what of changing
 /// one: that can be done again, if the platform is there.
-pub const FATES: [(Outcome, &str, &str); 8] = [
-    (Outcome::Shown, "accepted", "accepted"),
-    (Outcome::Status(400), "rejected", "rejected"),
-    (Outcome::Status(403), "rejected", "rejected"),
-    (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
-    (Outcome::ShownThenStatus(500), "unknown", "retry"),
-    (Outcome::Status(502), "unknown", "retry"),
-    (Outcome::ShownThenCut, "unknown", "unknown"),
-    (Outcome::ShownThenHang, "unknown", "unknown"),
+pub const FATES: [(ReplyOutcome, &str, &str); 8] = [
+    (ReplyOutcome::Shown, "accepted", "accepted"),
+    (ReplyOutcome::Status(400), "rejected", "rejected"),
+    (ReplyOutcome::Status(403), "rejected", "rejected"),
+    (ReplyOutcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
+    (ReplyOutcome::ShownThenStatus(500), "unknown", "retry"),
+    (ReplyOutcome::Status(502), "unknown", "retry"),
+    (ReplyOutcome::ShownThenCut, "unknown", "unknown"),
+    (ReplyOutcome::ShownThenHang, "unknown", "unknown"),
 ];
 
 /// An address where nobody listens.

@@ -10,8 +10,8 @@ use polyclaw_domain::channel::{ChannelAdapter, ConnectionState};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::inbound::PeerKind;
 use polyclaw_testkit::PIXEL;
-use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
+use polyclaw_testkit::platform::ReplyOutcome;
+use polyclaw_testkit::platform::matrix::MatrixEmulator as Homeserver;
 use serde_json::json;
 
 use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_to, shown};
@@ -44,10 +44,10 @@ fn one(homeserver: &Homeserver) -> Arc<MatrixAdapter> {
 /// A homeserver with a room of two, whose stream the account reads from its start on.
 async fn dm() -> (Homeserver, Arc<Desk>) {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    homeserver.room(ROOM, &[ANN, CLAW]);
-    homeserver.say(ROOM, ANN, "from before");
+    homeserver.add_room(ROOM, &[ANN, CLAW]);
+    homeserver.send_text(ROOM, ANN, "from before");
     let reception = Reception::start(&one(&homeserver), &inbox);
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
     drop(reception);
     (homeserver, inbox)
 }
@@ -55,7 +55,7 @@ async fn dm() -> (Homeserver, Arc<Desk>) {
 #[tokio::test]
 async fn what_was_said_before_the_first_start_is_not_answered() {
     let (homeserver, inbox) = dm().await;
-    let said = homeserver.say(ROOM, ANN, "hello");
+    let said = homeserver.send_text(ROOM, ANN, "hello");
     let reception = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     drop(reception);
@@ -72,12 +72,12 @@ async fn a_restart_neither_loses_nor_doubles() {
     for round in 1..=4 {
         for n in 1..=3 {
             let text = format!("round {round} text {n}");
-            homeserver.say(ROOM, ANN, &text);
+            homeserver.send_text(ROOM, ANN, &text);
             expected.push(text);
         }
         // In every other round the position is lost, as if it had crashed before: the letters come again.
         if round % 2 == 0 {
-            homeserver.push("store", Outcome::Status(500));
+            homeserver.push("store", ReplyOutcome::Status(500));
         }
         let reception = Reception::start(&one(&homeserver), &inbox);
         inbox.wait_for(expected.len()).await;
@@ -90,8 +90,8 @@ async fn a_restart_neither_loses_nor_doubles() {
 async fn the_position_moves_over_taken_letters_only() {
     let (homeserver, inbox) = dm().await;
     inbox.later.store(2, Ordering::SeqCst);
-    homeserver.say(ROOM, ANN, "one");
-    homeserver.say(ROOM, ANN, "two");
+    homeserver.send_text(ROOM, ANN, "one");
+    homeserver.send_text(ROOM, ANN, "two");
     let reception = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(2).await;
     drop(reception);
@@ -103,20 +103,21 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
-    for (round, outcome) in [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)]
-        .into_iter()
-        .enumerate()
+    for (round, outcome) in
+        [ReplyOutcome::Cut, ReplyOutcome::Status(502), ReplyOutcome::ShownThenHang, ReplyOutcome::Status(429)]
+            .into_iter()
+            .enumerate()
     {
         homeserver.push("sync", outcome);
-        homeserver.say(ROOM, ANN, &format!("text {round}"));
+        homeserver.send_text(ROOM, ANN, &format!("text {round}"));
         inbox.wait_for(round + 1).await;
     }
     homeserver.forget_tokens();
-    homeserver.say(ROOM, ANN, "text 4");
+    homeserver.send_text(ROOM, ANN, "text 4");
     inbox.wait_for(5).await;
     drop(reception);
     assert_eq!(inbox.texts(), (0..5).map(|n| format!("text {n}")).collect::<Vec<_>>());
-    assert_eq!(homeserver.logins(), 3, "once, once more, and when the token was gone");
+    assert_eq!(homeserver.login_count(), 3, "once, once more, and when the token was gone");
 }
 
 #[tokio::test]
@@ -124,7 +125,7 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     let (homeserver, inbox) = dm().await;
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
-    texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
+    texts.iter().for_each(|text| drop(homeserver.send_text(ROOM, ANN, text)));
     let reception = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(20).await;
     drop(reception);
@@ -135,12 +136,12 @@ async fn what_one_answer_does_not_hold_is_read_back() {
 #[tokio::test]
 async fn half_an_answer_is_none() {
     let (homeserver, inbox) = dm().await;
-    homeserver.room(ROOM, &[BOB]);
+    homeserver.add_room(ROOM, &[BOB]);
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..10).map(|n| format!("text {n}")).collect();
-    texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
+    texts.iter().for_each(|text| drop(homeserver.send_text(ROOM, ANN, text)));
     for kind in ["stored", "sync", "messages", "members", "members"] {
-        homeserver.push(kind, Outcome::Status(200));
+        homeserver.push(kind, ReplyOutcome::Status(200));
     }
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
@@ -153,8 +154,8 @@ async fn half_an_answer_is_none() {
 #[tokio::test]
 async fn an_account_that_fails_holds_up_no_other() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    homeserver.room(ROOM, &[ANN, CLAW]);
-    homeserver.room("!two:hs", &[ANN, "@two:hs"]);
+    homeserver.add_room(ROOM, &[ANN, CLAW]);
+    homeserver.add_room("!two:hs", &[ANN, "@two:hs"]);
     let wrong = config::MatrixConfig { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
     let away =
         config::MatrixConfig { homeserver: "http://127.0.0.1:1".to_owned(), ..account(&homeserver, BOB) };
@@ -168,9 +169,9 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("wrong", wrong),
     ]);
     let reception = Reception::start(&matrix, &inbox);
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
-    homeserver.say(ROOM, ANN, "to one");
-    homeserver.say("!two:hs", ANN, "to two");
+    homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
+    homeserver.send_text(ROOM, ANN, "to one");
+    homeserver.send_text("!two:hs", ANN, "to two");
     inbox.wait_for(2).await;
     assert_eq!(matrix.connection_state("one"), Some(ConnectionState::Connected));
     for (account, setting) in [("wrong", "correct its password"), ("token", "correct its access_token")] {
@@ -186,10 +187,10 @@ async fn an_account_that_fails_holds_up_no_other() {
 #[tokio::test]
 async fn a_small_text_file_comes_along() {
     let (homeserver, inbox) = dm().await;
-    let notes = homeserver.keep_file("m1", b"what is there before it is asked for");
+    let notes = homeserver.add_file("m1", b"what is there before it is asked for");
     let file = |url: &str, mimetype: &str, size: u64| {
         let info = json!({ "mimetype": mimetype, "size": size });
-        homeserver.emit(
+        homeserver.emit_event(
             ROOM,
             ANN,
             "m.room.message",
@@ -205,7 +206,7 @@ async fn a_small_text_file_comes_along() {
     let reception = Reception::start(&matrix, &inbox);
     let letters = inbox.wait_for(5).await;
     drop(reception);
-    homeserver.keep_file("m1", b"remember the milk");
+    homeserver.add_file("m1", b"remember the milk");
     let found = attachments(&*matrix, &letters).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
@@ -214,11 +215,11 @@ async fn a_small_text_file_comes_along() {
 #[tokio::test]
 async fn an_image_comes_along() {
     let (homeserver, inbox) = dm().await;
-    let pixel = homeserver.keep_file("m1", PIXEL);
+    let pixel = homeserver.add_file("m1", PIXEL);
     for size in [69, 6 << 20] {
         let info = json!({ "mimetype": "image/png", "size": size });
         let content = json!({ "msgtype": "m.image", "body": "cat.png", "url": pixel, "info": info });
-        homeserver.emit(ROOM, ANN, "m.room.message", content);
+        homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
@@ -233,9 +234,9 @@ async fn events_that_make_no_sense_hold_nothing_up() {
     for content in
         [json!(null), json!(7), json!({ "msgtype": 1 }), json!({ "msgtype": "m.text", "body": ["x"] })]
     {
-        homeserver.emit(ROOM, ANN, "m.room.message", content);
+        homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
-    homeserver.say(ROOM, ANN, "still here");
+    homeserver.send_text(ROOM, ANN, "still here");
     let reception = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     drop(reception);

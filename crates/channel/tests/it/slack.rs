@@ -9,8 +9,8 @@ use polyclaw_channel::slack::{CHANNEL_NAME, SlackAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, WebhookRequest};
 use polyclaw_domain::config::{self, Secret, SlackMode};
 use polyclaw_domain::port::WallClock;
-use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::slack::{Slack as Platform, press_call};
+use polyclaw_testkit::platform::ReplyOutcome;
+use polyclaw_testkit::platform::slack::{SlackEmulator as Platform, press_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
@@ -60,11 +60,11 @@ async fn a_message_is_one_letter_however_often_it_comes() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
     let reception = Reception::start(&slack, &inbox);
-    let first = platform.deliver("work", &message("1.1", "<@UBOT> hi"));
+    let first = platform.deliver_event("work", &message("1.1", "<@UBOT> hi"));
     let mut mention = message("1.1", "<@UBOT> hi");
     mention["type"] = json!("app_mention");
-    platform.deliver("work", &mention);
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 2).await;
+    platform.deliver_event("work", &mention);
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 2).await;
     platform.redeliver(&first);
     inbox.until(|| inbox.handed() >= 3).await;
     drop(reception);
@@ -80,13 +80,13 @@ async fn what_is_not_taken_is_not_acknowledged() {
     let slack = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
     let reception = Reception::start(&slack, &inbox);
-    let envelope = platform.deliver("work", &message("1.1", "hi"));
+    let envelope = platform.deliver_event("work", &message("1.1", "hi"));
     inbox.until(|| inbox.handed() >= 1).await;
-    platform.deliver("work", &message("1.2", "there"));
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
-    assert_eq!((platform.acknowledged(), inbox.texts()), (1, vec!["there".to_owned()]));
+    platform.deliver_event("work", &message("1.2", "there"));
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
+    assert_eq!((platform.acknowledged_count(), inbox.texts()), (1, vec!["there".to_owned()]));
     platform.redeliver(&envelope);
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 2).await;
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 2).await;
     drop(reception);
     assert_eq!(inbox.texts(), ["there", "hi"]);
 }
@@ -97,27 +97,27 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
     let breaks: [&dyn Fn(); 4] = [
-        &|| platform.drop_links(),
+        &|| platform.drop_sockets(),
         &|| {
-            (0..3).for_each(|_| platform.push("apps.connections.open", Outcome::Status(500)));
-            platform.drop_links();
+            (0..3).for_each(|_| platform.push("apps.connections.open", ReplyOutcome::Status(500)));
+            platform.drop_sockets();
         },
-        &|| platform.refresh_links(),
-        &|| platform.hang_links(),
+        &|| platform.refresh_sockets(),
+        &|| platform.hang_sockets(),
     ];
     let reception = Reception::start(&slack, &inbox);
     let mut count = 0;
     for (round, broken) in breaks.into_iter().enumerate() {
-        platform.until("a socket is open", |platform| platform.links() > round).await;
+        platform.wait_until("a socket is open", |platform| platform.socket_count() > round).await;
         for _ in 0..3 {
             count += 1;
-            platform.deliver("work", &message(&format!("{count}.0"), &format!("text {count}")));
+            platform.deliver_event("work", &message(&format!("{count}.0"), &format!("text {count}")));
         }
         broken();
         count += 1;
-        platform.deliver("work", &message(&format!("{count}.0"), &format!("text {count}")));
-        platform.until("a socket is open", |platform| platform.links() >= round + 2).await;
-        platform.until("all are acknowledged", |platform| platform.acknowledged() >= count).await;
+        platform.deliver_event("work", &message(&format!("{count}.0"), &format!("text {count}")));
+        platform.wait_until("a socket is open", |platform| platform.socket_count() >= round + 2).await;
+        platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= count).await;
     }
     inbox.wait_for(count).await;
     drop(reception);
@@ -141,8 +141,8 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("two", account(&platform, "two")),
     ]);
     let reception = Reception::start(&slack, &inbox);
-    platform.deliver("one", &message("1.1", "to one"));
-    platform.deliver("two", &message("1.1", "to two"));
+    platform.deliver_event("one", &message("1.1", "to one"));
+    platform.deliver_event("two", &message("1.1", "to two"));
     inbox.wait_for(2).await;
     assert_eq!(slack.connection_state("one"), Some(ConnectionState::Connected));
     let why = apart(&*slack, "broken").await;
@@ -164,7 +164,7 @@ async fn an_account_that_fails_holds_up_no_other() {
             "{name}"
         );
     }
-    let said: Vec<_> = platform.visible().into_iter().map(|said| said.bot).collect();
+    let said: Vec<_> = platform.visible_messages().into_iter().map(|said| said.bot).collect();
     assert_eq!(said, ["xoxb-one", "xoxb-two"]);
 }
 
@@ -174,8 +174,8 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
     let slack = one(&platform);
     let payload = json!({ "command": "/polyclaw", "text": "status", "channel_id": "D1", "user_id": "U1", "trigger_id": "9.9" });
     let reception = Reception::start(&slack, &inbox);
-    platform.command("work", payload);
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
+    platform.deliver_command("work", payload);
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(reception);
     assert_eq!(inbox.texts(), ["/status"]);
 }
@@ -192,9 +192,9 @@ async fn payloads_that_make_no_sense_are_done_with() {
         json!({ "type": "message", "files": "x" }),
     ];
     let reception = Reception::start(&slack, &inbox);
-    odd.iter().for_each(|event| drop(platform.deliver("work", event)));
-    platform.deliver("work", &message("1.1", "still here"));
-    platform.until("all are acknowledged", |platform| platform.acknowledged() > odd.len()).await;
+    odd.iter().for_each(|event| drop(platform.deliver_event("work", event)));
+    platform.deliver_event("work", &message("1.1", "still here"));
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() > odd.len()).await;
     drop(reception);
     assert_eq!(inbox.texts(), ["still here"]);
 }
@@ -203,7 +203,7 @@ async fn payloads_that_make_no_sense_are_done_with() {
 async fn a_small_text_file_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
-    let notes = platform.keep_file("notes.txt", b"what is there before it is asked for");
+    let notes = platform.add_file("notes.txt", b"what is there before it is asked for");
     let file = |name: &str, mimetype: &str, size: u64, place: &str| json!({ "name": name, "mimetype": mimetype, "size": size, "url_private_download": place, "permalink": "https://work.slack.com/f" });
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
@@ -215,11 +215,11 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         file("gone.txt", "text/plain", 10, &format!("{notes}.gone")),
     ]);
     let reception = Reception::start(&slack, &inbox);
-    platform.deliver("work", &event);
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
+    platform.deliver_event("work", &event);
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(reception);
     let letter = &inbox.letters()[0];
-    platform.keep_file("notes.txt", b"remember the milk");
+    platform.add_file("notes.txt", b"remember the milk");
     let found = attachments(&*slack, [letter]).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
@@ -230,15 +230,15 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 async fn an_image_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
-    let pixel = platform.keep_file("pixel.png", PIXEL);
-    let notes = platform.keep_file("notes.txt", b"no image at all");
+    let pixel = platform.add_file("pixel.png", PIXEL);
+    let notes = platform.add_file("notes.txt", b"no image at all");
     let file = |place: &str| json!({ "name": "cat.png", "mimetype": "image/png", "size": 69, "url_private_download": place });
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
     event["files"] = json!([file(&pixel), file(&notes), file("https://evil.example/cat.png")]);
     let reception = Reception::start(&slack, &inbox);
-    platform.deliver("work", &event);
-    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
+    platform.deliver_event("work", &event);
+    platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(reception);
     let letter = &inbox.letters()[0];
     assert_eq!(shown(&*slack, [letter]).await, [Some(PIXEL.to_vec()), None, None]);

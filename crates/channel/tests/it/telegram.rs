@@ -10,8 +10,8 @@ use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, ConnectionState};
 use polyclaw_domain::config;
 use polyclaw_domain::inbound::{ChatThread, PeerKind, ThreadKind};
 use polyclaw_testkit::PIXEL;
-use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::telegram::Telegram as Platform;
+use polyclaw_testkit::platform::ReplyOutcome;
+use polyclaw_testkit::platform::telegram::TelegramEmulator as Platform;
 use serde_json::json;
 
 use crate::fixture::{Desk, PACE, Reception, apart, attachments, outgoing, shown, word};
@@ -30,7 +30,7 @@ fn adapter(bots: &[(&str, config::TelegramConfig)]) -> Arc<TelegramAdapter> {
 /// A platform with one bot and the adapter of it.
 pub fn one() -> (Platform, Arc<TelegramAdapter>) {
     let platform = Platform::start();
-    platform.bot(TOKEN, 1, "polybot");
+    platform.add_bot(TOKEN, 1, "polybot");
     let telegram = adapter(&[("main", config(&platform, TOKEN))]);
     (platform, telegram)
 }
@@ -49,13 +49,13 @@ async fn what_is_taken_is_confirmed_and_comes_once() {
     let (platform, telegram) = one();
     let desk = Desk::new();
     for n in 0..3 {
-        platform.say(TOKEN, 7, &format!("message {n}"));
+        platform.send_dm(TOKEN, 7, &format!("message {n}"));
     }
     // The first answer never arrives: everything is delivered again.
-    platform.push("getUpdates", Outcome::ShownThenCut);
+    platform.push("getUpdates", ReplyOutcome::ShownThenCut);
     let _reception = Reception::start(&telegram, &desk);
     let letters = desk.wait_for(3).await;
-    platform.until("all are confirmed", |platform| platform.unconfirmed(TOKEN) == 0).await;
+    platform.wait_until("all are confirmed", |platform| platform.unconfirmed_count(TOKEN) == 0).await;
     assert_eq!(desk.texts(), ["message 0", "message 1", "message 2"]);
     assert_eq!(desk.handed(), 3);
     let first = &letters[0];
@@ -68,14 +68,14 @@ async fn what_cannot_be_taken_is_not_confirmed() {
     let (platform, telegram) = one();
     let desk = Desk::new();
     desk.later.store(3, Ordering::SeqCst);
-    platform.say(TOKEN, 7, "one");
-    platform.say(TOKEN, 7, "two");
+    platform.send_dm(TOKEN, 7, "one");
+    platform.send_dm(TOKEN, 7, "two");
     let reception = Reception::start(&telegram, &desk);
     desk.until(|| desk.handed() >= 2).await;
-    assert_eq!(platform.unconfirmed(TOKEN), 2);
+    assert_eq!(platform.unconfirmed_count(TOKEN), 2);
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["one", "two"], "in order, none lost");
-    platform.until("both are confirmed", |platform| platform.unconfirmed(TOKEN) == 0).await;
+    platform.wait_until("both are confirmed", |platform| platform.unconfirmed_count(TOKEN) == 0).await;
     drop(reception);
 }
 
@@ -84,15 +84,15 @@ async fn what_cannot_be_taken_is_not_confirmed() {
 async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
     let (platform, telegram) = one();
     let desk = Desk::new();
-    platform.say(TOKEN, 7, "once");
-    platform.push("getUpdates", Outcome::Shown);
+    platform.send_dm(TOKEN, 7, "once");
+    platform.push("getUpdates", ReplyOutcome::Shown);
     for _ in 0..10 {
-        platform.push("getUpdates", Outcome::Status(500));
+        platform.push("getUpdates", ReplyOutcome::Status(500));
     }
     let reception = Reception::start(&telegram, &desk);
     desk.wait_for(1).await;
     drop(reception);
-    assert_eq!(platform.unconfirmed(TOKEN), 1);
+    assert_eq!(platform.unconfirmed_count(TOKEN), 1);
     let _reception = Reception::start(&telegram, &desk);
     desk.until(|| desk.handed() >= 2).await;
     assert_eq!(desk.texts(), ["once"]);
@@ -104,15 +104,15 @@ async fn broken_connections_lose_and_double_nothing() {
     let desk = Desk::new();
     let _reception = Reception::start(&telegram, &desk);
     let troubles = [
-        Outcome::Cut,
-        Outcome::ShownThenCut,
-        Outcome::Status(502),
-        Outcome::Status(409),
-        Outcome::ShownThenHang,
+        ReplyOutcome::Cut,
+        ReplyOutcome::ShownThenCut,
+        ReplyOutcome::Status(502),
+        ReplyOutcome::Status(409),
+        ReplyOutcome::ShownThenHang,
     ];
     for (n, trouble) in troubles.into_iter().cycle().take(15).enumerate() {
         platform.push("getUpdates", trouble);
-        platform.say(TOKEN, 7, &n.to_string());
+        platform.send_dm(TOKEN, 7, &n.to_string());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     desk.wait_for(15).await;
@@ -124,8 +124,8 @@ async fn broken_connections_lose_and_double_nothing() {
 async fn a_reply_goes_to_the_topic_it_was_asked_in() {
     let (platform, telegram) = one();
     let desk = Desk::new();
-    platform.say_in(TOKEN, -100, Some(42), "in a topic");
-    platform.say_in(TOKEN, -100, None, "in the group");
+    platform.send_in_group(TOKEN, -100, Some(42), "in a topic");
+    platform.send_in_group(TOKEN, -100, None, "in the group");
     let _reception = Reception::start(&telegram, &desk);
     for letter in desk.wait_for(2).await {
         let sent = telegram.send("k", &outgoing(&letter.address, &format!("re: {}", letter.text))).await;
@@ -135,7 +135,7 @@ async fn a_reply_goes_to_the_topic_it_was_asked_in() {
         desk.letters()[0].context.thread,
         Some(ChatThread { kind: ThreadKind::Topic, id: "42".to_owned() })
     );
-    let seen: Vec<_> = platform.visible().into_iter().map(|m| (m.chat, m.thread, m.text)).collect();
+    let seen: Vec<_> = platform.visible_messages().into_iter().map(|m| (m.chat, m.thread, m.text)).collect();
     let group = "-100".to_owned();
     assert_eq!(seen[0], (group.clone(), Some("42".to_owned()), "re: in a topic".to_owned()));
     assert_eq!(seen[1], (group, None, "re: in the group".to_owned()));
@@ -146,27 +146,27 @@ async fn hostile_text_goes_through_as_it_is() {
     let (platform, telegram) = one();
     let emoji = "😀".repeat(10_000);
     for text in ["\u{202e}olleh <b>&lt;</b> *_`[x](y)", "a\0b\u{feff}c", "{\"ok\":false}", &emoji] {
-        let before = platform.visible().len();
+        let before = platform.visible_messages().len();
         let address = to("7", None);
         for part in outgoing(&address, text).split_by_limit(telegram.capabilities("main").max_chars) {
             assert_eq!(word(&telegram.send("k", &part).await), "accepted");
         }
-        let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
+        let seen: String = platform.visible_messages()[before..].iter().map(|m| m.text.as_str()).collect();
         assert_eq!(seen, text);
     }
     let desk = Desk::new();
     let _reception = Reception::start(&telegram, &desk);
-    platform.deliver(
+    platform.deliver_message(
         TOKEN,
         json!({
             "chat": { "id": 7, "type": "private" }, "from": { "id": 7, "first_name": "\u{202e}\0" },
             "text": "\0😀", "entities": [{ "type": "mention", "offset": 9_999_999, "length": 5 }],
         }),
     );
-    platform.update(TOKEN, json!({ "message": { "message_id": "not a number" } }));
-    platform.update(TOKEN, json!({ "edited_message": { "message_id": 1 } }));
-    platform.update(TOKEN, json!({ "poll": 5 }));
-    platform.say(TOKEN, 7, "after");
+    platform.queue_update(TOKEN, json!({ "message": { "message_id": "not a number" } }));
+    platform.queue_update(TOKEN, json!({ "edited_message": { "message_id": 1 } }));
+    platform.queue_update(TOKEN, json!({ "poll": 5 }));
+    platform.send_dm(TOKEN, 7, "after");
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["\0😀", "after"]);
 }
@@ -175,27 +175,27 @@ async fn hostile_text_goes_through_as_it_is() {
 async fn attachments_come_without_the_token() {
     let (platform, telegram) = one();
     let desk = Desk::new();
-    platform.file("notes", b"remember the milk");
-    platform.file("binary", b"\xff\xfe\0");
+    platform.add_file("notes", b"remember the milk");
+    platform.add_file("binary", b"\xff\xfe\0");
     let chat = json!({ "id": 7, "type": "private" });
     let from = json!({ "id": 7, "first_name": "Ann" });
-    platform.deliver(TOKEN, json!({
+    platform.deliver_message(TOKEN, json!({
         "chat": chat, "from": from, "caption": "look",
         "document": { "file_id": "notes", "file_name": "notes.txt", "mime_type": "text/plain", "file_size": 17 },
     }));
-    platform.deliver(
+    platform.deliver_message(
         TOKEN,
         json!({
             "chat": chat, "from": from, "document": { "file_id": "binary", "file_name": "x.txt" },
         }),
     );
-    platform.deliver(
+    platform.deliver_message(
         TOKEN,
         json!({
             "chat": chat, "from": from, "photo": [{ "file_id": "small" }, { "file_id": "large" }],
         }),
     );
-    platform.deliver(TOKEN, json!({
+    platform.deliver_message(TOKEN, json!({
         "chat": chat, "from": from, "document": { "file_id": "huge", "file_name": "x.log", "file_size": 1u64 << 40 },
     }));
     let _reception = Reception::start(&telegram, &desk);
@@ -215,18 +215,18 @@ async fn attachments_come_without_the_token() {
 async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_file() {
     let (platform, telegram) = one();
     let desk = Desk::new();
-    platform.file("medium", PIXEL);
-    platform.file("video", b"no image at all");
+    platform.add_file("medium", PIXEL);
+    platform.add_file("video", b"no image at all");
     let (chat, from) = (json!({ "id": 7, "type": "private" }), json!({ "id": 7, "first_name": "Ann" }));
     let sizes = json!([
         { "file_id": "small", "file_size": 9 },
         { "file_id": "medium", "file_size": 69 },
         { "file_id": "huge", "file_size": 6 << 20 },
     ]);
-    platform.deliver(TOKEN, json!({ "chat": chat, "from": from, "caption": "look", "photo": sizes }));
+    platform.deliver_message(TOKEN, json!({ "chat": chat, "from": from, "caption": "look", "photo": sizes }));
     for (id, media_type) in [("medium", "image/png"), ("video", "image/png"), ("video", "video/mp4")] {
         let document = json!({ "file_id": id, "file_name": "a", "mime_type": media_type });
-        platform.deliver(TOKEN, json!({ "chat": chat, "from": from, "document": document }));
+        platform.deliver_message(TOKEN, json!({ "chat": chat, "from": from, "document": document }));
     }
     let _reception = Reception::start(&telegram, &desk);
     let letters = desk.wait_for(4).await;
@@ -239,8 +239,8 @@ async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_fi
 #[tokio::test]
 async fn a_bad_token_holds_up_no_other_account() {
     let platform = Platform::start();
-    platform.bot(TOKEN, 1, "polybot");
-    platform.bot("9:other", 2, "otherbot");
+    platform.add_bot(TOKEN, 1, "polybot");
+    platform.add_bot("9:other", 2, "otherbot");
     let good = config(&platform, TOKEN);
     let off = serde_json::from_value(json!({ "bot_token": "x", "enabled": false })).unwrap();
     let telegram = adapter(&[
@@ -250,8 +250,8 @@ async fn a_bad_token_holds_up_no_other_account() {
         ("off", off),
     ]);
     let desk = Desk::new();
-    platform.say(TOKEN, 7, "to main");
-    platform.say("9:other", 7, "to biz");
+    platform.send_dm(TOKEN, 7, "to main");
+    platform.send_dm("9:other", 7, "to biz");
     let _reception = Reception::start(&telegram, &desk);
     let mut letters = desk.wait_for(2).await;
     letters.sort_by_key(|letter| letter.context.account.clone());
@@ -263,7 +263,7 @@ async fn a_bad_token_holds_up_no_other_account() {
     for letter in &letters {
         telegram.send("k", &outgoing(&letter.address, "answer")).await;
     }
-    let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
+    let bots: Vec<_> = platform.visible_messages().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, ["9:other", TOKEN]);
     for account in ["off", "nobody"] {
         let address = ChatAddress { account: account.to_owned(), ..to("7", None) };

@@ -4,7 +4,7 @@ use polyclaw_channel::webhook::{CHANNEL_NAME, WebhookAccount, WebhookAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
 use polyclaw_domain::config::Secret;
 use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
-use polyclaw_testkit::platform::{Outcome, Platform};
+use polyclaw_testkit::platform::{ReplyOutcome, WebhookPlatform};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -36,7 +36,7 @@ async fn send(webhook: &WebhookAdapter, key: &str) -> SendOutcome {
 
 #[tokio::test]
 async fn an_answer_arrives_whole_signed_and_under_its_key() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     platform.require_signature("s3cret");
     let signed =
         WebhookAccount { reply_secret: Some(Secret::new("s3cret")), ..account(&platform.reply_url()) };
@@ -44,14 +44,14 @@ async fn an_answer_arrives_whole_signed_and_under_its_key() {
     let text = "grüße, 你好 \"quoted\"\nsecond line";
     let sent = webhook.send("turn-1-0", &outgoing("desk", text)).await;
     assert_eq!(sent, SendOutcome::Accepted { platform_id: Some("reply-1".to_owned()) });
-    let seen = &platform.wait_for(1).await[0];
+    let seen = &platform.wait_for_visible(1).await[0];
     assert_eq!((seen.key.as_str(), seen.text.as_str()), ("turn-1-0", text));
     assert_eq!((seen.peer.as_str(), seen.thread.as_deref()), ("ann", Some("t-1")));
 }
 
 #[tokio::test]
 async fn a_wrong_secret_is_a_refusal() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     platform.require_signature("s3cret");
     let signed =
         WebhookAccount { reply_secret: Some(Secret::new("other")), ..account(&platform.reply_url()) };
@@ -62,23 +62,23 @@ async fn a_wrong_secret_is_a_refusal() {
 /// What each outcome means where a repeat is recognised, and where it is not.
 #[tokio::test]
 async fn only_what_surely_did_not_arrive_is_tried_again() {
-    let later = |seconds| Outcome::Later { status: 503, seconds };
+    let later = |seconds| ReplyOutcome::Later { status: 503, seconds };
     let table = [
-        (Outcome::Status(400), "rejected", "rejected"),
-        (Outcome::Status(404), "rejected", "rejected"),
-        (Outcome::Status(307), "rejected", "rejected"),
-        (Outcome::Status(429), "retry", "retry"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
+        (ReplyOutcome::Status(400), "rejected", "rejected"),
+        (ReplyOutcome::Status(404), "rejected", "rejected"),
+        (ReplyOutcome::Status(307), "rejected", "rejected"),
+        (ReplyOutcome::Status(429), "retry", "retry"),
+        (ReplyOutcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
         (later(2), "retry after 2000", "retry after 2000"),
         (later(u64::MAX), "retry after 18446744073709551615", "retry after 18446744073709551615"),
-        (Outcome::Status(503), "unknown", "retry"),
-        (Outcome::ShownThenStatus(500), "unknown", "retry"),
-        (Outcome::Status(502), "unknown", "retry"),
-        (Outcome::ShownThenCut, "unknown", "unknown"),
-        (Outcome::Cut, "unknown", "unknown"),
-        (Outcome::ShownThenHang, "unknown", "unknown"),
+        (ReplyOutcome::Status(503), "unknown", "retry"),
+        (ReplyOutcome::ShownThenStatus(500), "unknown", "retry"),
+        (ReplyOutcome::Status(502), "unknown", "retry"),
+        (ReplyOutcome::ShownThenCut, "unknown", "unknown"),
+        (ReplyOutcome::Cut, "unknown", "unknown"),
+        (ReplyOutcome::ShownThenHang, "unknown", "unknown"),
     ];
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     let plain = webhook(account(&platform.reply_url()));
     let knowing = webhook(WebhookAccount { idempotent: true, ..account(&platform.reply_url()) });
     for (outcome, on_plain, on_knowing) in table {
@@ -102,7 +102,7 @@ async fn a_platform_that_is_not_there_got_nothing() {
 
 #[tokio::test]
 async fn a_handshake_that_fails_sent_nothing() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     let url = platform.reply_url().replace("http://", "https://");
     assert_eq!(word(&send(&webhook(account(&url)), "k").await), "retry");
     assert!(platform.arrivals().is_empty());

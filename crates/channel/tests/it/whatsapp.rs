@@ -5,7 +5,7 @@ use polyclaw_channel::whatsapp::{CHANNEL_NAME, WhatsappAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, WebhookRequest};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::port::WallClock;
-use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
+use polyclaw_testkit::platform::whatsapp::{WhatsappEmulator as Platform, message_call, signed_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
@@ -167,7 +167,7 @@ async fn each_number_has_its_own_letters() {
     for account in ["shop", "support", "nobody"] {
         whatsapp.send("k", &outgoing_to(CHANNEL_NAME, account, "49151", None, "hello")).await;
     }
-    let said: Vec<_> = platform.visible().into_iter().map(|said| said.bot).collect();
+    let said: Vec<_> = platform.visible_messages().into_iter().map(|said| said.bot).collect();
     assert_eq!(said, ["EAA-100", "EAA-200"]);
 }
 
@@ -184,7 +184,7 @@ async fn a_reply_goes_to_the_person_or_the_group() {
         assert_eq!(word(&whatsapp.send("k", &outgoing).await), "accepted");
         whatsapp.send_typing(&letter.address).await;
     }
-    let peers: Vec<_> = platform.visible().into_iter().map(|said| (said.chat, said.text)).collect();
+    let peers: Vec<_> = platform.visible_messages().into_iter().map(|said| (said.chat, said.text)).collect();
     let hello = || "<b>*hello*</b>".to_owned();
     assert_eq!(peers, [("49151".to_owned(), hello()), ("Y2FwaV9ncm91cDox".to_owned(), hello())]);
     let writes = platform.calls("messages").into_iter().filter(|called| called.body["status"] == "read");
@@ -265,8 +265,8 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     whatsapp.handle_webhook("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
     let letters = inbox.letters();
     // They are there only now: nothing was fetched before it was asked for.
-    platform.keep_file("m1", b"remember the milk");
-    platform.keep_file("m2", &vec![b'x'; 1 << 20]);
+    platform.add_file("m1", b"remember the milk");
+    platform.add_file("m2", &vec![b'x'; 1 << 20]);
     let found = attachments(&whatsapp, &letters).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None]);
@@ -278,8 +278,8 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 async fn a_photo_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let whatsapp = one(&platform);
-    platform.keep_file("m1", PIXEL);
-    platform.keep_file("m2", b"no image at all");
+    platform.add_file("m1", PIXEL);
+    platform.add_file("m2", b"no image at all");
     let photo = |id: &str| {
         let mut message = text(&format!("wamid.{id}"), "");
         message["type"] = json!("image");

@@ -14,14 +14,14 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_engine::{Error, decide_approval};
 use polyclaw_store::agents::{self, AgentSource};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::{Value, json};
 
 use crate::approvals::{by_owner, question};
 use crate::glance;
 
-async fn add(ground: &Ground, spec: Value) -> AgentId {
+async fn add(ground: &DurableWorld, spec: Value) -> AgentId {
     let spec: AgentSpec = serde_json::from_value(spec).unwrap();
     let (id, stored) = (spec.agent_id.clone(), spec);
     ground
@@ -33,14 +33,15 @@ async fn add(ground: &Ground, spec: Value) -> AgentId {
 }
 
 /// Calls what the message names, `<tool> <arguments>`, then says what came back.
-pub fn caller() -> Arc<Scripted> {
-    Scripted::new(|prompt| match prompt.messages.last() {
-        Some(PromptMessage::ToolResult { content, .. }) => vec![Line::Say(format!("got {content}"))],
+pub fn caller() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt| match prompt.messages.last() {
+        Some(PromptMessage::ToolResult { content, .. }) => vec![ScriptStep::Say(format!("got {content}"))],
         _ => {
-            let (tool, arguments) = last_user(prompt).split_once(' ').unwrap_or((last_user(prompt), "{}"));
+            let (tool, arguments) =
+                last_user_text(prompt).split_once(' ').unwrap_or((last_user_text(prompt), "{}"));
             match serde_json::from_str(arguments) {
-                Ok(arguments) => vec![Line::Call(tool.to_owned(), arguments)],
-                Err(_) => vec![Line::Say("no call".into())],
+                Ok(arguments) => vec![ScriptStep::Call(tool.to_owned(), arguments)],
+                Err(_) => vec![ScriptStep::Say("no call".into())],
             }
         }
     })
@@ -57,27 +58,27 @@ async fn all_tools(world: &World) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn switching_changes_model_and_tools_together_at_the_next_turn() {
-    let model = Scripted::echo();
-    let ground = World::with(Arc::clone(&model) as _).await.killed().await;
+    let model = ScriptedProvider::echo();
+    let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
     add(&ground, json!({
         "agent_id": "ops", "name": "Operations",
         "defaults": { "model": { "provider": "lab", "model": "big" }, "system_prompt": "You are careful." },
         "policy": { "tools": { "allow": ["look", "todo"] } },
     }))
     .await;
-    let world = ground.wake(Faulty::never());
-    let key = World::key("me");
-    assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let key = World::session_key("me");
+    assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("scripted/model"));
     let listed = world.engine.run_command(&key, "/agents").await.unwrap().unwrap();
     assert!(listed.contains("* main") && listed.contains("  ops"), "{listed}");
     for name in ["ops", "Operations"] {
         world.engine.run_command(&key, &format!("/agent {name}")).await.unwrap().unwrap();
-        assert_eq!(world.says("x").await.model.as_deref(), Some("lab/big"));
+        assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("lab/big"));
         let prompt = model.prompts().pop().unwrap();
         assert_eq!(shown(&prompt), ["look", "todo"]);
         assert!(prompt.system.starts_with("You are careful."));
         world.engine.run_command(&key, "/agent main").await.unwrap().unwrap();
-        assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+        assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("scripted/model"));
         assert!(shown(&model.prompts().pop().unwrap()).contains(&"pay"));
     }
     assert!(
@@ -85,23 +86,23 @@ async fn switching_changes_model_and_tools_together_at_the_next_turn() {
         "exactly"
     );
     world.engine.run_command(&key, "/model lab/small").await.unwrap().unwrap();
-    assert_eq!(world.says("x").await.model.as_deref(), Some("lab/small"));
+    assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("lab/small"));
 }
 
 /// A message that waits behind a running turn has not begun: a switch is before it.
 #[tokio::test(start_paused = true)]
 async fn a_switch_holds_for_what_already_waits() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let ground = World::with(crate::worker(1, &gate)).await.killed().await;
+    let ground = World::with_provider(crate::worker(1, &gate)).await.kill().await;
     add(&ground, json!({ "agent_id": "ops", "name": "ops", "defaults": { "model": "lab/big" } })).await;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "work").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    let waiting = world.sends("me", "hello").await.unwrap();
-    world.engine.run_command(&World::key("me"), "/agent ops").await.unwrap().unwrap();
+    let waiting = world.send_text("me", "hello").await.unwrap();
+    world.engine.run_command(&World::session_key("me"), "/agent ops").await.unwrap().unwrap();
     gate.add_permits(10);
-    assert_eq!(world.answer(&waiting).await.model.as_deref(), Some("lab/big"));
-    world.settled().await;
+    assert_eq!(world.wait_answer(&waiting).await.model.as_deref(), Some("lab/big"));
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,9 +120,9 @@ async fn every_tool_of_the_engine_can_be_named_in_a_config() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
     let model = caller();
-    let ground = World::with(Arc::clone(&model) as _).await.killed().await;
+    let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
     for name in ["shell", "read_file", "http_fetch", "message"] {
-        ground.tools.add(name, ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+        ground.tools.add_tool(name, ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
             Box::pin(async { ToolOutcome::ok("IT RAN") })
         });
     }
@@ -140,18 +141,18 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
             json!({ "agent_id": format!("a{n}"), "name": format!("a{n}"), "policy": { "tools": tools } }),
         )
         .await;
-        let world = ground.wake(Faulty::never());
-        world.says("look {}").await;
-        world.engine.set_session_agent(&World::key("me"), &id).await.unwrap();
-        let runs_before = ground.tools.runs().len();
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.send_and_wait("look {}").await;
+        world.engine.set_session_agent(&World::session_key("me"), &id).await.unwrap();
+        let runs_before = ground.tools.run_counts().len();
         let mut hidden = Vec::new();
         for name in all_tools(&world).await {
             let explained =
-                world.engine.explain_tool(&name, Some(&id), Some(&World::key("me"))).await.unwrap();
+                world.engine.explain_tool(&name, Some(&id), Some(&World::session_key("me"))).await.unwrap();
             if explained.allowed {
                 continue;
             }
-            let said = world.says(&format!("{name} {{}}")).await.text;
+            let said = world.send_and_wait(&format!("{name} {{}}")).await.text;
             let decided = explained.deciding_reason().unwrap();
             assert!(said.starts_with(&format!("got The tool '{name}' is not available here")), "{said}");
             assert!(said.contains(&format!("(rule {})", decided.rule)), "the same rule: {said}");
@@ -159,9 +160,9 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
             hidden.push(name);
         }
         assert!(hidden.len() >= 5, "{hidden:?}");
-        assert_eq!(ground.tools.runs().len(), runs_before, "nothing ran");
+        assert_eq!(ground.tools.run_counts().len(), runs_before, "nothing ran");
         tried += hidden.len();
-        drop(world.killed().await);
+        drop(world.kill().await);
     }
     assert!(tried > 30, "{tried}");
 }
@@ -169,53 +170,53 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
 #[tokio::test(start_paused = true)]
 async fn everything_that_is_listed_can_be_called() {
     let model = caller();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.says("look {}").await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_and_wait("look {}").await;
     for name in shown(&model.prompts()[0]) {
-        let said = world.says(&format!("{name} {{}}")).await.text;
+        let said = world.send_and_wait(&format!("{name} {{}}")).await.text;
         assert!(!said.contains("not available") && !said.contains("There is no tool"), "{name}: {said}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_and_a_stranger_have_less() {
-    let mut ground = World::with(caller()).await.killed().await;
+    let mut ground = World::with_provider(caller()).await.kill().await;
     let deny = |list: &[&str]| serde_json::from_value(json!({ "deny": list })).unwrap();
     ground.settings.tools.senders.insert("chat:test:you".to_owned(), deny(&["pay"]));
     ground.settings.tools.subagents = deny(&["put"]);
-    let world = ground.wake(Faulty::never());
-    let accepted = world.sends("you", "pay {}").await.unwrap();
-    assert!(world.answer(&accepted).await.text.contains("rule sender.deny"));
-    assert!(world.says("pay {}").await.text.starts_with("got pay"), "others are not meant");
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("you", "pay {}").await.unwrap();
+    assert!(world.wait_answer(&accepted).await.text.contains("rule sender.deny"));
+    assert!(world.send_and_wait("pay {}").await.text.starts_with("got pay"), "others are not meant");
     world.engine.db().write(|tx| tx.execute("UPDATE sessions SET spawn_depth = 1", &[])).await.unwrap();
-    assert!(world.says("put {}").await.text.contains("rule subagents.deny"));
-    assert!(world.says("agent_create {}").await.text.contains("rule risk.not_granted"));
+    assert!(world.send_and_wait("put {}").await.text.contains("rule subagents.deny"));
+    assert!(world.send_and_wait("agent_create {}").await.text.contains("rule risk.not_granted"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word() {
-    let ground = World::with(caller()).await.killed().await;
+    let ground = World::with_provider(caller()).await.kill().await;
     add(
         &ground,
         json!({ "agent_id": "reader", "name": "Careful Reader", "description": "reads",
         "policy": { "tools": { "deny": ["pay"] } } }),
     )
     .await;
-    let world = ground.wake(Faulty::never());
-    let listed = world.says("agents_list {}").await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let listed = world.send_and_wait("agents_list {}").await.text;
     assert!(
         listed.contains("main \"main\" (answers here)")
             && listed.contains("reader \"Careful Reader\": reads"),
         "{listed}"
     );
-    assert!(world.says("models_list {}").await.text.contains("No models are known"));
+    assert!(world.send_and_wait("models_list {}").await.text.contains("No models are known"));
     let home = SessionKey::for_direct(&AgentId::main(), "web", "me");
     let address =
         ChatAddress { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
     let at_home = async |text: &str| {
         let asked = IngressMessage::from_person(home.clone(), AgentId::main(), address.clone(), text);
         let accepted = world.engine.accept_message(asked).await.unwrap();
-        world.answer(&accepted).await
+        world.wait_answer(&accepted).await
     };
     assert!(at_home(r#"session_set_model {"model_ref": "nonsense"}"#).await.text.contains("is not a model"));
     at_home(r#"session_set_model {"model_ref": "lab/x"}"#).await;
@@ -223,34 +224,37 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     at_home(r#"session_set_model {"model_ref": "default"}"#).await;
     assert_ne!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
     // It may do no more, and has files and memories of its own: a person agrees.
-    let accepted = world.sends("me", r#"session_set_agent {"agent": "careful"}"#).await.unwrap();
+    let accepted = world.send_text("me", r#"session_set_agent {"agent": "careful"}"#).await.unwrap();
     let id = question(&world).await;
     let asked = world.engine.find_approval(&id).await.unwrap().unwrap().question;
     assert!(asked.contains("context_policy, workspace"), "{asked}");
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    assert!(world.answer(&accepted).await.text.contains("reader answers from the next turn on"));
-    assert_eq!(world.engine.load_session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
+    assert!(world.wait_answer(&accepted).await.text.contains("reader answers from the next turn on"));
+    assert_eq!(
+        world.engine.load_session(&World::session_key("me")).await.unwrap().active_agent.as_str(),
+        "reader"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn to_an_agent_that_may_do_more_a_person_switches() {
-    let ground = World::with(caller()).await.killed().await;
+    let ground = World::with_provider(caller()).await.kill().await;
     let weak = add(
         &ground,
         json!({ "agent_id": "weak", "name": "weak", "policy": { "tools": { "deny": ["pay"] } } }),
     )
     .await;
-    let world = ground.wake(Faulty::never());
-    world.says("todo {}").await;
-    world.engine.set_session_agent(&World::key("me"), &weak).await.unwrap();
-    let accepted = world.sends("me", r#"session_set_agent {"agent": "main"}"#).await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("todo {}").await;
+    world.engine.set_session_agent(&World::session_key("me"), &weak).await.unwrap();
+    let accepted = world.send_text("me", r#"session_set_agent {"agent": "main"}"#).await.unwrap();
     let id = question(&world).await;
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
-    assert!(world.answer(&accepted).await.text.contains("did not allow"));
-    assert_eq!(world.engine.load_session(&World::key("me")).await.unwrap().active_agent, weak);
+    assert!(world.wait_answer(&accepted).await.text.contains("did not allow"));
+    assert_eq!(world.engine.load_session(&World::session_key("me")).await.unwrap().active_agent, weak);
 }
 
-pub fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
+pub fn in_a_folder(mut ground: DurableWorld) -> (DurableWorld, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     ground.settings.workspace = folder.path().to_owned();
     (ground, folder)
@@ -258,19 +262,19 @@ pub fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
-    let (mut ground, folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let (mut ground, folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     // Even where nothing else asks.
     ground.settings.tools.policy.approval = Some(polyclaw_domain::policy::ApprovalMode::Never);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let draft =
         r#"agent_create {"agent_id": "ops", "description": "looks after servers", "profile": "coding"}"#;
     let bad = world
-        .says(r#"agent_create {"agent_id": "ops", "description": "", "allow_tools": ["shel"]}"#)
+        .send_and_wait(r#"agent_create {"agent_id": "ops", "description": "", "allow_tools": ["shel"]}"#)
         .await
         .text;
     assert!(bad.contains("there is no tool \"shel\"; did you mean \"shell\"?"), "nobody was asked: {bad}");
     for (decision, made) in [(ApprovalDecision::Deny, false), (ApprovalDecision::Approve, true)] {
-        let accepted = world.sends("me", draft).await.unwrap();
+        let accepted = world.send_text("me", draft).await.unwrap();
         let id = question(&world).await;
         let asked =
             world.engine.db().read(move |tx| polyclaw_store::approvals::get(tx, &id)).await.unwrap().unwrap();
@@ -278,7 +282,7 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
             assert!(asked.question.contains(said), "{}", asked.question);
         }
         decide_approval(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
-        world.answer(&accepted).await;
+        world.wait_answer(&accepted).await;
         assert_eq!(world.engine.load_agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
     }
     let stored = world.engine.load_agent(&AgentId::parse("ops").unwrap()).await.unwrap();
@@ -288,7 +292,7 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
     );
     let file = folder.path().join("agents/ops/agent.toml");
     assert_eq!(from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), stored.spec);
-    let again = world.says(draft).await.text;
+    let again = world.send_and_wait(draft).await.text;
     assert!(again.contains("agent_exists"), "{again}");
     world.engine.delete_agent(&stored.spec.agent_id).await.unwrap();
     assert!(!file.exists() && !file.parent().unwrap().exists());
@@ -297,14 +301,14 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_agreed_to_is_what_is_changed() {
-    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
-    let world = ground.wake(Faulty::never());
+    let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let spec: AgentSpec = serde_json::from_value(json!({ "agent_id": "ops", "name": "ops",
         "policy": { "tools": { "deny": ["shell"] } } }))
     .unwrap();
     world.engine.create_agent(spec.clone()).await.unwrap();
     let change = r#"agent_update {"agent_id": "ops", "patch": {"policy": {"tools": {"deny": null}}}}"#;
-    let accepted = world.sends("me", change).await.unwrap();
+    let accepted = world.send_text("me", change).await.unwrap();
     let id = question(&world).await;
     // Meanwhile the owner makes it something else.
     let mut other = spec;
@@ -322,32 +326,34 @@ async fn what_was_agreed_to_is_what_is_changed() {
         .unwrap();
     assert!(asked.question.contains("It may do MORE than now: policy.tools."), "{}", asked.question);
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    assert!(world.answer(&accepted).await.text.contains("has changed since"));
+    assert!(world.wait_answer(&accepted).await.text.contains("has changed since"));
     assert_eq!(world.engine.load_agent(&other.agent_id).await.unwrap().spec, other);
-    let main = world.says(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
+    let main = world.send_and_wait(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
     assert!(main.contains("agent_in_config"), "{main}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_conversation() {
-    let world = World::with(caller()).await;
-    let said =
-        world.says(r#"todo {"items": [{"text": "plan", "state": "done"}, {"text": "build"}]}"#).await.text;
+    let world = World::with_provider(caller()).await;
+    let said = world
+        .send_and_wait(r#"todo {"items": [{"text": "plan", "state": "done"}, {"text": "build"}]}"#)
+        .await
+        .text;
     assert_eq!(said, "got 1. [x] plan\n2. [ ] build\n1 of 2 done");
-    let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(world.says("todo {}").await.text, said);
-    assert!(world.says(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
-    world.engine.renew_session(&World::key("me")).await.unwrap();
-    assert_eq!(world.says("todo {}").await.text, "got The list is empty.");
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("todo {}").await.text, said);
+    assert!(world.send_and_wait(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
+    world.engine.renew_session(&World::session_key("me")).await.unwrap();
+    assert_eq!(world.send_and_wait("todo {}").await.text, "got The list is empty.");
     assert_eq!(glance(&world.transcript("me").await).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_the_config_names_is_not_deleted() {
-    let (mut ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let (mut ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     let ops = AgentId::parse("ops").unwrap();
     ground.settings.agents_in_rules = vec![(ops.clone(), "bindings[0].agent_id".to_owned())];
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     world.engine.create_agent(AgentSpec::with_id(ops.clone())).await.unwrap();
     let refused = world.engine.delete_agent(&ops).await.unwrap_err();
     assert_eq!(
@@ -359,8 +365,8 @@ async fn an_agent_that_the_config_names_is_not_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn no_agent_takes_the_name_or_the_id_of_another() {
-    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
-    let world = ground.wake(Faulty::never());
+    let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let named = |id: &str, name: &str| AgentSpec {
         name: name.into(),
         ..AgentSpec::with_id(AgentId::parse(id).unwrap())
@@ -376,8 +382,8 @@ async fn no_agent_takes_the_name_or_the_id_of_another() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_names_a_deleted_one_can_still_be_changed() {
-    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
-    let world = ground.wake(Faulty::never());
+    let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let named = |id: &str| AgentSpec::with_id(AgentId::parse(id).unwrap());
     world.engine.create_agent(named("helper")).await.unwrap();
     let mut boss = named("boss");

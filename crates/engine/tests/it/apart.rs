@@ -6,7 +6,7 @@ use polyclaw_domain::channel::{ChatAddress, InboundMessage, IngestOutcome};
 use polyclaw_domain::inbound::{ChatThread, ThreadKind};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, inbound_dm, inbound_group};
 
 const PEOPLE: usize = 50;
 const GROUPS: usize = 5;
@@ -27,12 +27,12 @@ fn mixed() -> String {
 }
 
 /// Says every secret it was shown, so that a leak is seen in what is sent, too.
-fn parrot() -> Arc<Scripted> {
-    Scripted::new(|prompt| {
+fn parrot() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt| {
         let mut known = canaries(&shown(prompt));
         known.sort();
         known.dedup();
-        vec![Line::Say(format!("I know {} .", known.join(" ")))]
+        vec![ScriptStep::Say(format!("I know {} .", known.join(" ")))]
     })
 }
 
@@ -48,10 +48,10 @@ fn shown(prompt: &Prompt) -> String {
 /// conversation has a secret of its own, which those who are in it may know and nobody else.
 fn places(scope: &str, n: usize) -> [(String, InboundMessage); 4] {
     let (who, group) = (format!("person{n}"), format!("-{}", n % GROUPS));
-    let mut topic = group_letter(&group, &who, "");
+    let mut topic = inbound_group(&group, &who, "");
     topic.context.thread = Some(ChatThread { kind: ThreadKind::Topic, id: format!("{}", n % 10) });
     topic.address.thread = Some(format!("{}", n % 10));
-    let mut biz = letter(&who, "");
+    let mut biz = inbound_dm(&who, "");
     biz.context.account = "biz".to_owned();
     biz.address = ChatAddress { account: "biz".to_owned(), peer: format!("biz-{who}"), ..biz.address };
     let alone = |account: &str| match scope {
@@ -60,9 +60,9 @@ fn places(scope: &str, n: usize) -> [(String, InboundMessage); 4] {
         _ => format!("canary-dm-{n}-"),
     };
     [
-        (alone("default"), letter(&who, "")),
+        (alone("default"), inbound_dm(&who, "")),
         (alone("biz"), biz),
-        (format!("canary-group{group}-"), group_letter(&group, &who, "")),
+        (format!("canary-group{group}-"), inbound_group(&group, &who, "")),
         (format!("canary-topic{group}-{}-", n % 10), topic),
     ]
 }
@@ -77,9 +77,9 @@ fn canaries(text: &str) -> Vec<String> {
 async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
     for scope in ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"] {
         let model = parrot();
-        let mut ground = World::with(model.clone()).await.killed().await;
+        let mut ground = World::with_provider(model.clone()).await.kill().await;
         ground.configure(&if scope == "main" { mixed() } else { config(scope) }).await;
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         // In one conversation only so many wait for each other: there people come in small groups.
         let at_once = if scope == "main" { 10 } else { PEOPLE };
         for round in 0..2 {
@@ -100,7 +100,8 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
         let is_mixed = known.iter().any(|known| known.iter().any(|one| *one != known[0]));
         assert_eq!(is_mixed, scope == "main");
         for (secret, letter) in (0..PEOPLE).flat_map(|n| places(scope, n)) {
-            let read = world.ground.outlet.read_at(&letter.address.peer, letter.address.thread.as_deref());
+            let read =
+                world.ground.fake_channel.texts_at(&letter.address.peer, letter.address.thread.as_deref());
             assert!(!read.is_empty());
             let foreign =
                 read.iter().flat_map(|text| canaries(text)).find(|one| !may_know(scope, &secret, one));
@@ -124,10 +125,10 @@ async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range
         platform_id: format!("{round}/{n}/{at}"),
         ..letter
     });
-    let delivered = letters.map(|letter| world.ground.outlet.deliver(letter));
+    let delivered = letters.map(|letter| world.ground.fake_channel.deliver_inbound(letter));
     let taken = futures_util::future::join_all(delivered).await;
     assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 /// The scope in which all of them would know everything is refused before anything starts.

@@ -11,28 +11,28 @@ use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage, RelayInfo, Relay
 use polyclaw_engine::{ApprovalAnswer, Error, decide_approval};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages;
-use polyclaw_testkit::until;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
+use polyclaw_testkit::wait_until;
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, inbound_dm, inbound_group};
 use serde_json::json;
 
 use crate::glance;
 
-pub async fn ground() -> Ground {
-    let model = Scripted::new(|prompt| {
-        let asked = polyclaw_testkit::last_user(prompt);
+pub async fn ground() -> DurableWorld {
+    let model = ScriptedProvider::new(|prompt| {
+        let asked = polyclaw_testkit::last_user_text(prompt);
         let done = prompt
             .messages
             .iter()
             .any(|m| matches!(m, polyclaw_domain::provider::PromptMessage::ToolResult { .. }));
         match asked {
-            "look" if !done => vec![Line::Call("look".into(), json!({}))],
-            "run it" if !done => vec![Line::Call("danger".into(), json!({ "command": "rm" }))],
-            _ => vec![Line::Say("fine".into())],
+            "look" if !done => vec![ScriptStep::Call("look".into(), json!({}))],
+            "run it" if !done => vec![ScriptStep::Call("danger".into(), json!({ "command": "rm" }))],
+            _ => vec![ScriptStep::Say("fine".into())],
         }
     });
-    let ground = World::with(model).await.killed().await;
-    ground.tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+    let ground = World::with_provider(model).await.kill().await;
+    ground.tools.add_tool("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
         Box::pin(async { ToolOutcome::ok("it ran") })
     });
     ground
@@ -50,7 +50,7 @@ pub fn from_terminal(text: &str) -> IngressMessage {
 
 pub async fn question(world: &World) -> ApprovalId {
     let first = async || world.engine.list_open_approvals().await.unwrap().into_iter().next();
-    until("it asks", async || first().await.is_some()).await;
+    wait_until("it asks", async || first().await.is_some()).await;
     first().await.unwrap().id
 }
 
@@ -65,11 +65,11 @@ async fn closed(watch: &mut HubSubscription) -> (ApprovalId, &'static str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_says_yes_and_it_runs_once() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     let again = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(again, Err(Error::InvalidState(_))), "a second tap is refused");
@@ -77,7 +77,7 @@ async fn a_person_says_yes_and_it_runs_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_says_no() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     decide_approval(
@@ -87,7 +87,7 @@ async fn a_person_says_no() {
     )
     .await
     .unwrap();
-    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result The user did not allow this. too risky");
 }
 
@@ -95,7 +95,7 @@ async fn a_person_says_no() {
 async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 3_600_000;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let inbound = from_terminal("run it");
     let mut watch = world.engine.hub.subscribe(&inbound.session);
     let accepted = world.engine.accept_message(inbound).await.unwrap();
@@ -103,32 +103,32 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
     let late = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(late, Err(Error::InvalidState(why)) if why.contains("expired")));
-    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_survives_a_crash() {
     let ground = ground().await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_message_is_no_approval() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     let mut watch = world.engine.hub.subscribe(&World::inbound("me", "").session);
     let yes = world.engine.accept_message(from_terminal("yes, do it")).await.unwrap();
-    assert_eq!(world.answer(&yes).await.text, "fine");
+    assert_eq!(world.wait_answer(&yes).await.text, "fine");
     assert_eq!(closed(&mut watch).await, (id, "expired"));
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
     assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");
 }
@@ -136,11 +136,11 @@ async fn another_message_is_no_approval() {
 /// Behind the API there is a program, which can not be asked.
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_the_tool_is_not_there() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let mut inbound = World::inbound("me", "run it");
     inbound.address.channel = "api".into();
     let accepted = world.engine.accept_message(inbound).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
     assert!(
         result.contains("rule approval.nobody_to_ask") && result.contains("approvals = { danger ="),
@@ -150,12 +150,12 @@ async fn where_nobody_can_be_asked_the_tool_is_not_there() {
 
 /// In a chat the question comes as a message, and the sender answers there.
 async fn asked_in_chat(world: &World) -> (AcceptedMessage, ApprovalId) {
-    let accepted = world.sends("me", "run it").await.unwrap();
+    let accepted = world.send_text("me", "run it").await.unwrap();
     let id = question(world).await;
-    while world.ground.outlet.visible().is_empty() {
+    while world.ground.fake_channel.visible_messages().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    let (_, text) = world.ground.outlet.visible().remove(0);
+    let (_, text) = world.ground.fake_channel.visible_messages().remove(0);
     assert!(
         text.contains("danger {\"command\":\"rm\"}") && text.contains(&format!("/approve {id}")),
         "{text}"
@@ -169,25 +169,26 @@ fn answer(name: &str, id: &ApprovalId) -> IngressMessage {
 
 #[tokio::test(start_paused = true)]
 async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let said = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
     assert_eq!(said.as_deref(), Some("Approved: it runs now."));
-    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     let again =
         world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
     assert!(again.contains("already approved"), "a second tap: {again}");
-    world.settled().await;
+    world.wait_settled().await;
     let transcript = glance(&world.transcript("me").await);
     assert_eq!(transcript.iter().filter(|line| *line == "result it ran").count(), 1, "{transcript:?}");
     assert!(!transcript.iter().any(|line| line.contains("/approve")), "an answer is no message");
-    let shown: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let shown: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(shown.contains(&"Approved: it runs now.".to_owned()), "{shown:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_else_and_nowhere_else_is_it_answered() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let refused = async |inbound: IngressMessage| {
         world.engine.run_inbound_command(&inbound, CallerRole::Alone).await.unwrap().unwrap()
@@ -203,7 +204,8 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     thread.address.thread = Some("2".into());
     assert!(refused(thread).await.contains("another conversation"));
     // The owner, in another session.
-    let elsewhere = world.engine.run_command(&World::key("other"), &format!("/approve {id}")).await.unwrap();
+    let elsewhere =
+        world.engine.run_command(&World::session_key("other"), &format!("/approve {id}")).await.unwrap();
     assert!(matches!(elsewhere, Err(Error::NotYours(InvalidApproval::OtherConversation))));
     // An answer to something else than what would run.
     let shown = ApprovalAnswer { shown: Some("else".into()), ..by_owner(ApprovalDecision::Approve) };
@@ -213,17 +215,25 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     ));
     // Another agent, relaying the words.
     let mut relayed = answer("me", &id);
-    relayed.relay =
-        Some(RelayInfo { from: World::key("x"), hop: 1, trace: TraceId::new("t"), kind: RelayKind::Send });
+    relayed.relay = Some(RelayInfo {
+        from: World::session_key("x"),
+        hop: 1,
+        trace: TraceId::new("t"),
+        kind: RelayKind::Send,
+    });
     assert!(
         world.engine.run_inbound_command(&relayed, CallerRole::Alone).await.unwrap().is_none(),
         "no answer at all"
     );
     assert_eq!(world.engine.list_open_approvals().await.unwrap().len(), 1, "still open");
-    let denied =
-        world.engine.run_command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
+    let denied = world
+        .engine
+        .run_command(&World::session_key("me"), &format!("/deny {id} not today"))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(denied.starts_with("Denied"));
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
     assert_eq!(transcript[2], "result The user did not allow this. not today");
     assert!(!transcript.contains(&"result it ran".to_owned()));
@@ -231,33 +241,39 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_runs_is_what_was_asked_about() {
-    let world = ground().await.wake(Faulty::never());
+    let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
-    let ground = world.killed().await;
+    let ground = world.kill().await;
     // Somebody changes the row while nothing runs.
     let changed = "UPDATE approvals SET fingerprint = 'else'";
     ground.db.write(move |tx| tx.execute(changed, &[])).await.unwrap();
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let _ = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
     assert_eq!(result, "result What would run is not what was asked about; it was not run.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_survives_more_crashes_than_a_turn_may_have() {
-    let mut world = ground().await.wake(Faulty::never());
+    let mut world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     for _ in 0..6 {
-        world = world.killed().await.wake(Faulty::never());
+        world = world.kill().await.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(question(&world).await, id, "the same question");
     }
     world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
-    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
-    world.settled().await;
-    let asked = world.ground.outlet.visible().iter().filter(|(_, text)| text.contains("/approve")).count();
+    world.wait_settled().await;
+    let asked = world
+        .ground
+        .fake_channel
+        .visible_messages()
+        .iter()
+        .filter(|(_, text)| text.contains("/approve"))
+        .count();
     assert_eq!(asked, 1, "it is asked once");
 }
 
@@ -266,11 +282,11 @@ async fn half_an_hour_of_silence_does_not_end_the_turn_and_holds_no_slot() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 60_000;
     ground.settings.slots.insert(polyclaw_domain::job::JobLane::Main, 1);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let (accepted, _) = asked_in_chat(&world).await;
-    let other = world.sends("other", "hello").await.unwrap();
-    assert_eq!(world.answer(&other).await.text, "fine", "the only slot is free for others");
-    assert_eq!(world.answer(&accepted).await.text, "fine");
+    let other = world.send_text("other", "hello").await.unwrap();
+    assert_eq!(world.wait_answer(&other).await.text, "fine", "the only slot is free for others");
+    assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].contains("expired"));
 }
 
@@ -287,16 +303,16 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
         "/approve",
         "/approve nothing",
     ] {
-        let world = ground().await.wake(Faulty::never());
+        let world = ground().await.start_engine(KillPointFaults::no_kill());
         let (accepted, id) = asked_in_chat(&world).await;
         let inbound = World::inbound("me", &text.replace("{id}", id.as_str()));
         if world.engine.run_inbound_command(&inbound, CallerRole::Alone).await.unwrap().is_none() {
             world.engine.accept_message(inbound).await.unwrap();
         } else {
-            world.engine.stop_session(&World::key("me")).await.unwrap();
+            world.engine.stop_session(&World::session_key("me")).await.unwrap();
         }
-        world.answer(&accepted).await;
-        world.settled().await;
+        world.wait_answer(&accepted).await;
+        world.wait_settled().await;
         let transcript = glance(&world.transcript("me").await);
         assert!(!transcript.contains(&"result it ran".to_owned()), "{text}: {transcript:?}");
     }
@@ -306,35 +322,36 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
 async fn settings_waive_a_question_or_ask_one_about_everything() {
     let mut ground = ground().await;
     ground.settings.tools.policy.approval = Some(ApprovalMode::Never);
-    let world = ground.wake(Faulty::never());
-    world.says("run it").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("run it").await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran", "nobody was asked");
-    let mut ground = world.killed().await;
+    let mut ground = world.kill().await;
     ground.settings.tools.policy.approval = Some(ApprovalMode::Always);
-    let world = ground.wake(Faulty::never());
-    let accepted = world.sends("second", "look").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("second", "look").await.unwrap();
     let id = question(&world).await;
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
 }
 
 /// The buttons under a question, once it is shown.
 async fn buttons(world: &World, peer: &str) -> Vec<String> {
-    until("the question is shown", async || !world.ground.outlet.buttons_at(peer).is_empty()).await;
-    world.ground.outlet.buttons_at(peer)
+    wait_until("the question is shown", async || !world.ground.fake_channel.buttons_at(peer).is_empty())
+        .await;
+    world.ground.fake_channel.buttons_at(peer)
 }
 
 /// Somebody presses a button: a platform says so as a letter of its own each time.
 async fn pressed(world: &World, n: usize, press: InboundMessage) -> String {
     let peer = press.address.peer.clone();
-    let before = world.ground.outlet.read_at(&peer, None).len();
+    let before = world.ground.fake_channel.texts_at(&peer, None).len();
     let press = InboundMessage { platform_id: format!("press:{n}"), ..press };
-    assert_eq!(world.ground.outlet.deliver(press).await, IngestOutcome::Done);
-    while world.ground.outlet.read_at(&peer, None).len() == before {
+    assert_eq!(world.ground.fake_channel.deliver_inbound(press).await, IngestOutcome::Done);
+    while world.ground.fake_channel.texts_at(&peer, None).len() == before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    world.ground.outlet.read_at(&peer, None)[before].clone()
+    world.ground.fake_channel.texts_at(&peer, None)[before].clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -346,51 +363,57 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
              dm_policy = \"open\"\ngroups = [\"-7\"]\nowners = [\"boss\"]\n",
         )
         .await;
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.ground.outlet.deliver(letter("ann", "run it")).await, IngestOutcome::Done);
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_dm("ann", "run it")).await,
+        IngestOutcome::Done
+    );
     let [approve, deny] = buttons(&world, "ann").await.try_into().unwrap();
     assert!(approve.starts_with("/approve ") && deny.starts_with("/deny "));
-    let stranger = pressed(&world, 1, letter("eve", &approve)).await;
+    let stranger = pressed(&world, 1, inbound_dm("eve", &approve)).await;
     assert!(stranger.contains("another conversation"), "{stranger}");
-    assert_eq!(pressed(&world, 2, letter("ann", &approve)).await, "Approved: it runs now.");
+    assert_eq!(pressed(&world, 2, inbound_dm("ann", &approve)).await, "Approved: it runs now.");
     for (n, again) in [(3, &approve), (4, &deny)] {
-        let said = pressed(&world, n, letter("ann", again)).await;
+        let said = pressed(&world, n, inbound_dm("ann", again)).await;
         assert!(said.contains("already approved") || said == "fine", "{said}");
     }
-    world.settled().await;
+    world.wait_settled().await;
     let key = SessionKey::parse("agent:main:telegram:dm:ann").unwrap();
     let id = world.engine.load_session(&key).await.unwrap().id;
     let lines = world.engine.db().read(move |tx| messages::list_page(tx, &key, &id, 0, 100)).await.unwrap();
     assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
     // In a group it is an owner's, as the command is.
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "run it")).await, IngestOutcome::Done);
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", "run it")).await,
+        IngestOutcome::Done
+    );
     let approve = buttons(&world, "-7").await.remove(0);
-    let refused = pressed(&world, 5, group_letter("-7", "guest", &approve)).await;
+    let refused = pressed(&world, 5, inbound_group("-7", "guest", &approve)).await;
     assert!(refused.contains("is for the owner"), "{refused}");
-    assert_eq!(pressed(&world, 6, group_letter("-7", "boss", &approve)).await, "Approved: it runs now.");
-    world.settled().await;
+    assert_eq!(pressed(&world, 6, inbound_group("-7", "boss", &approve)).await, "Approved: it runs now.");
+    world.wait_settled().await;
 }
 
 /// The person who waits in the caller's chat is asked for the delegate's tool, there, and a restart loses nothing.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let is_result = |m: &polyclaw_domain::provider::PromptMessage| {
             matches!(m, polyclaw_domain::provider::PromptMessage::ToolResult { .. })
         };
         let (first, done) = (crate::families::task(prompt), prompt.messages.iter().any(is_result));
         match (first.contains("run it for me"), done) {
-            (true, false) => vec![Line::Call("danger".into(), json!({ "command": "rm" }))],
-            (true, true) => vec![Line::Say(crate::families::said(prompt))],
+            (true, false) => vec![ScriptStep::Call("danger".into(), json!({ "command": "rm" }))],
+            (true, true) => vec![ScriptStep::Say(crate::families::said(prompt))],
             (false, false) => {
                 let given = json!({ "agent_id": "expert", "task": "run it for me", "timeout_ms": 300_000 });
-                vec![Line::Call("delegate_to_agent".into(), given)]
+                vec![ScriptStep::Call("delegate_to_agent".into(), given)]
             }
-            (false, true) => vec![Line::Say(crate::families::said(prompt))],
+            (false, true) => vec![ScriptStep::Say(crate::families::said(prompt))],
         }
     });
-    let ground = World::with(model).await.killed().await;
-    ground.tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+    let ground = World::with_provider(model).await.kill().await;
+    ground.tools.add_tool("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
         Box::pin(async { ToolOutcome::ok("it ran") })
     });
     let rules = DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
@@ -401,13 +424,13 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
         let now = polyclaw_domain::time::Millis(1);
         ground.db.write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, now)).await.unwrap();
     }
-    let world = ground.wake(Faulty::never());
-    let accepted = world.sends("me", "go").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("me", "go").await.unwrap();
     let id = question(&world).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    let read = world.ground.outlet.read_at("me", None);
+    let read = world.ground.fake_channel.texts_at("me", None);
     assert!(read.iter().any(|text| text.contains(id.as_str())), "{read:?}");
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     assert_eq!(question(&world).await, id, "asked once, and still open");
     let stranger = World::inbound("somebody else", &format!("/approve {id}"));
     world.engine.accept_message(World::inbound("somebody else", "hello")).await.unwrap();
@@ -416,6 +439,6 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     let line = World::inbound("me", &format!("/approve {id}"));
     let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(said, "Approved: it runs now.");
-    let answer = world.answer(&accepted).await.text;
+    let answer = world.wait_answer(&accepted).await.text;
     assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");
 }

@@ -8,7 +8,9 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, PIXEL, Scripted, group_letter, last_user, letter, with_file};
+use polyclaw_testkit::{
+    KillPointFaults, PIXEL, ScriptedProvider, inbound_dm, inbound_group, last_user_text, with_file,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::reception::{CONFIG, ground, read_after, said_in};
@@ -26,82 +28,82 @@ fn shown(prompt: &Prompt) -> Vec<Image> {
     prompt.messages.iter().flat_map(PromptMessage::images).cloned().collect()
 }
 
-async fn world() -> (World, Arc<Scripted>) {
-    let model = Scripted::echo();
-    let mut ground = World::with(model.clone()).await.killed().await;
+async fn world() -> (World, Arc<ScriptedProvider>) {
+    let model = ScriptedProvider::echo();
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(CONFIG).await;
-    ground.outlet.keep_file("cat", cat());
-    (ground.wake(Faulty::never()), model)
+    ground.fake_channel.add_file("cat", cat());
+    (ground.start_engine(KillPointFaults::no_kill()), model)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_attached_to_a_message_that_is_let_in_is_shown() {
     let (world, model) = world().await;
-    read_after(&world, photo(letter("guest", "what is it?"))).await;
+    read_after(&world, photo(inbound_dm("guest", "what is it?"))).await;
     assert_eq!(shown(&model.prompts()[0]), [cat()]);
-    assert_eq!(world.ground.outlet.fetched(), ["cat"]);
+    assert_eq!(world.ground.fake_channel.fetched_handles(), ["cat"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
     let (world, _) = world().await;
-    let mut elsewhere = letter("guest", "by another account");
+    let mut elsewhere = inbound_dm("guest", "by another account");
     elsewhere.context.account = "gone".into();
-    for letter in [letter("mallory", "look"), group_letter("-99", "guest", "look"), elsewhere] {
+    for letter in [inbound_dm("mallory", "look"), inbound_group("-99", "guest", "look"), elsewhere] {
         assert!(read_after(&world, photo(letter)).await.is_empty());
     }
-    assert!(world.ground.outlet.fetched().is_empty());
+    assert!(world.ground.fake_channel.fetched_handles().is_empty());
     let pairing = CONFIG.replace("dm_policy = \"allowlist\"", "dm_policy = \"pairing\"");
-    let world = ground(&pairing).await.wake(Faulty::never());
-    assert!(read_after(&world, photo(letter("eve", "look"))).await[0].contains("I do not know you"));
-    assert!(world.ground.outlet.fetched().is_empty());
+    let world = ground(&pairing).await.start_engine(KillPointFaults::no_kill());
+    assert!(read_after(&world, photo(inbound_dm("eve", "look"))).await[0].contains("I do not know you"));
+    assert!(world.ground.fake_channel.fetched_handles().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_people_in_a_group_show_each_other_is_not_fetched() {
     let (world, _) = world().await;
-    let unspoken = InboundMessage { mentioned: false, ..group_letter("-7", "guest", "between us") };
+    let unspoken = InboundMessage { mentioned: false, ..inbound_group("-7", "guest", "between us") };
     assert!(read_after(&world, photo(unspoken)).await.is_empty());
-    assert!(world.ground.outlet.fetched().is_empty());
+    assert!(world.ground.fake_channel.fetched_handles().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_attached_to_a_command_is_not_fetched() {
     let (world, _) = world().await;
     for line in ["/status", "/whoami", "/bogus"] {
-        assert_eq!(read_after(&world, photo(letter("guest", line))).await.len(), 1, "{line}");
+        assert_eq!(read_after(&world, photo(inbound_dm("guest", line))).await.len(), 1, "{line}");
     }
-    assert!(world.ground.outlet.fetched().is_empty());
+    assert!(world.ground.fake_channel.fetched_handles().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_letter_that_comes_again_is_not_fetched_again() {
     let (world, _) = world().await;
-    assert_eq!(read_after(&world, photo(letter("guest", "look"))).await.len(), 1);
+    assert_eq!(read_after(&world, photo(inbound_dm("guest", "look"))).await.len(), 1);
     for _ in 0..3 {
-        assert!(read_after(&world, photo(letter("guest", "look"))).await.is_empty());
+        assert!(read_after(&world, photo(inbound_dm("guest", "look"))).await.is_empty());
     }
-    assert_eq!(world.ground.outlet.fetched(), ["cat"]);
+    assert_eq!(world.ground.fake_channel.fetched_handles(), ["cat"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn files_that_do_not_come_are_named_and_waited_for_together() {
     let (world, model) = world().await;
     let (begun, slow) =
-        (Instant::now(), ["a", "b", "c"].into_iter().fold(letter("guest", "look"), with_file));
-    assert_eq!(world.ground.outlet.deliver(photo(slow)).await, IngestOutcome::Done);
+        (Instant::now(), ["a", "b", "c"].into_iter().fold(inbound_dm("guest", "look"), with_file));
+    assert_eq!(world.ground.fake_channel.deliver_inbound(photo(slow)).await, IngestOutcome::Done);
     assert_eq!(begun.elapsed().as_secs(), 15);
-    world.settled().await;
+    world.wait_settled().await;
     let prompt = &model.prompts()[0];
     assert_eq!(shown(prompt), [cat()], "what came is there");
-    let said = last_user(prompt);
+    let said = last_user_text(prompt);
     assert!(["a", "b", "c"].iter().all(|name| said.contains(&format!("{name}.png (image/png)"))), "{said}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_named_over_a_photo_answers_it() {
     let (world, model) = world().await;
-    read_after(&world, photo(letter("guest", "/ops"))).await;
+    read_after(&world, photo(inbound_dm("guest", "/ops"))).await;
     assert_eq!(shown(&model.prompts()[0]), [cat()]);
     assert_eq!(said_in(&world, "agent:ops:telegram:dm:guest").await, [""]);
 }
@@ -111,34 +113,35 @@ async fn an_agent_named_over_a_photo_answers_it() {
 async fn a_platform_that_hangs_up_finds_its_letter_taken_and_its_files_fetched_once() {
     let (world, _) = world().await;
     let inbox: &dyn InboundSink = &world.engine;
-    let slow = || with_file(letter("guest", "look"), "slow");
+    let slow = || with_file(inbound_dm("guest", "look"), "slow");
     assert!(timeout(Duration::from_secs(3), inbox.ingest_message(slow())).await.is_err());
     assert!(
         matches!(inbox.ingest_message(slow()).await, IngestOutcome::Retry { .. }),
         "the first is still being taken"
     );
-    assert_eq!(inbox.ingest_message(letter("guest", "another")).await, IngestOutcome::Done);
+    assert_eq!(inbox.ingest_message(inbound_dm("guest", "another")).await, IngestOutcome::Done);
     sleep(Duration::from_secs(13)).await;
     assert_eq!(inbox.ingest_message(slow()).await, IngestOutcome::Done);
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["another", "look"]);
-    assert_eq!(world.ground.outlet.fetched(), ["slow"]);
+    assert_eq!(world.ground.fake_channel.fetched_handles(), ["slow"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_photo_survives_a_crash_and_what_was_committed_is_not_fetched_again() {
     for (point, fetched) in [(KillPoint::IngressBefore, 2), (KillPoint::IngressCommitted, 1)] {
         let (world, model) = world().await;
-        let faults = Faulty::at(point, 1);
-        let world = world.killed().await.wake(faults.clone());
-        let outlet = world.ground.outlet.clone();
-        let delivered = tokio::spawn(async move { outlet.deliver(photo(letter("guest", "look"))).await });
-        faults.death().await;
-        let world = world.killed().await.wake(Faulty::never());
+        let faults = KillPointFaults::at_point(point, 1);
+        let world = world.kill().await.start_engine(faults.clone());
+        let outlet = world.ground.fake_channel.clone();
+        let delivered =
+            tokio::spawn(async move { outlet.deliver_inbound(photo(inbound_dm("guest", "look"))).await });
+        faults.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         assert_eq!(delivered.await.unwrap(), IngestOutcome::Done, "{point:?}");
-        world.settled().await;
+        world.wait_settled().await;
         assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["look"], "{point:?}");
         assert_eq!(shown(model.prompts().last().unwrap()), [cat()], "{point:?}");
-        assert_eq!(world.ground.outlet.fetched().len(), fetched, "{point:?}");
+        assert_eq!(world.ground.fake_channel.fetched_handles().len(), fetched, "{point:?}");
     }
 }

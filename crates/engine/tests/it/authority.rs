@@ -9,8 +9,8 @@ use polyclaw_domain::provider::PromptMessage;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::IngressMessage;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, inbound_dm, last_user_text};
 use serde_json::json;
 
 use crate::agents::caller;
@@ -48,13 +48,13 @@ const CONFIG: &str = r#"
 
 const CREATE: &str = r#"agent_create {"agent_id": "pwn", "description": "x", "allow_tools": ["todo"]}"#;
 
-async fn ground() -> Ground {
-    let mut ground = World::with(caller()).await.killed().await;
+async fn ground() -> DurableWorld {
+    let mut ground = World::with_provider(caller()).await.kill().await;
     ground.configure(CONFIG).await;
     // Nobody writes here: where files would be made there is none.
     ground.settings.workspace = "/dev/null/workspace".into();
     for tool in ["write_file", "memory_store"] {
-        ground.tools.add(tool, ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
+        ground.tools.add_tool(tool, ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
             Box::pin(async { ToolOutcome::ok("ran") })
         });
     }
@@ -62,26 +62,26 @@ async fn ground() -> Ground {
 }
 
 async fn world() -> World {
-    ground().await.wake(Faulty::never())
+    ground().await.start_engine(KillPointFaults::no_kill())
 }
 
 /// The next thing that is read there after a letter.
 async fn told(world: &World, n: usize, letter: InboundMessage) -> String {
     let peer = letter.address.peer.clone();
-    let before = world.ground.outlet.read_at(&peer, None).len();
+    let before = world.ground.fake_channel.texts_at(&peer, None).len();
     let letter = InboundMessage { platform_id: format!("{peer}-{n}"), ..letter };
-    assert_eq!(world.ground.outlet.deliver(letter).await, IngestOutcome::Done);
+    assert_eq!(world.ground.fake_channel.deliver_inbound(letter).await, IngestOutcome::Done);
     read_next(world, &peer, before).await
 }
 
 async fn read_next(world: &World, peer: &str, before: usize) -> String {
     let wait = async {
-        while world.ground.outlet.read_at(peer, None).len() == before {
+        while world.ground.fake_channel.texts_at(peer, None).len() == before {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect("something is read there");
-    world.ground.outlet.read_at(peer, None)[before].clone()
+    world.ground.fake_channel.texts_at(peer, None)[before].clone()
 }
 
 fn agent(id: &str) -> AgentId {
@@ -91,8 +91,8 @@ fn agent(id: &str) -> AgentId {
 #[tokio::test(start_paused = true)]
 async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
     let world = world().await;
-    told(&world, 0, letter("boss", "todo {}")).await;
-    let waits = told(&world, 1, letter("eve", CREATE)).await;
+    told(&world, 0, inbound_dm("boss", "todo {}")).await;
+    let waits = told(&world, 1, inbound_dm("eve", CREATE)).await;
     assert!(waits.contains("needs the owner's approval"), "{waits}");
     let asked = read_next(&world, "boss", 1).await;
     let id = question(&world).await;
@@ -100,23 +100,26 @@ async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
         asked.contains("Asked for by \"telegram:default:eve\"") && asked.contains(&format!("/approve {id}")),
         "{asked}"
     );
-    let own = told(&world, 2, letter("eve", &format!("/approve {id}"))).await;
+    let own = told(&world, 2, inbound_dm("eve", &format!("/approve {id}"))).await;
     assert!(own.contains("only an owner of this instance can answer"), "{own}");
     assert!(world.engine.load_agent(&agent("pwn")).await.is_err());
-    let approved = told(&world, 3, letter("boss", &format!("/approve {id}"))).await;
+    let approved = told(&world, 3, inbound_dm("boss", &format!("/approve {id}"))).await;
     assert_eq!(approved, "Approved: it runs now.");
-    world.settled().await;
+    world.wait_settled().await;
     assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_approves_where_they_asked() {
     let world = world().await;
-    let asked = told(&world, 1, letter("boss", CREATE)).await;
+    let asked = told(&world, 1, inbound_dm("boss", CREATE)).await;
     assert!(asked.contains("asks for your approval"), "{asked}");
     let id = question(&world).await;
-    assert_eq!(told(&world, 2, letter("boss", &format!("/approve {id}"))).await, "Approved: it runs now.");
-    world.settled().await;
+    assert_eq!(
+        told(&world, 2, inbound_dm("boss", &format!("/approve {id}"))).await,
+        "Approved: it runs now."
+    );
+    world.wait_settled().await;
     assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
 }
 
@@ -128,16 +131,16 @@ async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
     let (text, prompt) = ("d".repeat(400), "p".repeat(400));
     let draft =
         json!({ "agent_id": "pwn", "description": text, "system_prompt": prompt, "allow_tools": tools });
-    let asked = told(&world, 1, letter("boss", &format!("agent_create {draft}"))).await;
+    let asked = told(&world, 1, inbound_dm("boss", &format!("agent_create {draft}"))).await;
     assert!(asked.contains("\nTools of high risk: shell\n"), "{asked}");
     assert!(asked.contains("\"shell\", \"read_file\"\n"), "{asked}");
     let id = question(&world).await;
-    told(&world, 2, letter("boss", &format!("/approve {id}"))).await;
-    world.settled().await;
+    told(&world, 2, inbound_dm("boss", &format!("/approve {id}"))).await;
+    world.wait_settled().await;
     let patch = json!({ "description": "e".repeat(400), "defaults": { "system_prompt": "q".repeat(400) },
         "policy": { "tools": { "allow": tools, "approval": "never" } }, "sandbox": { "mode": "off" } });
     let update = json!({ "agent_id": "pwn", "patch": patch });
-    let asked = told(&world, 3, letter("boss", &format!("agent_update {update}"))).await;
+    let asked = told(&world, 3, inbound_dm("boss", &format!("agent_update {update}"))).await;
     for line in ["Tools of high risk: shell", "Programs: run WITHOUT a sandbox", "Asks in general: never"] {
         assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
     }
@@ -149,23 +152,23 @@ async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
     for (n, line) in
         ["/agent ops", "/agent main", "/ops todo {}", "/ops /status", "/main todo {}"].into_iter().enumerate()
     {
-        let said = told(&world, n, letter("bound", line)).await;
+        let said = told(&world, n, inbound_dm("bound", line)).await;
         assert!(said.contains("is not available to you here"), "{line}: {said}");
     }
     assert!(
-        told(&world, 10, letter("bound", "/agent weaker")).await.contains("is not available to you here"),
+        told(&world, 10, inbound_dm("bound", "/agent weaker")).await.contains("is not available to you here"),
         "it may do no more, and has files and memories of its own"
     );
     assert!(
-        told(&world, 11, letter("bound", "/agent given")).await.starts_with("given answers"),
+        told(&world, 11, inbound_dm("bound", "/agent given")).await.starts_with("given answers"),
         "the account names it"
     );
     assert!(
-        told(&world, 12, letter("bound", "/agent weak")).await.starts_with("weak answers"),
+        told(&world, 12, inbound_dm("bound", "/agent weak")).await.starts_with("weak answers"),
         "it is bound to it"
     );
     assert!(
-        told(&world, 13, letter("boss", "/agent ops")).await.starts_with("ops answers"),
+        told(&world, 13, inbound_dm("boss", "/agent ops")).await.starts_with("ops answers"),
         "owners go anywhere"
     );
 }
@@ -185,7 +188,7 @@ fn hooked(text: &str) -> IngressMessage {
 async fn a_webhook_is_led_no_further() {
     let world = world().await;
     let first = world.engine.accept_message(hooked("read_file {}")).await.unwrap();
-    world.answer(&first).await;
+    world.wait_answer(&first).await;
     let said =
         world.engine.run_inbound_command(&hooked("/agent ops"), CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.contains("is not available to you here"), "{said}");
@@ -216,16 +219,16 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
         let accepted = world.engine.accept_message(operated(call)).await.unwrap();
         let id = question(&world).await;
         // The same after a crash: the scope is stored with the message.
-        let world = world.killed().await.wake(Faulty::never());
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         assert_eq!(question(&world).await, id, "{call}");
         let verdict = crate::approvals::by_owner(polyclaw_domain::approval::ApprovalDecision::Deny);
         polyclaw_engine::decide_approval(&world.engine, &id, verdict).await.unwrap();
-        assert!(world.answer(&accepted).await.text.contains("did not allow"), "{call}");
+        assert!(world.wait_answer(&accepted).await.text.contains("did not allow"), "{call}");
     }
     let world = world().await;
     for call in [r#"write_file {"path": "notes.md", "content": "x"}"#, "look {}"] {
         let accepted = world.engine.accept_message(operated(call)).await.unwrap();
-        assert!(world.answer(&accepted).await.text.starts_with("got "), "{call}");
+        assert!(world.wait_answer(&accepted).await.text.starts_with("got "), "{call}");
     }
 }
 
@@ -233,15 +236,15 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
 async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
     let world = world().await;
     world.ground.tools.link("CLAUDE.md", "AGENTS.md");
-    told(&world, 0, letter("boss", "todo {}")).await;
+    told(&world, 0, inbound_dm("boss", "todo {}")).await;
     let write = r#"write_file {"path": "CLAUDE.md", "content": "obey"}"#;
-    let waits = told(&world, 1, letter("eve", write)).await;
+    let waits = told(&world, 1, inbound_dm("eve", write)).await;
     assert!(waits.contains("needs the owner's approval"), "{waits}");
     let asked = read_next(&world, "boss", 1).await;
     assert!(asked.contains("This changes \"AGENTS.md\", a file that tells"), "{asked}");
     world.ground.tools.link("notes.md", "notes/today.md");
     let other = r#"write_file {"path": "notes.md", "content": "x"}"#;
-    assert!(told(&world, 2, letter("ada", other)).await.starts_with("got "));
+    assert!(told(&world, 2, inbound_dm("ada", other)).await.starts_with("got "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,17 +254,17 @@ async fn a_skill_is_guarded_wherever_the_config_has_its_folder() {
     std::fs::create_dir_all(folder.path().join("tricks/juggle")).unwrap();
     ground.settings.workspace = folder.path().to_owned();
     ground.settings.skill_folders = vec![folder.path().join("tricks")];
-    let world = ground.wake(Faulty::never());
-    told(&world, 0, letter("boss", "todo {}")).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    told(&world, 0, inbound_dm("boss", "todo {}")).await;
     for (n, path) in ["tricks/juggle/helper.md", "elsewhere/SKILL.md"].into_iter().enumerate() {
         let write = format!(r#"write_file {{"path": "{path}", "content": "obey"}}"#);
         world.ground.tools.link(path, path);
-        let waits = told(&world, n + 1, letter(&format!("eve{n}"), &write)).await;
+        let waits = told(&world, n + 1, inbound_dm(&format!("eve{n}"), &write)).await;
         assert!(waits.contains("needs the owner's approval"), "{path}: {waits}");
     }
     world.ground.tools.link("trickster.md", "trickster.md");
     let other = r#"write_file {"path": "trickster.md", "content": "x"}"#;
-    assert!(told(&world, 9, letter("ada", other)).await.starts_with("got "));
+    assert!(told(&world, 9, inbound_dm("ada", other)).await.starts_with("got "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,33 +280,33 @@ async fn where_nobody_can_be_asked_it_is_refused() {
         (r#"memory_store {"content": "x"}"#, "approval.nobody_to_ask"),
     ] {
         let accepted = world.engine.accept_message(by_program(call)).await.unwrap();
-        let text = world.answer(&accepted).await.text;
+        let text = world.wait_answer(&accepted).await.text;
         assert!(text.contains(why), "{call}: {text}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_detour_through_a_sub_agent_raises_nothing() {
-    let model = Scripted::new(|prompt| match (prompt.messages.last(), last_user(prompt)) {
-        (Some(PromptMessage::ToolResult { .. }), _) => vec![Line::Say("done".into())],
+    let model = ScriptedProvider::new(|prompt| match (prompt.messages.last(), last_user_text(prompt)) {
+        (Some(PromptMessage::ToolResult { .. }), _) => vec![ScriptStep::Say("done".into())],
         (_, text) if text.starts_with("sessions_spawn") => {
-            vec![Line::Call("sessions_spawn".into(), json!({ "task": "please write" }))]
+            vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "please write" }))]
         }
         (_, text) if text.contains("please write") => {
-            vec![Line::Call("write_file".into(), json!({ "path": "AGENTS.md", "content": "obey" }))]
+            vec![ScriptStep::Call("write_file".into(), json!({ "path": "AGENTS.md", "content": "obey" }))]
         }
-        _ => vec![Line::Say("fine".into())],
+        _ => vec![ScriptStep::Say("fine".into())],
     });
-    let mut ground = World::with(model).await.killed().await;
+    let mut ground = World::with_provider(model).await.kill().await;
     ground.configure(CONFIG).await;
-    ground.tools.add("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
+    ground.tools.add_tool("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("ran") })
     });
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let spawn = "sessions_spawn";
     let accepted = world.engine.accept_message(operated(spawn)).await.unwrap();
-    world.answer(&accepted).await;
-    world.settled().await;
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     let read = |tx: &mut polyclaw_store::Tx<'_>| {
         tx.query("SELECT text FROM messages WHERE role = 'tool'", &[], |row| row.text(0))
     };
@@ -315,10 +318,10 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
     let ground = ground().await;
-    ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+    ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("ran") })
     });
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let task = |team: &str| {
         let given = json!({ "team_name": team, "subject": "s", "description": "d", "verify": { "command": "id > ran" } });
         format!("TaskCreate {given}")
@@ -327,10 +330,10 @@ async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
         told(
             &world,
             n,
-            letter(peer, &format!(r#"TeamCreate {{"team_name": "{team}", "description": "d"}}"#)),
+            inbound_dm(peer, &format!(r#"TeamCreate {{"team_name": "{team}", "description": "d"}}"#)),
         )
         .await;
-        let created = told(&world, n + 1, letter(peer, &task(team))).await;
+        let created = told(&world, n + 1, inbound_dm(peer, &task(team))).await;
         assert_eq!(
             created.contains("a person is asked before a command runs"),
             is_refused,
@@ -342,10 +345,14 @@ async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
 #[tokio::test(start_paused = true)]
 async fn only_an_owner_writes_to_a_team_by_command() {
     let world = world().await;
-    world.says("hello").await;
+    world.send_and_wait("hello").await;
     for line in ["/team send site ann hi", "/team plan ann approve"] {
-        let said =
-            world.engine.run_command_as(&World::key("me"), line, Authority::Operator).await.unwrap().unwrap();
+        let said = world
+            .engine
+            .run_command_as(&World::session_key("me"), line, Authority::Operator)
+            .await
+            .unwrap()
+            .unwrap();
         assert!(said.contains("only an owner may write to them"), "{said}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polyclaw_store::{Db, DbTarget};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::postgres::PostgresCluster;
 
 use crate::teams::fixture::drive;
 
@@ -14,7 +14,7 @@ pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Db) -> F) {
 }
 
 pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Db) -> F) {
-    let url = Cluster::of_process().fresh_database().unwrap();
+    let url = PostgresCluster::for_process().fresh_database().unwrap();
     let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive(async { check(db).await });
 }

@@ -11,7 +11,7 @@ use polyclaw_domain::skill;
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Scripted, last_user};
+use polyclaw_testkit::{ScriptStep, ScriptedProvider, last_user_text};
 
 fn bootstrap() -> Briefing {
     let bootstrap = Some(BootstrapVersion { path: PathBuf::from("BOOTSTRAP.md"), stamp: 7 });
@@ -20,28 +20,32 @@ fn bootstrap() -> Briefing {
 
 #[tokio::test(start_paused = true)]
 async fn files_come_into_the_prompt_and_never_into_the_history() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.ground.papers.tell(Briefing { text: "Be brief.".into(), ..Briefing::default() });
-    world.says("hi").await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.ground.briefings.set_briefing(Briefing { text: "Be brief.".into(), ..Briefing::default() });
+    world.send_and_wait("hi").await;
     let prompt = model.prompts().pop().unwrap();
     assert!(prompt.system.contains("\n\nBe brief.\n\n"), "{}", prompt.system);
     assert!(world.transcript("me").await.iter().all(|message| !message.text.contains("Be brief.")));
-    assert_eq!(world.ground.papers.last(), Some((AgentId::main(), false)));
+    assert_eq!(world.ground.briefings.last_reader(), Some((AgentId::main(), false)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let skill_list = "# Skills\n- weather: Says how it is.".into();
-    world.ground.papers.tell(Briefing { text: "Be brief.".into(), skill_list, ..Briefing::default() });
-    world.says("hi").await;
+    world.ground.briefings.set_briefing(Briefing {
+        text: "Be brief.".into(),
+        skill_list,
+        ..Briefing::default()
+    });
+    world.send_and_wait("hi").await;
     let told = |n: usize| model.prompts()[n].system.clone();
     assert!(told(0).contains("Be brief.") && !told(0).contains("# Skills"), "{}", told(0));
     let read = |_: &ToolCall| Box::pin(async { ToolOutcome::ok(String::new()) }) as _;
-    world.ground.tools.add(skill::READ_SKILL_TOOL, ToolEffect::Pure, ToolConsent::NotNeeded, read);
-    world.says("again").await;
+    world.ground.tools.add_tool(skill::READ_SKILL_TOOL, ToolEffect::Pure, ToolConsent::NotNeeded, read);
+    world.send_and_wait("again").await;
     assert!(told(1).contains("Be brief.\n\n# Skills"), "{}", told(1));
 }
 
@@ -53,29 +57,29 @@ async fn a_bootstrap_has_been_told_only_when_its_turn_ended_well() {
         message: text.to_owned(),
         retry_after_ms: None,
     };
-    let model = Scripted::new(move |prompt| match last_user(prompt) {
-        "fail" => vec![Line::Fail(failing("no"))],
-        text => vec![Line::Say(format!("reply to {text}"))],
+    let model = ScriptedProvider::new(move |prompt| match last_user_text(prompt) {
+        "fail" => vec![ScriptStep::Fail(failing("no"))],
+        text => vec![ScriptStep::Say(format!("reply to {text}"))],
     });
-    let world = World::with(model).await;
-    world.ground.papers.tell(bootstrap());
-    world.says("fail").await;
-    assert!(world.ground.papers.shown().is_empty());
-    world.says("hi").await;
-    world.settled().await;
-    assert_eq!(world.ground.papers.shown(), [bootstrap().bootstrap.unwrap()]);
+    let world = World::with_provider(model).await;
+    world.ground.briefings.set_briefing(bootstrap());
+    world.send_and_wait("fail").await;
+    assert!(world.ground.briefings.applied_bootstraps().is_empty());
+    world.send_and_wait("hi").await;
+    world.wait_settled().await;
+    assert_eq!(world.ground.briefings.applied_bootstraps(), [bootstrap().bootstrap.unwrap()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_sub_agent_is_briefed_as_one() {
     let world = World::new().await;
     let now = world.engine.now();
-    let key = World::key("me");
+    let key = World::session_key("me");
     let child = Session {
         spawn_depth: 1,
         ..Session::new_for_person(key, SessionId::new("s1"), AgentId::main(), now)
     };
     world.engine.db().write(move |tx| sessions::ensure(tx, &child)).await.unwrap();
-    world.says("hi").await;
-    assert_eq!(world.ground.papers.last(), Some((AgentId::main(), true)));
+    world.send_and_wait("hi").await;
+    assert_eq!(world.ground.briefings.last_reader(), Some((AgentId::main(), true)));
 }

@@ -13,8 +13,8 @@ use polyclaw_engine::{BudgetBalance, EngineSettings};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::usage::UsageGroupKey;
 use polyclaw_store::{events, sessions, usage};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 const DAY: i64 = 86_400_000;
@@ -51,16 +51,16 @@ async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
 #[tokio::test(start_paused = true)]
 async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_and_how() {
     let world = world(|settings| settings.budget = tokens(20)).await;
-    assert_eq!(world.says("one").await.state, JobState::Done);
-    assert_eq!(world.says("two").await.state, JobState::Done, "15 of 20 are used");
-    let refused = world.says("three").await;
+    assert_eq!(world.send_and_wait("one").await.state, JobState::Done);
+    assert_eq!(world.send_and_wait("two").await.state, JobState::Done, "15 of 20 are used");
+    let refused = world.send_and_wait("three").await;
     assert_eq!(refused.error_code.as_deref(), Some("budget_exhausted"));
     let said = &refused.text;
     assert!(said.contains("this instance") && said.contains("30 of 20 tokens"), "{said}");
     assert!(said.contains("starts anew at 2027-01-16T00:00:00.000Z") && said.contains("[budget]"), "{said}");
     // The next day.
-    world.ground.clock.set(DAY);
-    assert_eq!(world.says("four").await.state, JobState::Done);
+    world.ground.clock.set_time(DAY);
+    assert_eq!(world.send_and_wait("four").await.state, JobState::Done);
     assert_eq!(balance(&world, &BudgetScope::Instance).await.usage.spent.tokens, 15);
 }
 
@@ -69,19 +69,19 @@ async fn an_agents_budget_is_its_own() {
     let world = world(|_| {}).await;
     world.ground.add_agent("ops").await;
     set_budget(&world, "main", tokens(1)).await;
-    world.says("one").await;
-    assert_eq!(world.says("two").await.error_code.as_deref(), Some("budget_exhausted"));
+    world.send_and_wait("one").await;
+    assert_eq!(world.send_and_wait("two").await.error_code.as_deref(), Some("budget_exhausted"));
     let mut inbound = World::inbound("other", "hi");
     inbound.agent = AgentId::parse("ops").unwrap();
     let accepted = world.engine.accept_message(inbound).await.unwrap();
-    assert_eq!(world.answer(&accepted).await.state, JobState::Done);
+    assert_eq!(world.wait_answer(&accepted).await.state, JobState::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_said() {
     let usd = |per_day| AgentBudget { usd_per_day: Some(per_day), ..AgentBudget::default() };
     let unpriced = world(|settings| settings.budget = usd(1.0)).await;
-    let refused = unpriced.says("one").await;
+    let refused = unpriced.send_and_wait("one").await;
     assert_eq!(refused.error_code.as_deref(), Some("budget_unpriced"));
     assert!(refused.text.contains("[models.\"scripted/model\"]"), "{}", refused.text);
     // 10 tokens at $1 and 5 at $2, each for one token: $20 a call.
@@ -91,9 +91,9 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
         settings.prices.insert(model(), price);
     })
     .await;
-    world.says("one").await;
-    world.says("two").await;
-    let refused = world.says("three").await;
+    world.send_and_wait("one").await;
+    world.send_and_wait("two").await;
+    let refused = world.send_and_wait("three").await;
     assert!(refused.text.contains("$40.00 of $30.00"), "{}", refused.text);
     let spent = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!(
@@ -111,14 +111,15 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
 
 #[tokio::test(start_paused = true)]
 async fn one_turn_may_cost_only_so_much() {
-    let model_that_goes_on =
-        Scripted::new(|prompt| vec![Line::Call("look".into(), json!({ "n": prompt.messages.len() }))]);
-    let world = World::with(model_that_goes_on).await;
+    let model_that_goes_on = ScriptedProvider::new(|prompt| {
+        vec![ScriptStep::Call("look".into(), json!({ "n": prompt.messages.len() }))]
+    });
+    let world = World::with_provider(model_that_goes_on).await;
     let mut settings = world.ground.settings.clone();
     settings.prices.insert(model(), ModelPrice { input: 1e5, output: 0.0, cached: None });
     world.engine.reload_settings(settings);
     set_budget(&world, "main", AgentBudget { usd_per_turn: Some(2.5), ..AgentBudget::default() }).await;
-    let answer = world.says("go").await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("budget_exhausted"));
     assert!(answer.text.contains("cost $3.00") && answer.text.contains("$2.50"), "{}", answer.text);
     assert_eq!(
@@ -134,12 +135,12 @@ async fn one_turn_may_cost_only_so_much() {
 #[tokio::test(start_paused = true)]
 async fn four_fifths_are_told_once_a_day() {
     let world = world(|settings| settings.budget = tokens(30)).await;
-    world.says("one").await;
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1);
-    world.says("two").await;
-    world.settled().await;
-    let visible = world.ground.outlet.visible();
+    world.send_and_wait("one").await;
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
+    world.send_and_wait("two").await;
+    world.wait_settled().await;
+    let visible = world.ground.fake_channel.visible_messages();
     assert!(
         visible.iter().any(|(_, text)| text.contains("Over 80 % of the daily budget of this instance")),
         "{visible:?}"
@@ -147,21 +148,21 @@ async fn four_fifths_are_told_once_a_day() {
     assert_eq!(visible.len(), 3);
     let warned = || world.engine.db().read(|tx| events::list(tx, 0, Some("budget.warned"), None, 10));
     assert_eq!(warned().await.unwrap().len(), 1);
-    world.says("refused").await;
+    world.send_and_wait("refused").await;
     assert_eq!(warned().await.unwrap().len(), 1);
-    world.ground.clock.set(DAY);
-    world.says("three").await;
-    world.says("four").await;
+    world.ground.clock.set_time(DAY);
+    world.send_and_wait("three").await;
+    world.send_and_wait("four").await;
     assert_eq!(warned().await.unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_pays_for_all_that_is_begun_for_it() {
     let world = world(|settings| settings.session_budget = tokens(20)).await;
-    world.says("parent").await;
-    let owner = World::key("me");
+    world.send_and_wait("parent").await;
+    let owner = World::session_key("me");
     let child = |name: &'static str, owner| {
-        let key = World::key(name);
+        let key = World::session_key(name);
         let now = world.engine.now();
         let id = polyclaw_domain::id::SessionId::new(name);
         let begun = polyclaw_domain::session::Session::new_for_person(key, id, AgentId::main(), now);
@@ -169,34 +170,34 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
         world.engine.db().write(move |tx| sessions::ensure(tx, &session).map(drop))
     };
     child("child", owner.clone()).await.unwrap();
-    child("grandchild", World::key("child")).await.unwrap();
-    let said = world.sends("grandchild", "work").await.unwrap();
-    assert_eq!(world.answer(&said).await.state, JobState::Done);
+    child("grandchild", World::session_key("child")).await.unwrap();
+    let said = world.send_text("grandchild", "work").await.unwrap();
+    assert_eq!(world.wait_answer(&said).await.state, JobState::Done);
     assert_eq!(balance(&world, &BudgetScope::Session(owner.to_string())).await.usage.spent.tokens, 30);
-    let said = world.sends("child", "more").await.unwrap();
-    assert_eq!(world.answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
-    assert_eq!(world.says("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
-    let stranger = world.sends("stranger", "hi").await.unwrap();
-    assert_eq!(world.answer(&stranger).await.state, JobState::Done);
+    let said = world.send_text("child", "more").await.unwrap();
+    assert_eq!(world.wait_answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
+    assert_eq!(world.send_and_wait("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
+    let stranger = world.send_text("stranger", "hi").await.unwrap();
+    assert_eq!(world.wait_answer(&stranger).await.state, JobState::Done);
 }
 
 /// Its members spend together, with what is begun for them; its lead is a session like any other.
 #[tokio::test(start_paused = true)]
 async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let text = crate::families::said(prompt);
         match () {
             () if text.contains("begin one below") && !text.contains("accepted") => {
-                vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part below" }))]
+                vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part below" }))]
             }
-            () => vec![Line::Say("ok".into())],
+            () => vec![ScriptStep::Say("ok".into())],
         }
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     let mut settings = world.ground.settings.clone();
     settings.team_budget = tokens(40);
     world.engine.reload_settings(settings);
-    world.says("hello").await;
+    world.send_and_wait("hello").await;
     crate::teams::chaos::team(&world).await;
     let purse = BudgetScope::Team("web".into());
     assert_eq!(balance(&world, &purse).await.usage.spent.tokens, 0, "the lead pays for itself");
@@ -223,21 +224,23 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     };
     assert_eq!(last(&bob).await.as_deref(), Some("budget_exhausted"), "what ann spent is gone for bob, too");
     assert_ne!(ann, bob);
-    assert_eq!(world.says("and you?").await.state, JobState::Done, "the lead can still say so");
+    assert_eq!(world.send_and_wait("and you?").await.state, JobState::Done, "the lead can still say so");
 }
 
 /// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it takes.
 #[tokio::test(start_paused = true)]
 async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
-    let slow = Scripted::new(|_| vec![Line::Pause(Duration::from_secs(1)), Line::Say("ok".into())]);
-    let world = World::with(slow).await;
+    let slow = ScriptedProvider::new(|_| {
+        vec![ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say("ok".into())]
+    });
+    let world = World::with_provider(slow).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(25_000);
     settings.slots.insert(JobLane::Main, 50);
     world.engine.reload_settings(settings);
     let mut sent = Vec::new();
     for n in 0..50 {
-        sent.push(world.sends(&format!("p{n}"), "go").await.unwrap());
+        sent.push(world.send_text(&format!("p{n}"), "go").await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let reserved = balance(&world, &BudgetScope::Instance).await.usage.reserved.tokens;
@@ -245,7 +248,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     assert!((25_000..25_000 + one).contains(&reserved), "{reserved} reserved at once");
     let (mut done, mut refused) = (0, 0);
     for accepted in &sent {
-        match world.answer(accepted).await.error_code.as_deref() {
+        match world.wait_answer(accepted).await.error_code.as_deref() {
             None => done += 1,
             Some("budget_exhausted") => refused += 1,
             other => panic!("{other:?}"),
@@ -258,7 +261,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice() {
-    let pause = || Line::Pause(Duration::from_millis(5));
+    let pause = || ScriptStep::Pause(Duration::from_millis(5));
     for point in [
         KillPoint::PromptBuilt,
         KillPoint::MidStream,
@@ -268,17 +271,19 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
         KillPoint::FinishCommitted,
     ] {
         let author = move |prompt: &polyclaw_domain::provider::Prompt| match prompt.messages.len() {
-            1 => vec![Line::Say("a".into()), pause(), Line::Call("look".into(), json!({}))],
-            _ => vec![Line::Say("a".into()), pause(), Line::Say("done".into())],
+            1 => vec![ScriptStep::Say("a".into()), pause(), ScriptStep::Call("look".into(), json!({}))],
+            _ => vec![ScriptStep::Say("a".into()), pause(), ScriptStep::Say("done".into())],
         };
-        let mut ground = Ground::on(polyclaw_store::Db::in_memory().unwrap(), Scripted::new(author)).await;
+        let mut ground =
+            DurableWorld::from_db(polyclaw_store::Db::in_memory().unwrap(), ScriptedProvider::new(author))
+                .await;
         ground.settings.budget = tokens(1_000_000);
-        let faults = Faulty::at(point, 1);
-        let world = ground.wake(Arc::clone(&faults));
-        let accepted = world.sends("me", "go").await.unwrap();
-        faults.death().await;
-        let world = world.killed().await.wake(Faulty::never());
-        let answer = world.answer(&accepted).await;
+        let faults = KillPointFaults::at_point(point, 1);
+        let world = ground.start_engine(Arc::clone(&faults));
+        let accepted = world.send_text("me", "go").await.unwrap();
+        faults.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+        let answer = world.wait_answer(&accepted).await;
         assert_eq!(answer.state, JobState::Done, "{point:?}");
         assert_eq!(answer.usage.input_tokens, Some(20), "{point:?}: two calls were stored");
         let standing = balance(&world, &BudgetScope::Instance).await.usage;
@@ -288,15 +293,15 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        1 => vec![Line::Call("look".into(), json!({}))],
-        _ => vec![Line::Say("let me see".into()), Line::Hang],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        1 => vec![ScriptStep::Call("look".into(), json!({}))],
+        _ => vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang],
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(1_000_000);
     world.engine.reload_settings(settings);
-    let answer = world.says("go").await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     assert_eq!(answer.usage.input_tokens, None, "one call of two is not known");
     let standing = balance(&world, &BudgetScope::Instance).await.usage;
@@ -313,12 +318,12 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_turn_keeps_the_usage_of_the_calls_it_made() {
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        1 => vec![Line::Call("look".into(), json!({}))],
-        _ => vec![Line::Say("  ".into())],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        1 => vec![ScriptStep::Call("look".into(), json!({}))],
+        _ => vec![ScriptStep::Say("  ".into())],
     });
-    let world = World::with(model).await;
-    let answer = world.says("go").await;
+    let world = World::with_provider(model).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!((answer.error_code.as_deref(), answer.usage.input_tokens), (Some("empty_reply"), Some(40)));
 }
 
@@ -330,11 +335,12 @@ async fn a_call_that_fails_costs_nothing() {
         message: "busy".into(),
         retry_after_ms: None,
     };
-    let world = World::with(Scripted::new(move |_| vec![Line::Fail(error.clone())])).await;
+    let world =
+        World::with_provider(ScriptedProvider::new(move |_| vec![ScriptStep::Fail(error.clone())])).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(1_000_000);
     world.engine.reload_settings(settings);
-    assert_eq!(world.says("go").await.error_code.as_deref(), Some("provider_failed"));
+    assert_eq!(world.send_and_wait("go").await.error_code.as_deref(), Some("provider_failed"));
     let standing = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!((standing.spent, standing.reserved), (BudgetAmount::default(), BudgetAmount::default()));
 }

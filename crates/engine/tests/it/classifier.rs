@@ -7,7 +7,9 @@ use polyclaw_domain::agent::AgentBudget;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user, letter};
+use polyclaw_testkit::{
+    KillPointFaults, ScriptStep, ScriptedProvider, inbound_dm, inbound_group, last_user_text,
+};
 
 use crate::reception::{cast, read_after, recorded};
 
@@ -38,34 +40,38 @@ fn is_judging(prompt: &Prompt) -> bool {
 }
 
 /// The message says what the judge answers: `sure`, `unsure`, `slow`, `prose`.
-fn model() -> Arc<Scripted> {
+fn model() -> Arc<ScriptedProvider> {
     let judged = |confidence: &str| {
         let reason = "it is about servers";
-        Line::Say(format!(r#"{{"agent_id": "ops", "confidence": {confidence}, "reasoning": "{reason}"}}"#))
+        ScriptStep::Say(format!(
+            r#"{{"agent_id": "ops", "confidence": {confidence}, "reasoning": "{reason}"}}"#
+        ))
     };
-    Scripted::new(move |prompt| {
-        let asked = last_user(prompt).to_owned();
+    ScriptedProvider::new(move |prompt| {
+        let asked = last_user_text(prompt).to_owned();
         if !is_judging(prompt) {
             let who = if prompt.system.contains("I am ops") { "ops" } else { "main" };
-            return vec![Line::Say(who.to_owned())];
+            return vec![ScriptStep::Say(who.to_owned())];
         }
         match () {
             () if asked.contains("unsure") => vec![judged("0.8")],
             () if asked.contains("sure") => vec![judged("0.81")],
-            () if asked.contains("slow") => vec![Line::Pause(Duration::from_millis(501)), judged("0.99")],
-            () => vec![Line::Say("ops, I would say".to_owned())],
+            () if asked.contains("slow") => {
+                vec![ScriptStep::Pause(Duration::from_millis(501)), judged("0.99")]
+            }
+            () => vec![ScriptStep::Say("ops, I would say".to_owned())],
         }
     })
 }
 
-async fn world(config: &str) -> (World, Arc<Scripted>) {
+async fn world(config: &str) -> (World, Arc<ScriptedProvider>) {
     let model = model();
-    let mut ground = World::with(model.clone()).await.killed().await;
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(config).await;
-    (ground.wake(Faulty::never()), model)
+    (ground.start_engine(KillPointFaults::no_kill()), model)
 }
 
-fn judgements(model: &Scripted) -> usize {
+fn judgements(model: &ScriptedProvider) -> usize {
     model.prompts().iter().filter(|prompt| is_judging(prompt)).count()
 }
 
@@ -73,7 +79,7 @@ fn judgements(model: &Scripted) -> usize {
 async fn only_a_sure_answer_in_time_replaces_the_default() {
     let (world, _) = world(&config()).await;
     for (text, who) in [("sure", "ops"), ("unsure", "main"), ("slow", "main"), ("prose", "main")] {
-        assert_eq!(read_after(&world, letter("guest", text)).await, [who], "{text}");
+        assert_eq!(read_after(&world, inbound_dm("guest", text)).await, [who], "{text}");
     }
     let told = recorded(&world, EventKind::MessageRouted).await;
     assert_eq!(told[0]["reasoning"], "it is about servers");
@@ -97,10 +103,10 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
 #[tokio::test(start_paused = true)]
 async fn it_is_not_asked_where_something_else_decides() {
     let (world, model) = world(&config()).await;
-    read_after(&world, group_letter("-7", "guest", "sure, by a binding")).await;
-    read_after(&world, letter("guest", "/main sure, by name")).await;
-    read_after(&world, letter("guest", "/agent ops")).await;
-    assert_eq!(read_after(&world, letter("guest", "sure, switched")).await, ["ops"]);
+    read_after(&world, inbound_group("-7", "guest", "sure, by a binding")).await;
+    read_after(&world, inbound_dm("guest", "/main sure, by name")).await;
+    read_after(&world, inbound_dm("guest", "/agent ops")).await;
+    assert_eq!(read_after(&world, inbound_dm("guest", "sure, switched")).await, ["ops"]);
     assert_eq!(judgements(&model), 0);
 }
 
@@ -108,7 +114,7 @@ async fn it_is_not_asked_where_something_else_decides() {
 async fn it_is_off_unless_a_model_is_named() {
     let off = config().replace("model = \"small/judge\"", "");
     let (world, model) = world(&off).await;
-    assert_eq!(read_after(&world, letter("guest", "sure")).await, ["main"]);
+    assert_eq!(read_after(&world, inbound_dm("guest", "sure")).await, ["main"]);
     assert_eq!((judgements(&model), recorded(&world, EventKind::MessageRouted).await.len()), (0, 0));
 }
 
@@ -116,7 +122,7 @@ async fn it_is_off_unless_a_model_is_named() {
 async fn it_gives_up_in_time() {
     let (world, _) = world(&config()).await;
     let began = tokio::time::Instant::now();
-    world.ground.outlet.deliver(letter("guest", "slow")).await;
+    world.ground.fake_channel.deliver_inbound(inbound_dm("guest", "slow")).await;
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(500) && took <= Duration::from_millis(550), "{took:?}");
 }
@@ -125,23 +131,23 @@ async fn it_gives_up_in_time() {
 async fn the_same_text_is_judged_once_until_the_config_changes() {
     let (world, model) = world(&config()).await;
     for sender in ["a", "b", "c"] {
-        assert_eq!(read_after(&world, letter(sender, "sure")).await, ["ops"]);
+        assert_eq!(read_after(&world, inbound_dm(sender, "sure")).await, ["ops"]);
     }
     assert_eq!(judgements(&model), 1);
     let told = recorded(&world, EventKind::MessageRouted).await;
     assert_eq!((told.len(), &told[2]["from"]), (3, &"cache".into()), "every decision is recorded");
     world.engine.reload_settings(world.ground.settings.clone());
-    read_after(&world, letter("d", "sure")).await;
+    read_after(&world, inbound_dm("d", "sure")).await;
     assert_eq!(judgements(&model), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_spent_budget_leaves_the_default() {
     let model = model();
-    let mut ground = World::with(model.clone()).await.killed().await;
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(&config()).await;
     ground.settings.budget = AgentBudget { tokens_per_day: Some(15), ..AgentBudget::default() };
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);
     assert_eq!(judgements(&model), 1, "fifteen tokens are one judgement");
     let told = recorded(&world, EventKind::MessageRouted).await;
@@ -150,7 +156,7 @@ async fn a_spent_budget_leaves_the_default() {
 
 /// What is answered does not matter here: the budget is used up for answers, too.
 async fn judged_and_read(world: &World, text: &str) -> usize {
-    let read = read_after(world, letter("guest", text)).await.len();
+    let read = read_after(world, inbound_dm("guest", text)).await.len();
     tokio::time::sleep(Duration::from_secs(1)).await;
     read
 }

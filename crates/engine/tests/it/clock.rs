@@ -11,7 +11,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_engine::decide_approval;
 use polyclaw_store::{events, jobs, outbox};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use tokio::sync::Semaphore;
 
 use crate::approvals::{by_owner, from_terminal, ground, question};
@@ -27,32 +27,35 @@ async fn pass(seconds: u64) {
 async fn a_turn_under_way_neither_stalls_nor_runs_twice() {
     for set in [HOUR, -HOUR] {
         let gate = Arc::new(Semaphore::new(0));
-        let world = World::with(worker(2, &gate)).await;
-        let accepted = world.sends("me", "work").await.unwrap();
+        let world = World::with_provider(worker(2, &gate)).await;
+        let accepted = world.send_text("me", "work").await.unwrap();
         pass(60).await;
         gate.add_permits(1);
         pass(1).await;
-        world.ground.clock.set(set);
+        world.ground.clock.set_time(set);
         // Long enough for the watchdog to look and for leases to end, short enough not to be silence.
         pass(100).await;
-        assert_eq!(world.state(&accepted.turn_id).await, JobState::Running, "{set}");
+        assert_eq!(world.turn_state(&accepted.turn_id).await, JobState::Running, "{set}");
         gate.add_permits(1);
-        assert_eq!(world.answer(&accepted).await.text, "the work is done", "{set}");
+        assert_eq!(world.wait_answer(&accepted).await.text, "the work is done", "{set}");
         let turn = accepted.turn_id.clone();
         let job = world.engine.db().read(move |tx| jobs::get(tx, &turn)).await.unwrap().unwrap();
         assert_eq!(job.attempt, 1, "{set}");
-        assert!(world.ground.tools.runs().values().all(|times| *times == 1), "{set}");
+        assert!(world.ground.tools.run_counts().values().all(|times| *times == 1), "{set}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_turn_is_still_stopped_in_time() {
-    let world = World::with(Scripted::new(|_| vec![Line::Say("let me see".into()), Line::Hang])).await;
-    let accepted = world.sends("me", "hang").await.unwrap();
+    let world = World::with_provider(ScriptedProvider::new(|_| {
+        vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang]
+    }))
+    .await;
+    let accepted = world.send_text("me", "hang").await.unwrap();
     pass(1).await;
-    world.ground.clock.set(-HOUR);
+    world.ground.clock.set_time(-HOUR);
     let began = tokio::time::Instant::now();
-    assert_eq!(world.answer(&accepted).await.error_code.as_deref(), Some("stalled"));
+    assert_eq!(world.wait_answer(&accepted).await.error_code.as_deref(), Some("stalled"));
     assert!(began.elapsed() < Duration::from_secs(125), "{:?}", began.elapsed());
 }
 
@@ -60,10 +63,10 @@ async fn a_silent_turn_is_still_stopped_in_time() {
 async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 2 * HOUR.unsigned_abs();
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    world.ground.clock.set(HOUR);
+    world.ground.clock.set_time(HOUR);
     pass(60).await;
     let open = world.engine.list_open_approvals().await.unwrap();
     assert_eq!(
@@ -75,19 +78,19 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     assert_eq!(shown.state, ApprovalState::Pending, "and shown so");
     let answered = world.engine.now();
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     let at = |tx: &mut polyclaw_store::Tx<'_>| {
         tx.query_one("SELECT decided_at FROM approvals", &[], |row| row.time(0))
     };
     assert_eq!(world.engine.db().read(at).await.unwrap(), Some(answered), "as the clock had it");
 
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     let late = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     pass(1).await;
-    world.ground.clock.set(-HOUR);
+    world.ground.clock.set_time(-HOUR);
     let began = tokio::time::Instant::now();
-    world.answer(&late).await;
+    world.wait_answer(&late).await;
     assert!(began.elapsed() < Duration::from_secs(31 * 60), "{:?}", began.elapsed());
 }
 
@@ -98,27 +101,27 @@ async fn what_waits_to_be_sent_again_is_neither_given_up_nor_kept_for_an_hour() 
         for _ in 0..2 {
             world
                 .ground
-                .outlet
-                .plan(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
+                .fake_channel
+                .plan_answer(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
         }
-        world.says("hello").await;
+        world.send_and_wait("hello").await;
         pass(1).await;
-        world.ground.clock.set(set);
+        world.ground.clock.set_time(set);
         let began = tokio::time::Instant::now();
-        world.settled().await;
+        world.wait_settled().await;
         assert!(began.elapsed() < Duration::from_secs(60), "{set}: {:?}", began.elapsed());
-        assert_eq!(world.ground.outlet.visible().len(), 1, "{set}");
+        assert_eq!(world.ground.fake_channel.visible_messages().len(), 1, "{set}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_being_sent_is_not_taken_for_left_behind() {
     let world = World::new().await;
-    world.ground.outlet.take_ms(25_000);
-    world.says("hello").await;
+    world.ground.fake_channel.set_send_delay_ms(25_000);
+    world.send_and_wait("hello").await;
     pass(1).await;
-    world.ground.clock.set(HOUR);
-    world.settled().await;
+    world.ground.clock.set_time(HOUR);
+    world.wait_settled().await;
     let read = |tx: &mut polyclaw_store::Tx<'_>| {
         Ok((outbox::list(tx, None, "", 10)?, events::list(tx, 0, None, None, 100)?))
     };
@@ -134,7 +137,7 @@ async fn a_platform_that_delivers_again_is_recognised() {
     inbound.platform_id = Some("m1".into());
     let first = world.engine.accept_message(inbound.clone()).await.unwrap();
     for set in [HOUR, -2 * HOUR] {
-        world.ground.clock.set(set);
+        world.ground.clock.set_time(set);
         // The sweep forgets old ids each minute.
         pass(90).await;
         let again = world.engine.accept_message(inbound.clone()).await.unwrap();

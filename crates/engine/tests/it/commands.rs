@@ -11,8 +11,8 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, messages};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, group_letter, letter};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, inbound_dm, inbound_group};
 use tokio::sync::Semaphore;
 
 use crate::approvals::{self, question};
@@ -41,7 +41,7 @@ impl Story {
         };
         let renewed = recorded(world, EventKind::SessionRenewed).await.len();
         let decided = recorded(world, EventKind::ApprovalDecided).await.len();
-        let mut texts = world.ground.outlet.read_at("boss", None);
+        let mut texts = world.ground.fake_channel.texts_at("boss", None);
         texts.sort();
         Self {
             read: texts,
@@ -56,19 +56,22 @@ impl Story {
 }
 
 async fn says(world: &World, text: &str) {
-    assert_eq!(world.ground.outlet.deliver(letter("boss", text)).await, IngestOutcome::Done);
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_dm("boss", text)).await,
+        IngestOutcome::Done
+    );
 }
 
 /// A conversation in which something was said, something runs, and something waits or is asked.
-async fn ground(command: &str) -> (Ground, String) {
+async fn ground(command: &str) -> (DurableWorld, String) {
     let mut ground = match command {
         "approve" | "deny" => approvals::ground().await,
-        _ => Ground::on(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await,
+        _ => DurableWorld::from_db(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await,
     };
     ground.configure(CONFIG).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     says(&world, "hello").await;
-    world.settled().await;
+    world.wait_settled().await;
     let ops = AgentId::parse("ops").unwrap();
     world.engine.create_session(&SessionKey::main(&ops), &ops, None).await.unwrap();
     let line = match command {
@@ -92,30 +95,30 @@ async fn ground(command: &str) -> (Ground, String) {
         "session" => "/session ttl 5h".to_owned(),
         other => format!("/{other}"),
     };
-    (world.killed().await, line)
+    (world.kill().await, line)
 }
 
 /// Gives a command to an engine that dies at a point, and to the one that comes after it.
 async fn story(command: &str, point: Option<KillPoint>) -> Story {
     let (ground, line) = ground(command).await;
-    let faults = point.map_or_else(Faulty::never, |point| Faulty::at(point, 1));
-    let world = ground.wake(faults.clone());
+    let faults = point.map_or_else(KillPointFaults::no_kill, |point| KillPointFaults::at_point(point, 1));
+    let world = ground.start_engine(faults.clone());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = Story::of(&world).await;
-    let (outlet, said) = (ground.outlet.clone(), line.clone());
-    let delivered = tokio::spawn(async move { outlet.deliver(letter("boss", &said)).await });
+    let (outlet, said) = (ground.fake_channel.clone(), line.clone());
+    let delivered = tokio::spawn(async move { outlet.deliver_inbound(inbound_dm("boss", &said)).await });
     tokio::select! {
-        _ = faults.death(), if point.is_some() => {}
+        _ = faults.wait_killed(), if point.is_some() => {}
         () = tokio::time::sleep(Duration::from_secs(5)) => assert!(point.is_none(), "{line}: {point:?} is not reached"),
     }
     if point == Some(KillPoint::ReplyOnceBefore) {
         assert_eq!(Story::of(&world).await, before, "{line}: nothing is changed before it is answered");
     }
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     assert_eq!(delivered.await.unwrap(), IngestOutcome::Done, "{line}");
-    world.settled().await;
+    world.wait_settled().await;
     says(&world, &line).await;
-    world.settled().await;
+    world.wait_settled().await;
     Story::of(&world).await
 }
 
@@ -162,12 +165,12 @@ async fn glances(world: &World, key: &SessionKey) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
-    let world = crate::reception::ground(CONFIG).await.wake(Faulty::never());
+    let world = crate::reception::ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
     let key = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
     for sender in ["guest", "boss"] {
-        world.ground.outlet.deliver(group_letter("-7", sender, "hello")).await;
+        world.ground.fake_channel.deliver_inbound(inbound_group("-7", sender, "hello")).await;
     }
-    world.settled().await;
+    world.wait_settled().await;
     let standing = async || {
         let session = world.engine.load_session(&key).await.unwrap();
         let renewed = recorded(&world, EventKind::SessionRenewed).await.len();
@@ -178,11 +181,11 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
         for rest in ["", "lab/small", "main", "agent:ops:telegram:group:-7", "ttl 1h", "off"] {
             let line = format!("/{} {rest}", command.name);
             if !CallerRole::AmongOthers.may_run(command.required_role_for(rest)) {
-                world.ground.outlet.deliver(group_letter("-7", "guest", &line)).await;
+                world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", &line)).await;
             }
         }
     }
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(standing().await, before);
 }
 
@@ -192,8 +195,9 @@ async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one(
     let config = CONFIG.replace(" id = \"ops\"\n", " id = \"ops\"\n    model = \"lab/small\"\n");
     let mut ground = crate::reception::ground(&config).await;
     ground.settings.providers = vec!["lab".to_owned()];
-    let world = ground.wake(Faulty::never());
-    let reads = async |text: &str| read_after(&world, letter("boss", text)).await.pop().unwrap_or_default();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let reads =
+        async |text: &str| read_after(&world, inbound_dm("boss", text)).await.pop().unwrap_or_default();
     assert_eq!(reads("hello").await, "echo: hello");
     assert!(reads("/status").await.contains("\nmodel scripted/model\n"));
     reads("/agent ops").await;
@@ -212,9 +216,9 @@ async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one(
 /// By whoever holds the token: the page, the terminal, the CLI and the API.
 #[tokio::test(start_paused = true)]
 async fn commands_work_before_the_first_message() {
-    let ground = World::new().await.killed().await;
+    let ground = World::new().await.kill().await;
     ground.add_agent("coder").await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let lines = [
         "/status",
         "/model default",
@@ -243,5 +247,5 @@ async fn commands_work_before_the_first_message() {
     assert!(world.engine.run_command(&child, "/status").await.unwrap().is_err());
     let nobody = SessionKey::from_parts(&AgentId::parse("nobody").unwrap(), &["main"]);
     assert!(world.engine.run_command(&nobody, "/status").await.unwrap().is_err());
-    world.settled().await;
+    world.wait_settled().await;
 }

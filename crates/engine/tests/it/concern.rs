@@ -1,6 +1,6 @@
 //! A command given in a chat concerns what is at work for this chat, whichever agent has it in hand, and nothing else.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::sync::Arc;
 
 use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
@@ -9,8 +9,8 @@ use polyclaw_domain::inbound::{ChatThread, ThreadKind};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, jobs};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, group_letter, letter};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, inbound_dm, inbound_group};
 use tokio::sync::Semaphore;
 
 use crate::approvals::{self, question};
@@ -21,14 +21,15 @@ use crate::worker;
 async fn asker() -> World {
     let mut ground = approvals::ground().await;
     ground.configure(CONFIG).await;
-    ground.wake(Faulty::never())
+    ground.start_engine(KillPointFaults::no_kill())
 }
 
 /// A model that works for as long as nobody stops it.
 async fn busy(config: &str) -> World {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await;
+    let mut ground =
+        DurableWorld::from_db(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await;
     ground.configure(config).await;
-    ground.wake(Faulty::never())
+    ground.start_engine(KillPointFaults::no_kill())
 }
 
 fn topic(mut letter: InboundMessage, id: &str) -> InboundMessage {
@@ -39,13 +40,13 @@ fn topic(mut letter: InboundMessage, id: &str) -> InboundMessage {
 }
 
 async fn take(world: &World, letter: InboundMessage) {
-    assert_eq!(world.ground.outlet.deliver(letter).await, IngestOutcome::Done);
+    assert_eq!(world.ground.fake_channel.deliver_inbound(letter).await, IngestOutcome::Done);
 }
 
 /// What is read there next after a letter, while something else may go on.
 async fn told(world: &World, letter: InboundMessage) -> String {
     let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
-    let read = || world.ground.outlet.read_at(&peer, thread.as_deref());
+    let read = || world.ground.fake_channel.texts_at(&peer, thread.as_deref());
     let before = read().len();
     take(world, letter).await;
     while read().len() == before {
@@ -76,19 +77,19 @@ async fn runs_in(world: &World, key: &str) -> bool {
 /// A message that is being worked at.
 async fn at_work(world: &World, letter: InboundMessage, key: &str) {
     take(world, letter).await;
-    until("the turn runs", async || runs_in(world, key).await).await;
+    wait_until("the turn runs", async || runs_in(world, key).await).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks() {
     for answer in ["/approve", "/ops /approve"] {
         let world = asker().await;
-        let id = asked(&world, letter("guest", "/ops run it")).await;
+        let id = asked(&world, inbound_dm("guest", "/ops run it")).await;
         let line = format!("{answer} {id}");
-        assert_eq!(told(&world, letter("guest", &line)).await, "Approved: it runs now.");
-        world.settled().await;
-        assert_eq!(world.ground.outlet.read_at("guest", None).last().unwrap(), "fine");
-        let again = told(&world, letter("guest", &format!("{line} again"))).await;
+        assert_eq!(told(&world, inbound_dm("guest", &line)).await, "Approved: it runs now.");
+        world.wait_settled().await;
+        assert_eq!(world.ground.fake_channel.texts_at("guest", None).last().unwrap(), "fine");
+        let again = told(&world, inbound_dm("guest", &format!("{line} again"))).await;
         assert!(again.contains("already approved"), "{again}");
         assert_eq!(said_in(&world, "agent:ops:telegram:dm:guest").await, ["run it"], "no message");
     }
@@ -97,28 +98,28 @@ async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks(
 #[tokio::test(start_paused = true)]
 async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
     let world = asker().await;
-    let id = asked(&world, group_letter("-8", "guest", "/ops run it")).await;
+    let id = asked(&world, inbound_group("-8", "guest", "/ops run it")).await;
     for line in [format!("/approve {id}"), format!("/ops /approve {id}")] {
-        let refused = told(&world, group_letter("-8", "guest", &line)).await;
+        let refused = told(&world, inbound_group("-8", "guest", &line)).await;
         assert_eq!(refused, "/approve is for the owner of this assistant.");
     }
-    let said = told(&world, group_letter("-8", "boss", &format!("/deny {id} not today"))).await;
+    let said = told(&world, inbound_group("-8", "boss", &format!("/deny {id} not today"))).await;
     assert_eq!(said, "Denied: the agent is told.");
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_not_answered_from_another_chat_or_thread() {
     let world = asker().await;
-    let id = asked(&world, topic(group_letter("-8", "guest", "/ops run it"), "5")).await;
+    let id = asked(&world, topic(inbound_group("-8", "guest", "/ops run it"), "5")).await;
     let (plain, named) = (format!("/approve {id}"), format!("/ops /approve {id}"));
     for line in [&plain, &named] {
         for elsewhere in [
-            letter("guest", line),
-            letter("boss", line),
-            group_letter("-7", "boss", line),
-            group_letter("-8", "boss", line),
-            topic(group_letter("-8", "boss", line), "6"),
+            inbound_dm("guest", line),
+            inbound_dm("boss", line),
+            inbound_group("-7", "boss", line),
+            inbound_group("-8", "boss", line),
+            topic(inbound_group("-8", "boss", line), "6"),
         ] {
             let place = elsewhere.address.clone();
             let refused = told(&world, elsewhere).await;
@@ -126,8 +127,8 @@ async fn a_question_is_not_answered_from_another_chat_or_thread() {
             assert!(is_open(&world, &id).await, "{place:?}");
         }
     }
-    take(&world, topic(group_letter("-8", "boss", &plain), "5")).await;
-    world.settled().await;
+    take(&world, topic(inbound_group("-8", "boss", &plain), "5")).await;
+    world.wait_settled().await;
     assert!(!is_open(&world, &id).await);
 }
 
@@ -135,37 +136,37 @@ async fn a_question_is_not_answered_from_another_chat_or_thread() {
 async fn a_turn_of_another_agent_is_seen_and_stopped_where_its_answer_goes() {
     let key = "agent:ops:telegram:group:-8:topic:5";
     let world = busy(CONFIG).await;
-    at_work(&world, topic(group_letter("-8", "guest", "/ops work"), "5"), key).await;
+    at_work(&world, topic(inbound_group("-8", "guest", "/ops work"), "5"), key).await;
     for (elsewhere, n) in [
-        (group_letter("-8", "boss", "/stop"), 1),
-        (topic(group_letter("-8", "boss", "/stop"), "6"), 2),
-        (letter("boss", "/stop"), 3),
+        (inbound_group("-8", "boss", "/stop"), 1),
+        (topic(inbound_group("-8", "boss", "/stop"), "6"), 2),
+        (inbound_dm("boss", "/stop"), 3),
     ] {
         assert_eq!(told(&world, elsewhere).await, "Nothing was said here yet.", "{n}");
         assert!(runs_in(&world, key).await, "{n}");
     }
-    let here = |text: &str| topic(group_letter("-8", "guest", text), "5");
+    let here = |text: &str| topic(inbound_group("-8", "guest", text), "5");
     let status = told(&world, here("/status")).await;
     assert!(
         status.contains(key) && status.contains("agent ops") && status.ends_with("answering"),
         "{status}"
     );
     assert_eq!(told(&world, here("/stop")).await, "Stopped.");
-    world.settled().await;
+    world.wait_settled().await;
     assert!(!runs_in(&world, key).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_two_agents_are_at_work_each_is_named() {
     let world = busy(CONFIG).await;
-    at_work(&world, letter("guest", "work"), "agent:main:telegram:dm:guest").await;
-    at_work(&world, letter("guest", "/ops work too"), "agent:ops:telegram:dm:guest").await;
-    assert_eq!(told(&world, letter("guest", "/ops /stop")).await, "Stopped.", "only the named one");
+    at_work(&world, inbound_dm("guest", "work"), "agent:main:telegram:dm:guest").await;
+    at_work(&world, inbound_dm("guest", "/ops work too"), "agent:ops:telegram:dm:guest").await;
+    assert_eq!(told(&world, inbound_dm("guest", "/ops /stop")).await, "Stopped.", "only the named one");
     assert!(runs_in(&world, "agent:main:telegram:dm:guest").await);
     let key = "agent:ops-night:telegram:dm:guest";
-    at_work(&world, letter("guest", "/ops_night work"), key).await;
-    assert_eq!(told(&world, letter("guest", "/stop")).await, "main: Stopped.\nops-night: Stopped.");
-    world.settled().await;
+    at_work(&world, inbound_dm("guest", "/ops_night work"), key).await;
+    assert_eq!(told(&world, inbound_dm("guest", "/stop")).await, "main: Stopped.\nops-night: Stopped.");
+    world.wait_settled().await;
     let left = |tx: &mut polyclaw_store::Tx<'_>| jobs::list(tx, None, Some(JobState::Done), 10);
     assert!(world.engine.db().read(left).await.unwrap().is_empty(), "all three were stopped");
 }
@@ -175,29 +176,29 @@ async fn where_two_agents_are_at_work_each_is_named() {
 async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
     let shared = CONFIG.replace("\"per-channel-peer\"", "\"main\"\nallow_shared_dm = true");
     let world = busy(&shared).await;
-    told(&world, letter("boss", "hello")).await;
-    at_work(&world, letter("guest", "/ops work"), "agent:ops:main").await;
-    assert_eq!(told(&world, letter("boss", "/stop")).await, "Nothing is running.");
-    assert_eq!(told(&world, letter("boss", "/new")).await, "A new conversation. The old one is kept.");
+    told(&world, inbound_dm("boss", "hello")).await;
+    at_work(&world, inbound_dm("guest", "/ops work"), "agent:ops:main").await;
+    assert_eq!(told(&world, inbound_dm("boss", "/stop")).await, "Nothing is running.");
+    assert_eq!(told(&world, inbound_dm("boss", "/new")).await, "A new conversation. The old one is kept.");
     assert!(runs_in(&world, "agent:ops:main").await);
     assert_eq!(said_in(&world, "agent:ops:main").await, ["work"]);
-    assert_eq!(told(&world, letter("guest", "/stop")).await, "main: Nothing is running.\nops: Stopped.");
-    world.settled().await;
+    assert_eq!(told(&world, inbound_dm("guest", "/stop")).await, "main: Nothing is running.\nops: Stopped.");
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_begins_anew_with_every_agent_it_talked_to() {
     let world = busy(CONFIG).await;
     for text in ["hello", "/ops hello you"] {
-        told(&world, letter("guest", text)).await;
+        told(&world, inbound_dm("guest", text)).await;
     }
-    told(&world, letter("boss", "/ops mine")).await;
+    told(&world, inbound_dm("boss", "/ops mine")).await;
     let anew = "A new conversation. The old one is kept.";
-    assert_eq!(told(&world, letter("guest", "/ops /new")).await, anew);
+    assert_eq!(told(&world, inbound_dm("guest", "/ops /new")).await, anew);
     assert!(said_in(&world, "agent:ops:telegram:dm:guest").await.is_empty());
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "only the named one");
-    told(&world, letter("guest", "/ops once more")).await;
-    assert_eq!(told(&world, letter("guest", "/new")).await, format!("main: {anew}\nops: {anew}"));
+    told(&world, inbound_dm("guest", "/ops once more")).await;
+    assert_eq!(told(&world, inbound_dm("guest", "/new")).await, format!("main: {anew}\nops: {anew}"));
     for key in ["agent:main:telegram:dm:guest", "agent:ops:telegram:dm:guest"] {
         assert!(said_in(&world, key).await.is_empty(), "{key}");
     }

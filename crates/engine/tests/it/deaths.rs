@@ -7,18 +7,21 @@ use std::time::Duration;
 
 use polyclaw_domain::job::JobState;
 use polyclaw_engine::ingress::AcceptedMessage;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, last_user_text};
 use tokio::sync::Semaphore;
 
 use crate::worker;
 
 /// Answers when the gate is opened, and counts how often it was asked.
-fn slow(gate: &Arc<Semaphore>, asked: &Arc<AtomicUsize>) -> Arc<Scripted> {
+fn slow(gate: &Arc<Semaphore>, asked: &Arc<AtomicUsize>) -> Arc<ScriptedProvider> {
     let (gate, asked) = (Arc::clone(gate), Arc::clone(asked));
-    Scripted::new(move |prompt| {
+    ScriptedProvider::new(move |prompt| {
         asked.fetch_add(1, Ordering::SeqCst);
-        vec![Line::Gate(Arc::clone(&gate)), Line::Say(format!("reply to {}", last_user(prompt)))]
+        vec![
+            ScriptStep::Gate(Arc::clone(&gate)),
+            ScriptStep::Say(format!("reply to {}", last_user_text(prompt))),
+        ]
     })
 }
 
@@ -38,14 +41,14 @@ async fn asked_more(asked: &AtomicUsize, before: usize) {
 }
 
 async fn killed(world: World) -> World {
-    world.killed().await.wake(Faulty::never())
+    world.kill().await.start_engine(KillPointFaults::no_kill())
 }
 
 #[tokio::test(start_paused = true)]
 async fn graceful_restarts_during_one_slow_call_never_count() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut world = World::with(slow(&gate, &asked)).await;
-    let accepted = world.sends("me", "hi").await.unwrap();
+    let mut world = World::with_provider(slow(&gate, &asked)).await;
+    let accepted = world.send_text("me", "hi").await.unwrap();
     for restart in 0..6 {
         asked_more(&asked, restart).await;
         world.engine.start_draining();
@@ -54,15 +57,15 @@ async fn graceful_restarts_during_one_slow_call_never_count() {
     }
     asked_more(&asked, 6).await;
     gate.add_permits(1);
-    let answer = world.answer(&accepted).await;
+    let answer = world.wait_answer(&accepted).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hi"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn claims_that_are_handed_back_go_on_and_do_not_count() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut world = World::with(slow(&gate, &asked)).await;
-    let accepted = world.sends("me", "hi").await.unwrap();
+    let mut world = World::with_provider(slow(&gate, &asked)).await;
+    let accepted = world.send_text("me", "hi").await.unwrap();
     for restart in 0..6 {
         asked_more(&asked, restart).await;
         world.engine.hand_back_all_turns().await;
@@ -70,48 +73,48 @@ async fn claims_that_are_handed_back_go_on_and_do_not_count() {
     }
     asked_more(&asked, 6).await;
     gate.add_permits(1);
-    assert_eq!(world.answer(&accepted).await.state, JobState::Done);
+    assert_eq!(world.wait_answer(&accepted).await.state, JobState::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_stores_a_step_in_every_life_is_finished() {
     let gate = Arc::new(Semaphore::new(0));
     // One round more than lives: the last one ends it.
-    let mut world = World::with(worker(9, &gate)).await;
-    let accepted = world.sends("me", "work").await.unwrap();
+    let mut world = World::with_provider(worker(9, &gate)).await;
+    let accepted = world.send_text("me", "work").await.unwrap();
     for life in 0..8 {
         let before = world.transcript("me").await.len();
         gate.add_permits(1);
         until("a step is stored", async || world.transcript("me").await.len() > before).await;
-        assert_eq!(world.state(&accepted.turn_id).await, JobState::Running, "life {life}");
+        assert_eq!(world.turn_state(&accepted.turn_id).await, JobState::Running, "life {life}");
         world = killed(world).await;
     }
     gate.add_permits(9);
-    let answer = world.answer(&accepted).await;
+    let answer = world.wait_answer(&accepted).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "the work is done"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_kills_its_process_each_time_is_given_up_and_the_person_is_told() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut world = World::with(slow(&gate, &asked)).await;
-    let accepted = world.sends("me", "hi").await.unwrap();
+    let mut world = World::with_provider(slow(&gate, &asked)).await;
+    let accepted = world.send_text("me", "hi").await.unwrap();
     for death in 0..3 {
         asked_more(&asked, death).await;
         world = killed(world).await;
     }
-    let answer = world.answer(&accepted).await;
+    let answer = world.wait_answer(&accepted).await;
     assert_eq!(answer.error_code.as_deref(), Some("too_many_attempts"));
     assert_eq!(answer.text, "I gave up after 3 attempts that were all cut off before a step was done.");
     assert_eq!(asked.load(Ordering::SeqCst), 3);
     gate.add_permits(1);
-    assert_eq!(world.says("again").await.state, JobState::Done, "the session goes on");
+    assert_eq!(world.send_and_wait("again").await.state, JobState::Done, "the session goes on");
 }
 
 async fn dozen(world: &World) -> Vec<AcceptedMessage> {
     let mut accepted = Vec::new();
     for n in 0..12 {
-        accepted.push(world.sends(&format!("p{n}"), &format!("hi {n}")).await.unwrap());
+        accepted.push(world.send_text(&format!("p{n}"), &format!("hi {n}")).await.unwrap());
     }
     accepted
 }
@@ -119,9 +122,9 @@ async fn dozen(world: &World) -> Vec<AcceptedMessage> {
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answer() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut ground: Ground = World::with(slow(&gate, &asked)).await.killed().await;
+    let mut ground: DurableWorld = World::with_provider(slow(&gate, &asked)).await.kill().await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 16);
-    let mut world = ground.wake(Faulty::never());
+    let mut world = ground.start_engine(KillPointFaults::no_kill());
     let accepted = dozen(&world).await;
     for _ in 0..6 {
         let before = asked.load(Ordering::SeqCst);
@@ -131,7 +134,7 @@ async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answe
     }
     gate.add_permits(100);
     for (n, one) in accepted.iter().enumerate() {
-        let answer = world.answer(one).await;
+        let answer = world.wait_answer(one).await;
         assert_eq!((answer.state, answer.text), (JobState::Done, format!("reply to hi {n}")));
     }
 }
@@ -140,14 +143,14 @@ async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answe
 async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
     let poisoned = Arc::new(AtomicUsize::new(0));
     let poison = Arc::clone(&poisoned);
-    let model = Scripted::new(move |prompt| match last_user(prompt).contains("hi 5") {
+    let model = ScriptedProvider::new(move |prompt| match last_user_text(prompt).contains("hi 5") {
         true => {
             poison.fetch_add(1, Ordering::SeqCst);
-            vec![Line::Hang]
+            vec![ScriptStep::Hang]
         }
-        false => vec![Line::Pause(Duration::from_secs(5)), Line::Say("fine".into())],
+        false => vec![ScriptStep::Pause(Duration::from_secs(5)), ScriptStep::Say("fine".into())],
     });
-    let mut world = World::with(model).await;
+    let mut world = World::with_provider(model).await;
     let accepted = dozen(&world).await;
     let (mut deaths, mut before) = (0, 0);
     loop {
@@ -157,7 +160,7 @@ async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
         };
         tokio::select! {
             () = poison_runs => {}
-            answer = world.answer(&accepted[5]) => {
+            answer = world.wait_answer(&accepted[5]) => {
                 assert_eq!(answer.error_code.as_deref(), Some("too_many_attempts"));
                 break;
             }
@@ -168,7 +171,7 @@ async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
         world = killed(world).await;
     }
     for (n, one) in accepted.iter().enumerate().filter(|(n, _)| *n != 5) {
-        let answer = world.answer(one).await;
+        let answer = world.wait_answer(one).await;
         assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "fine"), "{n}");
     }
 }

@@ -32,16 +32,16 @@ use polyclaw_domain::run::{RunStatus, SpawnLimits};
 use polyclaw_engine::subagents::{DelegationCounts, DelegationEdge};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, jobs, sessions};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::{Value, json};
 
 use crate::families::{announces, results, said, task, transcript};
 
-fn give(to: &str, task: &str, more: &[(&str, Value)]) -> Line {
+fn give(to: &str, task: &str, more: &[(&str, Value)]) -> ScriptStep {
     let mut arguments = json!({ "agent_id": to, "task": task });
     more.iter().for_each(|(name, value)| arguments[*name] = value.clone());
-    Line::Call("delegate_to_agent".into(), arguments)
+    ScriptStep::Call("delegate_to_agent".into(), arguments)
 }
 
 fn broken() -> ProviderError {
@@ -64,7 +64,7 @@ fn answers(prompt: &Prompt) -> Vec<Value> {
     prompt.messages.iter().filter_map(content).collect()
 }
 
-async fn store(ground: &Ground, spec: AgentSpec) {
+async fn store(ground: &DurableWorld, spec: AgentSpec) {
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
@@ -77,8 +77,8 @@ fn may(allow: &[&str], max_concurrent: u32, max_depth: u32) -> Option<Delegation
 }
 
 /// `main` that may ask `expert`, and a model for both.
-async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
-    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+async fn ground(author: impl Fn(&Prompt) -> ModelScript + Send + Sync + 'static) -> DurableWorld {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
     ground.add_agent("expert").await;
     let spec = AgentSpec { delegation: may(&["expert"], 2, 1), ..AgentSpec::with_id(AgentId::main()) };
     store(&ground, spec).await;
@@ -86,15 +86,15 @@ async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> G
 }
 
 /// The caller gives work away once and says what it was answered.
-async fn answered(line: Line, target: fn(&Prompt) -> Script) -> Value {
+async fn answered(line: ScriptStep, target: fn(&Prompt) -> ModelScript) -> Value {
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => target(prompt),
         (false, 0) => vec![line.clone()],
-        (false, _) => vec![Line::Say(answers(prompt)[0].to_string())],
+        (false, _) => vec![ScriptStep::Say(answers(prompt)[0].to_string())],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    let answer = world.says("ask").await.text;
-    world.settled().await;
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await.text;
+    world.wait_settled().await;
     serde_json::from_str(&answer).unwrap()
 }
 
@@ -103,7 +103,10 @@ async fn d_01_ac_04_a_sync_delegation_returns_the_whole_answer_and_its_duration(
     let long = "an answer that is not cut ".repeat(100);
     assert!(long.len() > 2_000);
     let answer = answered(give("expert", "do part", &[]), |_| {
-        vec![Line::Pause(Duration::from_secs(2)), Line::Say("an answer that is not cut ".repeat(100))]
+        vec![
+            ScriptStep::Pause(Duration::from_secs(2)),
+            ScriptStep::Say("an answer that is not cut ".repeat(100)),
+        ]
     })
     .await;
     assert_eq!((&answer["status"], answer["response"].as_str()), (&json!("completed"), Some(long.as_str())));
@@ -117,14 +120,14 @@ async fn d_02_14_the_target_sees_who_asks_and_the_whole_task() {
     let shown = Arc::clone(&seen);
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => {
-            *shown.lock().unwrap() = last_user(prompt).to_owned();
-            vec![Line::Say("done".into())]
+            *shown.lock().unwrap() = last_user_text(prompt).to_owned();
+            vec![ScriptStep::Say("done".into())]
         }
         (false, 0) => vec![give("expert", "do part: first line\nsecond line", &[])],
-        _ => vec![Line::Say("told".into())],
+        _ => vec![ScriptStep::Say("told".into())],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    world.says("ask").await;
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("ask").await;
     let seen = seen.lock().unwrap().clone();
     assert!(
         seen.starts_with("<input-")
@@ -136,35 +139,39 @@ async fn d_02_14_the_target_sees_who_asks_and_the_whole_task() {
 #[tokio::test(start_paused = true)]
 async fn d_03_the_caller_answers_the_person_with_what_the_target_said() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Say("42".into())],
+        (true, _) => vec![ScriptStep::Say("42".into())],
         (false, 0) => vec![give("expert", "do part", &[])],
-        _ => vec![Line::Say(format!("the expert says {}", answers(prompt)[0]["response"]))],
+        _ => vec![ScriptStep::Say(format!("the expert says {}", answers(prompt)[0]["response"]))],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    world.says("ask").await;
-    world.settled().await;
-    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("ask").await;
+    world.wait_settled().await;
+    let visible: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert_eq!(visible, ["the expert says \"42\""]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller_still_answers() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Say("half of it".into()), Line::Hang],
+        (true, _) => vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang],
         (false, 0) => vec![give("expert", "do part", &[("timeout_ms", json!(1_000))])],
-        _ => vec![Line::Say(answers(prompt)[0].to_string())],
+        _ => vec![ScriptStep::Say(answers(prompt)[0].to_string())],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    let answer: Value = serde_json::from_str(&world.says("ask").await.text).unwrap();
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer: Value = serde_json::from_str(&world.send_and_wait("ask").await.text).unwrap();
     assert_eq!((&answer["status"], &answer["code"]), (&json!("timeout"), &json!("timeout")));
     assert_eq!((&answer["partial_response"], &answer["response"]), (&json!("half of it"), &Value::Null));
     assert!((1_000..7_000).contains(&answer["duration_ms"].as_i64().unwrap()), "{answer}");
-    world.settled().await;
+    world.wait_settled().await;
     assert!(
         world.engine.db().read(jobs::count_by_state).await.unwrap().is_empty(),
         "the target really stopped"
     );
-    assert_eq!(world.engine.list_runs(&World::key("me"), 9).await.unwrap()[0].status, RunStatus::Timeout);
+    assert_eq!(
+        world.engine.list_runs(&World::session_key("me"), 9).await.unwrap()[0].status,
+        RunStatus::Timeout
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,30 +184,30 @@ async fn d_08_an_agent_that_is_not_there_is_said_so() {
 async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_block_is_no_tool() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => ["expert", "third", "main"].map(|to| give(to, "do part", &[])).into(),
-        _ => vec![Line::Say(said(prompt))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     };
     for (delegation, denied) in [(may(&["third"], 2, 1), 2), (may(&[], 2, 1), 3)] {
         let ground = ground(move |prompt: &Prompt| match is_target(prompt) {
-            true => vec![Line::Say("done".into())],
+            true => vec![ScriptStep::Say("done".into())],
             false => author(prompt),
         })
         .await;
         ground.add_agent("third").await;
         store(&ground, AgentSpec { delegation, ..AgentSpec::with_id(AgentId::main()) }).await;
-        let world = ground.wake(Faulty::never());
-        let answer = world.says("ask").await.text;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        let answer = world.send_and_wait("ask").await.text;
         assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
         assert_eq!(answer.matches("\"response\":\"done\"").count(), 3 - denied, "{answer}");
-        let begun = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
+        let begun = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
         let begun: Vec<String> = begun.iter().map(|run| run.child.agent_id().unwrap().to_string()).collect();
         assert_eq!(begun, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
     }
     let ground = ground(author).await;
     store(&ground, AgentSpec::with_id(AgentId::main())).await;
-    let world = ground.wake(Faulty::never());
-    let answer = world.says("ask").await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await.text;
     assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), 3, "{answer}");
-    let tools = world.engine.explain_tools(None, Some(&World::key("me"))).await.unwrap();
+    let tools = world.engine.explain_tools(None, Some(&World::session_key("me"))).await.unwrap();
     assert!(tools.iter().all(|one| one.tool.name != "delegate_to_agent"), "what is refused is not shown");
 }
 
@@ -220,12 +227,12 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         let author = |prompt: &Prompt| {
             let asked = task(prompt);
             match results(prompt) {
-                0 if asked.contains("do part two") => vec![Line::Say("reached".into())],
+                0 if asked.contains("do part two") => vec![ScriptStep::Say("reached".into())],
                 0 if asked.contains("do part one") => {
                     vec![give("third", "do part two. My depth is 0.", &[])]
                 }
                 0 => vec![give("expert", "do part one. Your depth is 0.", &[])],
-                _ => vec![Line::Say(said(prompt))],
+                _ => vec![ScriptStep::Say(said(prompt))],
             }
         };
         let ground = ground(author).await;
@@ -237,9 +244,9 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         let main =
             AgentSpec { delegation: may(&["expert"], 2, max_depth), ..AgentSpec::with_id(AgentId::main()) };
         store(&ground, main).await;
-        let world = ground.wake(Faulty::never());
-        world.says("ask").await;
-        world.settled().await;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.send_and_wait("ask").await;
+        world.wait_settled().await;
         let filter = sessions::SessionFilter { limit: 10, ..sessions::SessionFilter::default() };
         let all = world.engine.db().read(move |tx| sessions::list(tx, &filter)).await.unwrap();
         assert_eq!(all.iter().filter(|session| session.owner.is_some()).count(), begun, "most {max_depth}");
@@ -249,39 +256,39 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
 
 #[tokio::test(start_paused = true)]
 async fn d_12_ac_06_a_third_at_once_is_rejected_and_places_come_back() {
-    let author = |prompt: &Prompt| match (is_target(prompt), last_user(prompt)) {
-        (true, _) => vec![Line::Pause(Duration::from_secs(5)), Line::Say("done".into())],
+    let author = |prompt: &Prompt| match (is_target(prompt), last_user_text(prompt)) {
+        (true, _) => vec![ScriptStep::Pause(Duration::from_secs(5)), ScriptStep::Say("done".into())],
         (false, "ask") if results(prompt) == 0 => {
             (0..3).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect()
         }
         (false, "again") if results(prompt) == 3 => vec![give("expert", "do part", &[])],
-        (false, _) => vec![Line::Say(said(prompt))],
+        (false, _) => vec![ScriptStep::Say(said(prompt))],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    let answer = world.says("ask").await.text;
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await.text;
     assert_eq!(answer.matches("\"status\":\"accepted\"").count(), 2, "{answer}");
     assert!(answer.contains("\"code\":\"max_concurrent_exceeded\""), "{answer}");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let answer = world.says("again").await.text;
+    world.wait_settled().await;
+    let answer = world.send_and_wait("again").await.text;
     assert!(answer.contains("\"status\":\"completed\""), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn d_15_every_delegation_has_a_session_of_its_own() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Say("done".into())],
+        (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => (0..2).map(|_| give("expert", "do part", &[])).collect(),
-        (false, _) => vec![Line::Say("told".into())],
+        (false, _) => vec![ScriptStep::Say("told".into())],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    world.says("ask").await;
-    world.settled().await;
-    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("ask").await;
+    world.wait_settled().await;
+    let runs = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
     let keys: BTreeSet<String> = runs.iter().map(|run| run.child.to_string()).collect();
     assert_eq!(keys.len(), 2);
     assert!(keys.iter().all(|key| key.starts_with("agent:expert:delegate:")), "{keys:?}");
-    assert!(!keys.contains(World::key("me").as_str()));
+    assert!(!keys.contains(World::session_key("me").as_str()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,21 +299,21 @@ async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
         let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
             (true, _) => {
                 *seen.lock().unwrap() = prompt.tools.iter().map(|tool| tool.name.clone()).collect();
-                vec![Line::Say("done".into())]
+                vec![ScriptStep::Say("done".into())]
             }
             (false, 0) => vec![give("expert", "do part", &[])],
-            _ => vec![Line::Say("told".into())],
+            _ => vec![ScriptStep::Say("told".into())],
         };
         let ground = ground(author).await;
         let mut expert = AgentSpec::with_id(AgentId::parse("expert").unwrap());
         expert.defaults.model = own.map(|model| ModelRef::parse(model).unwrap());
         expert.policy.tools.allow = vec!["todo".into()];
         store(&ground, expert).await;
-        let world = ground.wake(Faulty::never());
-        world.says("ask").await;
-        world.settled().await;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.send_and_wait("ask").await;
+        world.wait_settled().await;
         assert_eq!(*tools.lock().unwrap(), ["todo"]);
-        let child = world.engine.list_runs(&World::key("me"), 9).await.unwrap()[0].child.clone();
+        let child = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap()[0].child.clone();
         let turns = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 9)).await.unwrap();
         assert_eq!(turns[0].model.as_deref(), Some(used));
     }
@@ -314,12 +321,12 @@ async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
 
 #[tokio::test(start_paused = true)]
 async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at_work() {
-    let author = |prompt: &Prompt| match (is_target(prompt), last_user(prompt)) {
-        (true, asked) if asked.contains("slow") => vec![Line::Hang],
+    let author = |prompt: &Prompt| match (is_target(prompt), last_user_text(prompt)) {
+        (true, asked) if asked.contains("slow") => vec![ScriptStep::Hang],
         (true, asked) if asked.contains("broken") => {
-            vec![Line::Fail(broken())]
+            vec![ScriptStep::Fail(broken())]
         }
-        (true, _) => vec![Line::Pause(Duration::from_secs(1)), Line::Say("done".into())],
+        (true, _) => vec![ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say("done".into())],
         (false, "later") if results(prompt) == 4 => {
             vec![give("expert", "do part slow", &[("mode", json!("async"))])]
         }
@@ -329,12 +336,12 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
             give("expert", "do part broken", &[]),
             give("main", "do part", &[]),
         ],
-        (false, _) => vec![Line::Say("told".into())],
+        (false, _) => vec![ScriptStep::Say("told".into())],
     };
-    let world = ground(author).await.wake(Faulty::never());
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
     assert!(world.engine.list_delegations().await.unwrap().is_empty(), "nothing yet");
-    world.says("ask").await;
-    world.settled().await;
+    world.send_and_wait("ask").await;
+    world.wait_settled().await;
     let pair = |target: &'static str| {
         let engine = world.engine.clone();
         async move {
@@ -348,18 +355,18 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
     assert!(expert.latency.p50_ms.unwrap() <= expert.latency.p95_ms.unwrap());
     assert!(expert.latency.p95_ms.unwrap() >= 1_000);
     assert_eq!(pair("main").await.counts.rejected, 1);
-    world.sends("me", "later").await.unwrap();
+    world.send_text("me", "later").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(pair("expert").await.active, 1);
-    world.engine.stop_session(&World::key("me")).await.unwrap();
-    world.settled().await;
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    world.wait_settled().await;
     let expert = pair("expert").await;
     assert_eq!((expert.active, expert.counts.cancelled), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
-    let answer = answered(give("expert", "do part", &[]), |_| vec![Line::Fail(broken())]).await;
+    let answer = answered(give("expert", "do part", &[]), |_| vec![ScriptStep::Fail(broken())]).await;
     assert_eq!((&answer["status"], &answer["code"]), (&json!("error"), &json!("provider_failed")));
     assert_eq!(answer["cause"], "provider_failed");
 }
@@ -367,20 +374,20 @@ async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
 #[tokio::test(start_paused = true)]
 async fn what_could_not_be_meant_is_refused_with_the_reason() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Say("done".into())],
+        (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => vec![
             give("expert", " ", &[]),
             give("expert", "do part", &[("timeout_ms", json!(10))]),
             give("expert", "do part", &[("timeout_ms", json!(300_001))]),
-            Line::Call(
+            ScriptStep::Call(
                 "sessions_spawn".into(),
                 json!({ "task": "do part", "result_schema": { "type": "nonsense" } }),
             ),
         ],
-        (false, _) => vec![Line::Say(said(prompt))],
+        (false, _) => vec![ScriptStep::Say(said(prompt))],
     };
-    let world = ground(author).await.wake(Faulty::never());
-    let answer = world.says("ask").await.text;
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await.text;
     for why in [
         "A delegate needs a task.",
         "timeout_ms is from 1000 to 300000, not 10.",
@@ -389,7 +396,10 @@ async fn what_could_not_be_meant_is_refused_with_the_reason() {
     ] {
         assert!(answer.contains(why), "{why}: {answer}");
     }
-    assert!(world.engine.list_runs(&World::key("me"), 9).await.unwrap().is_empty(), "nothing was begun");
+    assert!(
+        world.engine.list_runs(&World::session_key("me"), 9).await.unwrap().is_empty(),
+        "nothing was begun"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,30 +409,30 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
     let closed = Arc::clone(&gate);
     let author = move |prompt: &Prompt| {
         if is_target(prompt) {
-            return vec![Line::Gate(Arc::clone(&closed)), Line::Say("part done".into())];
+            return vec![ScriptStep::Gate(Arc::clone(&closed)), ScriptStep::Say("part done".into())];
         }
         match (results(prompt), said(prompt).matches("part done").count()) {
             (0, _) => (0..4)
                 .map(|n| {
                     let arguments =
                         json!({ "task": format!("do part {n}"), "label": format!("p{n}"), "tags": ["t"] });
-                    Line::Call("sessions_spawn".into(), arguments)
+                    ScriptStep::Call("sessions_spawn".into(), arguments)
                 })
                 .collect(),
-            (4, 0) => vec![Line::Call("sessions_yield".into(), json!({}))],
-            (_, heard) => vec![Line::Say(format!("parent heard {heard}"))],
+            (4, 0) => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
+            (_, heard) => vec![ScriptStep::Say(format!("parent heard {heard}"))],
         }
     };
-    let model = Scripted::new(author);
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.sends("me", "go").await.unwrap();
+    let model = ScriptedProvider::new(author);
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(15)).await;
     let peak = model.prompts().iter().filter(|prompt| is_target(prompt)).count();
     assert_eq!(peak, 4, "at the model at once");
     gate.add_permits(4);
     tokio::time::sleep(Duration::from_secs(15)).await;
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     let told = announces(&lines);
     assert_eq!(told.len(), 4, "each once");
     for line in told {
@@ -437,7 +447,8 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
         );
         assert_eq!(meta["task"]["tags"], json!(["t"]));
     }
-    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let visible: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(visible.iter().all(|text| text.starts_with("parent heard ")), "{visible:?}");
     assert!(lines.iter().all(|line| !line.text.contains("[Context:")), "no block is stored");
     let shown = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum::<usize>();
@@ -447,23 +458,23 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
 #[tokio::test(start_paused = true)]
 async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Say("done".into())],
-        (false, 0) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part" }))],
-        (false, _) => vec![Line::Say("told".into())],
+        (true, _) => vec![ScriptStep::Say("done".into())],
+        (false, 0) => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part" }))],
+        (false, _) => vec![ScriptStep::Say("told".into())],
     };
-    let world = World::with(Scripted::new(author)).await;
-    world.says("go").await;
+    let world = World::with_provider(ScriptedProvider::new(author)).await;
+    world.send_and_wait("go").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    world.settled().await;
-    let run = world.engine.list_runs(&World::key("me"), 9).await.unwrap().pop().unwrap();
+    world.wait_settled().await;
+    let run = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap().pop().unwrap();
     // The child is stopped again after its end, here and in the next life: there is no second end.
     world.engine.stop_session(&run.child).await.unwrap();
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     world.engine.stop_session(&run.child).await.unwrap();
-    world.engine.stop_session(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&lines).len(), 1);
     assert_eq!(announces(&lines)[0].idempotency_key.as_deref(), Some(run.announce_key().as_str()));
 }
@@ -472,15 +483,15 @@ async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
 async fn m5_a_session_never_writes_to_itself() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => {
-            let arguments = json!({ "session_key": World::key("me"), "message": "again" });
-            vec![Line::Call("sessions_send".into(), arguments)]
+            let arguments = json!({ "session_key": World::session_key("me"), "message": "again" });
+            vec![ScriptStep::Call("sessions_send".into(), arguments)]
         }
-        _ => vec![Line::Say(said(prompt))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     };
-    let world = World::with(Scripted::new(author)).await;
-    let answer = world.says("go").await.text;
+    let world = World::with_provider(ScriptedProvider::new(author)).await;
+    let answer = world.send_and_wait("go").await.text;
     assert!(answer.contains("self_send"), "{answer}");
-    world.settled().await;
+    world.wait_settled().await;
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 9)).await.unwrap();
     assert_eq!(turns.len(), 1);
 }

@@ -5,7 +5,7 @@ use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::outbox::{self, OutboxMessage};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Outlet};
+use polyclaw_testkit::{FakeChannel, KillPointFaults};
 
 async fn parcels(world: &World) -> Vec<OutboxMessage> {
     world.engine.db().read(|tx| outbox::list(tx, None, "", 100)).await.unwrap()
@@ -14,10 +14,13 @@ async fn parcels(world: &World) -> Vec<OutboxMessage> {
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_is_busy_is_tried_again() {
     let world = World::new().await;
-    world.ground.outlet.plan(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
+    world
+        .ground
+        .fake_channel
+        .plan_answer(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
     let began = tokio::time::Instant::now();
-    world.says("hello").await;
-    world.settled().await;
+    world.send_and_wait("hello").await;
+    world.wait_settled().await;
     assert!(began.elapsed().as_secs() >= 5, "the platform's own pause is kept");
     let parcels = parcels(&world).await;
     assert_eq!((parcels[0].state, parcels[0].attempts), (OutboxState::Sent, 2));
@@ -26,88 +29,89 @@ async fn a_platform_that_is_busy_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
     let world = World::new().await;
-    world.ground.outlet.plan(SendOutcome::Rejected { reason: "blocked".into() });
-    world.says("hello").await;
-    world.settled().await;
+    world.ground.fake_channel.plan_answer(SendOutcome::Rejected { reason: "blocked".into() });
+    world.send_and_wait("hello").await;
+    world.wait_settled().await;
     let parcel = parcels(&world).await.remove(0);
     assert_eq!((parcel.state, parcel.error.as_deref()), (OutboxState::Failed, Some("blocked")));
     world.engine.resend_message(&parcel.id).await.unwrap();
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1);
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
     assert!(world.engine.resend_message(&parcel.id).await.is_err(), "what is sent is not held");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_while_sending_is_unknown_and_never_sent_blindly_again() {
     for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
-        let ground = World::new().await.killed().await;
-        let faults = Faulty::at(point, 1);
-        let world = ground.wake(Arc::clone(&faults));
-        world.sends("me", "hello").await.unwrap();
-        faults.death().await;
-        let world = world.killed().await.wake(Faulty::never());
-        world.settled().await;
+        let ground = World::new().await.kill().await;
+        let faults = KillPointFaults::at_point(point, 1);
+        let world = ground.start_engine(Arc::clone(&faults));
+        world.send_text("me", "hello").await.unwrap();
+        faults.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+        world.wait_settled().await;
         assert_eq!(parcels(&world).await[0].state, OutboxState::Unknown, "{point:?}");
-        let shown = world.ground.outlet.visible().len();
+        let shown = world.ground.fake_channel.visible_messages().len();
         assert_eq!(shown, usize::from(point == KillPoint::OutboxAccepted));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_knows_keys_is_asked_again_and_shows_it_once() {
-    let mut ground = World::new().await.killed().await;
-    ground.outlet = Outlet::new(true);
-    let faults = Faulty::at(KillPoint::OutboxAccepted, 1);
-    let world = ground.wake(Arc::clone(&faults));
-    world.sends("me", "hello").await.unwrap();
-    faults.death().await;
-    let world = world.killed().await.wake(Faulty::never());
-    world.settled().await;
+    let mut ground = World::new().await.kill().await;
+    ground.fake_channel = FakeChannel::new(true);
+    let faults = KillPointFaults::at_point(KillPoint::OutboxAccepted, 1);
+    let world = ground.start_engine(Arc::clone(&faults));
+    world.send_text("me", "hello").await.unwrap();
+    faults.wait_killed().await;
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    world.wait_settled().await;
     assert_eq!(parcels(&world).await[0].state, OutboxState::Sent);
-    assert_eq!(world.ground.outlet.visible().len(), 1);
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_has_forgotten_the_key_is_not_asked_again() {
     for (minutes, expected) in [(1, OutboxState::Sent), (3, OutboxState::Unknown)] {
-        let mut ground = World::new().await.killed().await;
-        ground.outlet = Outlet::new(true);
-        ground.outlet.remember_ms(2 * 60 * 1000);
-        let faults = Faulty::at(KillPoint::OutboxAccepted, 1);
-        let world = ground.wake(Arc::clone(&faults));
-        world.sends("me", "hello").await.unwrap();
-        faults.death().await;
-        let ground = world.killed().await;
+        let mut ground = World::new().await.kill().await;
+        ground.fake_channel = FakeChannel::new(true);
+        ground.fake_channel.set_idempotency_window_ms(2 * 60 * 1000);
+        let faults = KillPointFaults::at_point(KillPoint::OutboxAccepted, 1);
+        let world = ground.start_engine(Arc::clone(&faults));
+        world.send_text("me", "hello").await.unwrap();
+        faults.wait_killed().await;
+        let ground = world.kill().await;
         tokio::time::sleep(std::time::Duration::from_secs(minutes * 60)).await;
-        let world = ground.wake(Faulty::never());
-        world.settled().await;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.wait_settled().await;
         assert_eq!(parcels(&world).await[0].state, expected, "after {minutes} minutes");
-        assert_eq!(world.ground.outlet.visible().len(), 1);
+        assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_too_old_is_not_sent_after_a_restart() {
-    let ground = World::new().await.killed().await;
-    let faults = Faulty::at(KillPoint::FinishCommitted, 1);
-    let world = ground.wake(Arc::clone(&faults));
-    world.sends("me", "hello").await.unwrap();
-    faults.death().await;
-    let ground = world.killed().await;
+    let ground = World::new().await.kill().await;
+    let faults = KillPointFaults::at_point(KillPoint::FinishCommitted, 1);
+    let world = ground.start_engine(Arc::clone(&faults));
+    world.send_text("me", "hello").await.unwrap();
+    faults.wait_killed().await;
+    let ground = world.kill().await;
     tokio::time::sleep(std::time::Duration::from_secs(16 * 60)).await;
-    let world = ground.wake(Faulty::never());
-    world.settled().await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.wait_settled().await;
     assert_eq!(parcels(&world).await[0].state, OutboxState::Failed);
-    assert!(world.ground.outlet.visible().is_empty());
+    assert!(world.ground.fake_channel.visible_messages().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn long_replies_are_cut_for_the_platform_and_arrive_in_order() {
     let world = World::new().await;
     let long = "0123456789 ".repeat(1_000);
-    world.says(&long).await;
-    world.settled().await;
-    let parts: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    world.send_and_wait(&long).await;
+    world.wait_settled().await;
+    let parts: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(parts.len() >= 3 && parts.iter().all(|part| part.chars().count() <= 4_000));
     assert_eq!(parts.concat(), format!("echo: {long}"));
 }

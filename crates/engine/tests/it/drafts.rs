@@ -5,35 +5,37 @@ use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_store::Db;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Outlet, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{FakeChannel, KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 
 /// Says ten words, a second each.
-fn slowly(_: &Prompt) -> Script {
-    (0..10).flat_map(|n| [Line::Pause(Duration::from_secs(1)), Line::Say(format!("w{n} "))]).collect()
+fn slowly(_: &Prompt) -> ModelScript {
+    (0..10)
+        .flat_map(|n| [ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say(format!("w{n} "))])
+        .collect()
 }
 
 const WHOLE: &str = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 ";
 
-async fn ground(author: fn(&Prompt) -> Script) -> Ground {
-    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
-    ground.outlet.allow_edits();
+async fn ground(author: fn(&Prompt) -> ModelScript) -> DurableWorld {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
+    ground.fake_channel.allow_edits();
     ground
 }
 
 fn visible(world: &World) -> Vec<String> {
-    world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect()
+    world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_grows_where_it_will_stand() {
-    let world = ground(slowly).await.wake(Faulty::never());
-    let accepted = world.sends("me", "hi").await.unwrap();
+    let world = ground(slowly).await.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("me", "hi").await.unwrap();
     tokio::time::sleep(Duration::from_millis(4_500)).await;
     let shown = visible(&world);
     assert!(shown.len() == 1 && shown[0].starts_with("w0 w1") && shown[0].ends_with(" …"), "{shown:?}");
-    world.answer(&accepted).await;
-    world.settled().await;
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     assert_eq!(visible(&world), [WHOLE]);
 }
 
@@ -45,14 +47,14 @@ async fn a_platform_that_refuses_edits_gets_the_answer_all_the_same() {
         SendOutcome::Unknown { reason: "no answer".into() },
     ] {
         let ground = ground(slowly).await;
-        let world = ground.wake(Faulty::never());
-        let accepted = world.sends("me", "hi").await.unwrap();
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        let accepted = world.send_text("me", "hi").await.unwrap();
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         for _ in 0..4 {
-            ground.outlet.plan(refusal.clone());
+            ground.fake_channel.plan_answer(refusal.clone());
         }
-        world.answer(&accepted).await;
-        world.settled().await;
+        world.wait_answer(&accepted).await;
+        world.wait_settled().await;
         let last = visible(&world).pop();
         assert_eq!(last.as_deref(), Some(WHOLE), "{refusal:?}");
     }
@@ -60,26 +62,26 @@ async fn a_platform_that_refuses_edits_gets_the_answer_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_dies_while_drafting_goes_on_over_its_draft() {
-    let dying = Faulty::at(KillPoint::FinishBefore, 1);
-    let world = ground(slowly).await.wake(Arc::clone(&dying));
-    world.sends("me", "hi").await.unwrap();
-    dying.death().await;
-    let world = world.killed().await.wake(Faulty::never());
+    let dying = KillPointFaults::at_point(KillPoint::FinishBefore, 1);
+    let world = ground(slowly).await.start_engine(Arc::clone(&dying));
+    world.send_text("me", "hi").await.unwrap();
+    dying.wait_killed().await;
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(visible(&world), [WHOLE], "one message: the draft of the first life");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
     for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
-        let dying = Faulty::at(point, 1);
-        let world = ground(slowly).await.wake(Arc::clone(&dying));
-        world.sends("me", "hi").await.unwrap();
-        dying.death().await;
-        let world = world.killed().await.wake(Faulty::never());
+        let dying = KillPointFaults::at_point(point, 1);
+        let world = ground(slowly).await.start_engine(Arc::clone(&dying));
+        world.send_text("me", "hi").await.unwrap();
+        dying.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(60)).await;
-        world.settled().await;
+        world.wait_settled().await;
         let shown = visible(&world);
         assert_eq!(shown.iter().filter(|text| *text == WHOLE).count(), 1, "{point:?}: {shown:?}");
         let drafts = shown.iter().filter(|text| text.ends_with('…')).count();
@@ -90,23 +92,23 @@ async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
 /// A platform that knows keys again shows one message, whether the next life drafts or answers at once.
 #[tokio::test(start_paused = true)]
 async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
-    fn at_once(_: &Prompt) -> Script {
-        vec![Line::Say(WHOLE.into())]
+    fn at_once(_: &Prompt) -> ModelScript {
+        vec![ScriptStep::Say(WHOLE.into())]
     }
     for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
-        for next_life in [slowly as fn(&Prompt) -> Script, at_once] {
-            let dying = Faulty::at(point, 1);
+        for next_life in [slowly as fn(&Prompt) -> ModelScript, at_once] {
+            let dying = KillPointFaults::at_point(point, 1);
             let mut first = ground(slowly).await;
-            first.outlet = Outlet::new(true);
-            first.outlet.allow_edits();
-            let world = first.wake(Arc::clone(&dying));
-            world.sends("me", "hi").await.unwrap();
-            dying.death().await;
-            let mut next = world.killed().await;
-            next.provider = Scripted::new(next_life);
-            let world = next.wake(Faulty::never());
+            first.fake_channel = FakeChannel::new(true);
+            first.fake_channel.allow_edits();
+            let world = first.start_engine(Arc::clone(&dying));
+            world.send_text("me", "hi").await.unwrap();
+            dying.wait_killed().await;
+            let mut next = world.kill().await;
+            next.provider = ScriptedProvider::new(next_life);
+            let world = next.start_engine(KillPointFaults::no_kill());
             tokio::time::sleep(Duration::from_secs(60)).await;
-            world.settled().await;
+            world.wait_settled().await;
             assert_eq!(visible(&world), [WHOLE], "{point:?}");
         }
     }
@@ -114,12 +116,16 @@ async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_be_silence_is_not_shown() {
-    fn quiet(_: &Prompt) -> Script {
-        vec![Line::Say("NO_".into()), Line::Pause(Duration::from_secs(10)), Line::Say("REPLY".into())]
+    fn quiet(_: &Prompt) -> ModelScript {
+        vec![
+            ScriptStep::Say("NO_".into()),
+            ScriptStep::Pause(Duration::from_secs(10)),
+            ScriptStep::Say("REPLY".into()),
+        ]
     }
-    let world = ground(quiet).await.wake(Faulty::never());
-    let accepted = world.sends("me", "hi").await.unwrap();
-    world.answer(&accepted).await;
-    world.settled().await;
+    let world = ground(quiet).await.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("me", "hi").await.unwrap();
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     assert!(visible(&world).is_empty());
 }

@@ -8,8 +8,8 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::jobs;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -23,15 +23,15 @@ async fn moment() {
 async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
     let gate = Arc::new(Semaphore::new(0));
     let model = worker(1, &gate);
-    let world = World::with(Arc::clone(&model) as _).await;
-    let old = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let old = world.send_text("me", "work").await.unwrap();
     moment().await;
-    let waiting = world.sends("me", "hello").await.unwrap();
+    let waiting = world.send_text("me", "hello").await.unwrap();
     assert!(waiting.waiting);
-    world.engine.renew_session(&World::key("me")).await.unwrap();
-    let answer = world.answer(&waiting).await;
+    world.engine.renew_session(&World::session_key("me")).await.unwrap();
+    let answer = world.wait_answer(&waiting).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hello"));
-    assert_eq!(world.answer(&old).await.state, JobState::Cancelled);
+    assert_eq!(world.wait_answer(&old).await.state, JobState::Cancelled);
     assert_eq!(model.prompts().last().unwrap().messages.len(), 1, "nothing of the old conversation is shown");
     assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
 }
@@ -39,14 +39,14 @@ async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_from_another_node_is_seen_at_the_next_step() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(worker(3, &gate)).await;
-    let accepted = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(worker(3, &gate)).await;
+    let accepted = world.send_text("me", "work").await.unwrap();
     moment().await;
     // As another node on the same database does it: only the row says so.
-    world.engine.db().write(|tx| jobs::request_stop(tx, &World::key("me"))).await.unwrap();
+    world.engine.db().write(|tx| jobs::request_stop(tx, &World::session_key("me"))).await.unwrap();
     gate.add_permits(1);
     moment().await;
-    assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+    assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
     let shown = glance(&world.transcript("me").await);
     let closed = "result Not run: the turn ended before.";
     assert_eq!(shown, ["user work", "call look", closed, "assistant Stopped."]);
@@ -56,13 +56,13 @@ async fn a_stop_from_another_node_is_seen_at_the_next_step() {
 async fn a_turn_taken_over_after_its_stop_asks_no_model() {
     let gate = Arc::new(Semaphore::new(0));
     let model = worker(1, &gate);
-    let world = World::with(Arc::clone(&model) as _).await;
-    let accepted = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let accepted = world.send_text("me", "work").await.unwrap();
     moment().await;
-    let ground = world.killed().await;
-    ground.db.write(|tx| jobs::request_stop(tx, &World::key("me"))).await.unwrap();
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+    let ground = world.kill().await;
+    ground.db.write(|tx| jobs::request_stop(tx, &World::session_key("me"))).await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
     assert_eq!(model.prompts().len(), 1);
 }
 
@@ -73,15 +73,16 @@ fn with_own_tool(text: &str) -> IngressMessage {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
-    let calls = || vec![Line::Call("theirs".into(), json!({})), Line::Call("look".into(), json!({}))];
-    let model = Scripted::new(move |_| calls());
-    let ground: Ground = World::with(Arc::clone(&model) as _).await.killed().await;
-    let faults = Faulty::at(KillPoint::StepStored, 1);
-    let world = ground.wake(Arc::clone(&faults));
+    let calls =
+        || vec![ScriptStep::Call("theirs".into(), json!({})), ScriptStep::Call("look".into(), json!({}))];
+    let model = ScriptedProvider::new(move |_| calls());
+    let ground: DurableWorld = World::with_provider(Arc::clone(&model) as _).await.kill().await;
+    let faults = KillPointFaults::at_point(KillPoint::StepStored, 1);
+    let world = ground.start_engine(Arc::clone(&faults));
     let accepted = world.engine.accept_message(with_own_tool("go")).await.unwrap();
-    faults.death().await;
-    let world = world.killed().await.wake(Faulty::never());
-    let answer = world.answer(&accepted).await;
+    faults.wait_killed().await;
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    let answer = world.wait_answer(&accepted).await;
     let names: Vec<_> = answer.calls.iter().map(|call| call.name.as_str()).collect();
     assert_eq!((answer.state, names), (JobState::Done, vec!["theirs", "look"]));
     assert_eq!(model.prompts().len(), 1, "the stored step is used, the model is not asked again");
@@ -94,10 +95,10 @@ async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_in_a_deleted_session_is_told() {
     let world = World::new().await;
-    let ground = world.killed().await;
+    let ground = world.kill().await;
     let mut settings = ground.settings.clone();
     settings.slots.values_mut().for_each(|slots| *slots = 0);
-    let world = Arc::new(Ground { settings, ..ground }.wake(Faulty::never()));
+    let world = Arc::new(DurableWorld { settings, ..ground }.start_engine(KillPointFaults::no_kill()));
     let inbound = IngressMessage { platform_id: Some("p1".into()), ..World::inbound("me", "hi") };
     let accepted = world.engine.accept_message(inbound.clone()).await.unwrap();
     let waiter = tokio::spawn({
@@ -110,7 +111,7 @@ async fn whoever_waits_in_a_deleted_session_is_told() {
         }
     });
     moment().await;
-    world.engine.delete_session(&World::key("me")).await.unwrap();
+    world.engine.delete_session(&World::session_key("me")).await.unwrap();
     assert!(matches!(waiter.await.unwrap(), Err(Error::UnknownTurn(_))));
     let again = world.engine.accept_message(inbound).await;
     assert!(matches!(again, Err(Error::Deleted)), "a redelivery does not bring it back: {again:?}");
@@ -118,15 +119,15 @@ async fn whoever_waits_in_a_deleted_session_is_told() {
 
 /// A turn that works, and one that waits behind it for a slot nobody gives it.
 async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
-    let ground = World::with(worker(2, gate)).await.killed().await;
+    let ground = World::with_provider(worker(2, gate)).await.kill().await;
     let mut settings = ground.settings.clone();
     settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = Ground { settings, ..ground }.wake(Faulty::never());
-    world.sends("me", "work").await.unwrap();
+    let world = DurableWorld { settings, ..ground }.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "work").await.unwrap();
     moment().await;
     // Another session takes the only slot as soon as it is free.
-    world.sends("other", "work").await.unwrap();
-    world.sends("me", "hello").await.unwrap();
+    world.send_text("other", "work").await.unwrap();
+    world.send_text("me", "hello").await.unwrap();
     gate.add_permits(1);
     tokio::time::sleep(Duration::from_millis(20)).await;
     world
@@ -136,37 +137,37 @@ async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
 async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result() {
     let gate = Arc::new(Semaphore::new(0));
     let world = steered_and_queued(&gate).await;
-    world.engine.stop_session(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown[..3], ["user work", "call look", "result look of c1 done"], "{shown:?}");
     assert_eq!(shown.last().unwrap(), "user hello");
     gate.add_permits(5);
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() {
     let gate = Arc::new(Semaphore::new(0));
     let world = steered_and_queued(&gate).await;
-    world.engine.renew_session(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::session_key("me")).await.unwrap();
     gate.add_permits(5);
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_can_not_be_read_ends_its_turn_and_holds_up_no_other() {
-    let world = World::with(Scripted::echo()).await;
-    let first = world.sends("me", "one").await.unwrap();
-    world.answer(&first).await;
+    let world = World::with_provider(ScriptedProvider::echo()).await;
+    let first = world.send_text("me", "one").await.unwrap();
+    world.wait_answer(&first).await;
     let damage = |tx: &mut polyclaw_store::Tx<'_>| tx.execute("UPDATE messages SET parts_json = '{'", &[]);
     world.engine.db().write(damage).await.unwrap();
-    let damaged = world.sends("me", "two").await.unwrap();
-    let other = world.sends("you", "hello").await.unwrap();
-    let answer = world.answer(&damaged).await;
+    let damaged = world.send_text("me", "two").await.unwrap();
+    let other = world.send_text("you", "hello").await.unwrap();
+    let answer = world.wait_answer(&damaged).await;
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("store_unreadable")));
-    assert_eq!(world.answer(&other).await.state, JobState::Done);
-    world.engine.renew_session(&World::key("me")).await.unwrap();
-    let anew = world.sends("me", "three").await.unwrap();
-    assert_eq!(world.answer(&anew).await.state, JobState::Done, "a new conversation works");
+    assert_eq!(world.wait_answer(&other).await.state, JobState::Done);
+    world.engine.renew_session(&World::session_key("me")).await.unwrap();
+    let anew = world.send_text("me", "three").await.unwrap();
+    assert_eq!(world.wait_answer(&anew).await.state, JobState::Done, "a new conversation works");
 }

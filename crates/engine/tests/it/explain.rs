@@ -4,7 +4,7 @@ use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::route::BindingMismatch;
 use polyclaw_engine::inbound::RouteLayer;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, group_letter, letter};
+use polyclaw_testkit::{KillPointFaults, inbound_dm, inbound_group};
 
 use crate::reception::{ground, read_after};
 
@@ -58,7 +58,7 @@ async fn everything(world: &World) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn it_tells_the_layer_the_agents_and_the_sessions() {
-    let world = ground(CONFIG).await.wake(Faulty::never());
+    let world = ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
     let told = async |letter: &InboundMessage| {
         let told = world.engine.explain_route(letter).await.unwrap();
         let answers: Vec<String> =
@@ -66,23 +66,28 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
         (told.admission, told.layer, answers.join(", "))
     };
     for (letter, admission, layer, answers) in [
-        (letter("guest", "hi"), "admitted", RouteLayer::Binding, "main in agent:main:telegram:dm:guest"),
-        (letter("eve", "hi"), "pair", RouteLayer::Binding, "main in agent:main:telegram:dm:eve"),
+        (inbound_dm("guest", "hi"), "admitted", RouteLayer::Binding, "main in agent:main:telegram:dm:guest"),
+        (inbound_dm("eve", "hi"), "pair", RouteLayer::Binding, "main in agent:main:telegram:dm:eve"),
         (
-            group_letter("-7", "x", "hi"),
+            inbound_group("-7", "x", "hi"),
             "admitted",
             RouteLayer::Binding,
             "ops in agent:ops:telegram:group:-7",
         ),
         (
-            group_letter("-8", "x", "hi"),
+            inbound_group("-8", "x", "hi"),
             "group_not_listed",
             RouteLayer::Binding,
             "main in agent:main:telegram:group:-8",
         ),
-        (letter("guest", "/ops hi"), "admitted", RouteLayer::Prefix, "ops in agent:ops:telegram:dm:guest"),
         (
-            group_letter("-9", "x", "/ops hi"),
+            inbound_dm("guest", "/ops hi"),
+            "admitted",
+            RouteLayer::Prefix,
+            "ops in agent:ops:telegram:dm:guest",
+        ),
+        (
+            inbound_group("-9", "x", "/ops hi"),
             "admitted",
             RouteLayer::Broadcast,
             "ops in agent:ops:telegram:group:-9, main in agent:main:telegram:group:-9",
@@ -90,9 +95,9 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
     ] {
         assert_eq!(told(&letter).await, (admission, Some(layer), answers.to_owned()), "{letter:?}");
     }
-    let command = world.engine.explain_route(&letter("guest", "/status")).await.unwrap();
+    let command = world.engine.explain_route(&inbound_dm("guest", "/status")).await.unwrap();
     assert_eq!((command.command, command.layer, command.answers.len()), (Some("status"), None, 0));
-    let ops = world.engine.explain_route(&group_letter("-7", "x", "hi")).await.unwrap();
+    let ops = world.engine.explain_route(&inbound_group("-7", "x", "hi")).await.unwrap();
     assert_eq!(ops.answers[0].model.as_ref().unwrap().to_string(), "small/ops");
     assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
     let losses: Vec<_> =
@@ -102,17 +107,20 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_what_then_happens_and_changes_nothing() {
-    let world = ground(CONFIG).await.wake(Faulty::never());
-    read_after(&world, letter("guest", "/agent ops")).await;
-    read_after(&world, letter("guest", "hello")).await;
-    read_after(&world, letter("eve", "hello")).await;
+    let world = ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
+    read_after(&world, inbound_dm("guest", "/agent ops")).await;
+    read_after(&world, inbound_dm("guest", "hello")).await;
+    read_after(&world, inbound_dm("eve", "hello")).await;
     let before = everything(&world).await;
-    for letter in
-        [letter("guest", "more"), letter("eve", "more"), letter("new", "hi"), letter("guest", "/new")]
-    {
+    for letter in [
+        inbound_dm("guest", "more"),
+        inbound_dm("eve", "more"),
+        inbound_dm("new", "hi"),
+        inbound_dm("guest", "/new"),
+    ] {
         world.engine.explain_route(&letter).await.unwrap();
     }
     assert_eq!(everything(&world).await, before);
-    let told = world.engine.explain_route(&letter("guest", "more")).await.unwrap();
+    let told = world.engine.explain_route(&inbound_dm("guest", "more")).await.unwrap();
     assert_eq!((told.layer, told.answers[0].agent.as_str()), (Some(RouteLayer::Active), "ops"));
 }

@@ -15,8 +15,8 @@ use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::sessions::SessionFilter;
 use polyclaw_store::{Db, events, messages, sessions};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::{Value, json};
 
 pub fn said(prompt: &Prompt) -> String {
@@ -48,23 +48,27 @@ fn is_child(prompt: &Prompt) -> bool {
 }
 
 /// A parent that begins three children and rests; children answer after a while; then it tells what it heard.
-fn parent_of_three(prompt: &Prompt) -> Script {
+fn parent_of_three(prompt: &Prompt) -> ModelScript {
     if is_child(prompt) {
-        let part = last_user(prompt).split("do part ").nth(1).unwrap_or("?").chars().next().unwrap_or('?');
-        return vec![Line::Pause(Duration::from_secs(2)), Line::Say(format!("part {part} is done"))];
+        let part =
+            last_user_text(prompt).split("do part ").nth(1).unwrap_or("?").chars().next().unwrap_or('?');
+        return vec![
+            ScriptStep::Pause(Duration::from_secs(2)),
+            ScriptStep::Say(format!("part {part} is done")),
+        ];
     }
     let heard = said(prompt).matches("[Context: subagent_announce]").count();
     match (results(prompt), heard) {
         (0, 0) => (1..=3)
             .map(|n| {
-                Line::Call(
+                ScriptStep::Call(
                     "sessions_spawn".into(),
                     json!({ "task": format!("do part {n}"), "label": format!("p{n}") }),
                 )
             })
             .collect(),
-        (3, 0) => vec![Line::Call("sessions_yield".into(), json!({}))],
-        (_, heard) => vec![Line::Say(format!("heard {heard}"))],
+        (3, 0) => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
+        (_, heard) => vec![ScriptStep::Say(format!("heard {heard}"))],
     }
 }
 
@@ -96,23 +100,23 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     // No child is answered before all three have asked: one after the other they would wait here for ever.
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let closed = Arc::clone(&gate);
-    let model = Scripted::new(move |prompt| {
+    let model = ScriptedProvider::new(move |prompt| {
         let mut script = parent_of_three(prompt);
         if is_child(prompt) {
-            script.insert(0, Line::Gate(Arc::clone(&closed)));
+            script.insert(0, ScriptStep::Gate(Arc::clone(&closed)));
         }
         script
     });
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.sends("me", "do it").await.unwrap();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let peak = model.prompts().iter().filter(|prompt| is_child(prompt)).count();
     assert_eq!(peak, 3, "at the model at once");
-    assert!(announces(&transcript(world.engine.db(), &World::key("me")).await).is_empty());
+    assert!(announces(&transcript(world.engine.db(), &World::session_key("me")).await).is_empty());
     gate.add_permits(3);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     let told = announces(&lines);
     assert_eq!(told.len(), 3, "{lines:#?}");
     for line in &told {
@@ -122,12 +126,13 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
         assert!(meta["result"]["summary"].as_str().unwrap().starts_with("part "));
     }
     // Children say nothing to people; the parent does, where it was asked.
-    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let visible: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(!visible.is_empty() && visible.iter().all(|text| text.starts_with("heard ")), "{visible:?}");
     let shown: usize = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum();
     assert_eq!(shown, 3, "each block is in one prompt, once");
     no_block_is_stored(world.engine.db()).await;
-    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
     let told =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.told"), None, 10)).await.unwrap();
@@ -140,35 +145,36 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
 /// A child may be done before its owner says that it waits: the announce is due then, and resting is no mistake.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
-    let model = Scripted::new(|prompt| match () {
-        () if is_child(prompt) => vec![Line::Say("part 1 is done".to_owned())],
+    let model = ScriptedProvider::new(|prompt| match () {
+        () if is_child(prompt) => vec![ScriptStep::Say("part 1 is done".to_owned())],
         () if said(prompt).contains("[Context: subagent_announce]") => {
-            vec![Line::Say("heard of it".to_owned())]
+            vec![ScriptStep::Say("heard of it".to_owned())]
         }
         () if results(prompt) == 0 => vec![
-            Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
-            Line::Call("nap".into(), json!({})),
-            Line::Call("sessions_yield".into(), json!({})),
+            ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
+            ScriptStep::Call("nap".into(), json!({})),
+            ScriptStep::Call("sessions_yield".into(), json!({})),
         ],
-        () => vec![Line::Say("asked a second time".to_owned())],
+        () => vec![ScriptStep::Say("asked a second time".to_owned())],
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     // Long enough for the child to end, and to be announced.
-    ground.tools.add("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
+    ground.tools.add_tool("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             ToolOutcome::ok("slept")
         })
     });
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "do it").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(120)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let own = model.prompts().into_iter().filter(|prompt| !is_child(prompt)).count();
     assert_eq!(own, 2, "asked once, told once");
-    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let visible: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert_eq!(visible, ["heard of it"]);
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&lines).len(), 1);
 }
 
@@ -177,10 +183,10 @@ async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
 async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
     let is_down = Arc::new(AtomicUsize::new(1));
     let down = Arc::clone(&is_down);
-    let model = Scripted::new(move |prompt| {
+    let model = ScriptedProvider::new(move |prompt| {
         let heard = said(prompt).contains("[Context: subagent_announce]");
         match heard && !is_child(prompt) && down.load(Ordering::SeqCst) == 1 {
-            true => vec![Line::Fail(ProviderError {
+            true => vec![ScriptStep::Fail(ProviderError {
                 class: ErrorClass::BadRequest,
                 model: "any/model".to_owned(),
                 message: "no".to_owned(),
@@ -189,15 +195,15 @@ async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
             false => parent_of_three(prompt),
         }
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "do it").await.unwrap();
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     is_down.store(0, Ordering::SeqCst);
-    assert_eq!(world.says("and?").await.text, "heard 3");
+    assert_eq!(world.send_and_wait("and?").await.text, "heard 3");
     let before = model.prompts().len();
-    world.says("thanks").await;
+    world.send_and_wait("thanks").await;
     let shown = said(&model.prompts()[before]);
     assert_eq!(shown.matches("[Context: subagent_announce]").count(), 3, "each stays, once: {shown}");
     no_block_is_stored(world.engine.db()).await;
@@ -207,30 +213,30 @@ async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
 #[tokio::test(start_paused = true)]
 async fn the_files_a_child_wrote_are_named_in_its_announce() {
     let patch = "*** Begin Patch\n*** Add File: c.txt\n+c\n*** Delete File: d.txt\n*** End Patch";
-    let model = Scripted::new(move |prompt| match (is_child(prompt), results(prompt)) {
+    let model = ScriptedProvider::new(move |prompt| match (is_child(prompt), results(prompt)) {
         (true, 0) => vec![
-            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "a" })),
-            Line::Call("edit_file".into(), json!({ "path": "refused.txt" })),
-            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "b" })),
-            Line::Call("apply_patch".into(), json!({ "patch": patch })),
+            ScriptStep::Call("write_file".into(), json!({ "path": "a.txt", "content": "a" })),
+            ScriptStep::Call("edit_file".into(), json!({ "path": "refused.txt" })),
+            ScriptStep::Call("write_file".into(), json!({ "path": "a.txt", "content": "b" })),
+            ScriptStep::Call("apply_patch".into(), json!({ "patch": patch })),
         ],
-        (true, _) => vec![Line::Say("part 1 is done".to_owned())],
-        (false, 0) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
-        _ => vec![Line::Say("heard".to_owned())],
+        (true, _) => vec![ScriptStep::Say("part 1 is done".to_owned())],
+        (false, 0) => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
+        _ => vec![ScriptStep::Say("heard".to_owned())],
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     for name in ["write_file", "edit_file", "apply_patch"] {
-        ground.tools.add(name, ToolEffect::Idempotent, ToolConsent::NotNeeded, |call| {
+        ground.tools.add_tool(name, ToolEffect::Idempotent, ToolConsent::NotNeeded, |call| {
             let refused = call.arguments["path"] == "refused.txt";
             let outcome = if refused { ToolOutcome::error("no") } else { ToolOutcome::ok("written") };
             Box::pin(std::future::ready(outcome))
         });
     }
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "do it").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
     let file = |path: &str| json!({ "kind": "file", "path": path });
     assert_eq!(*artifacts, json!([file("a.txt"), file("c.txt")]));
@@ -249,34 +255,38 @@ fn git(folder: &std::path::Path, arguments: &[&str]) {
 #[tokio::test(start_paused = true)]
 async fn a_commit_a_child_made_is_named_in_its_announce() {
     let folder = tempfile::tempdir().unwrap();
-    let model =
-        Scripted::new(|prompt| match (is_child(prompt), task(prompt).contains("commit"), results(prompt)) {
-            (true, true, 0) => vec![Line::Call("commit".into(), json!({}))],
-            (true, _, _) => vec![Line::Say("I made commit 1234".to_owned())],
+    let model = ScriptedProvider::new(|prompt| {
+        match (is_child(prompt), task(prompt).contains("commit"), results(prompt)) {
+            (true, true, 0) => vec![ScriptStep::Call("commit".into(), json!({}))],
+            (true, _, _) => vec![ScriptStep::Say("I made commit 1234".to_owned())],
             (false, _, 0) => vec![
-                Line::Call("sessions_spawn".into(), json!({ "task": "do part 1: commit", "label": "one" })),
-                Line::Call("sessions_yield".into(), json!({})),
+                ScriptStep::Call(
+                    "sessions_spawn".into(),
+                    json!({ "task": "do part 1: commit", "label": "one" }),
+                ),
+                ScriptStep::Call("sessions_yield".into(), json!({})),
             ],
-            _ => vec![Line::Say("heard".to_owned())],
-        });
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+            _ => vec![ScriptStep::Say("heard".to_owned())],
+        }
+    });
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.workspace = folder.path().to_owned();
     let spec = AgentSpec::with_id(AgentId::main());
-    let scope = ToolScope::for_session(&spec, World::key("me"), folder.path(), false);
+    let scope = ToolScope::for_session(&spec, World::session_key("me"), folder.path(), false);
     let workspace = scope.workspace.clone();
     std::fs::create_dir_all(&workspace).unwrap();
     git(&workspace, &["init"]);
     git(&workspace, &["commit", "--allow-empty", "-m", "first"]);
     let place = workspace.clone();
-    ground.tools.add("commit", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
+    ground.tools.add_tool("commit", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
         git(&place, &["commit", "--allow-empty", "-m", "second"]);
         Box::pin(std::future::ready(ToolOutcome::ok("done")))
     });
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "do it").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
     let id = std::fs::read_to_string(workspace.join(".git/refs/heads/main")).unwrap();
     assert_eq!(*artifacts, json!([{ "kind": "commit", "sha": id.trim() }]));
@@ -300,34 +310,35 @@ async fn wherever_the_engine_dies_no_announce_is_lost_or_doubled() {
     ];
     for point in points {
         for n in 1..=3 {
-            let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(parent_of_three)).await;
-            let faults = Faulty::at(point, n);
-            let world = ground.wake(Arc::clone(&faults));
+            let ground =
+                DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(parent_of_three)).await;
+            let faults = KillPointFaults::at_point(point, n);
+            let world = ground.start_engine(Arc::clone(&faults));
             // Whether this comes back depends on where the engine dies; the message is asked for again below.
             let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept_message(keyed())).await;
-            let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
-            let world = world.killed().await.wake(Faulty::never());
+            let _ = tokio::time::timeout(Duration::from_secs(60), faults.wait_killed()).await;
+            let world = world.kill().await.start_engine(KillPointFaults::no_kill());
             world.engine.accept_message(keyed()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(120)).await;
-            world.settled().await;
-            let lines = transcript(world.engine.db(), &World::key("me")).await;
+            world.wait_settled().await;
+            let lines = transcript(world.engine.db(), &World::session_key("me")).await;
             let keys: Vec<_> = announces(&lines).iter().map(|line| line.idempotency_key.clone()).collect();
             assert_eq!(keys.len(), 3, "{point:?} {n}: {keys:?}");
-            let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
+            let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
             assert!(runs.len() == 3 && runs.iter().all(|run| run.status == RunStatus::Ok), "{point:?} {n}");
         }
     }
 }
 
 /// Waits inside its turn for what it began.
-fn waiting_parent(prompt: &Prompt) -> Script {
+fn waiting_parent(prompt: &Prompt) -> ModelScript {
     if is_child(prompt) {
-        return vec![Line::Pause(Duration::from_secs(2)), Line::Say("part done".into())];
+        return vec![ScriptStep::Pause(Duration::from_secs(2)), ScriptStep::Say("part done".into())];
     }
     match results(prompt) {
         0 => vec![
-            Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
-            Line::Call("sessions_spawn".into(), json!({ "task": "do part 2" })),
+            ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
+            ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part 2" })),
         ],
         2 => {
             let ids: Vec<Value> = said(prompt)
@@ -335,21 +346,24 @@ fn waiting_parent(prompt: &Prompt) -> Script {
                 .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("result ")?).ok())
                 .map(|result| result["run_id"].clone())
                 .collect();
-            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 30 }))]
+            vec![ScriptStep::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 30 }))]
         }
-        _ => vec![Line::Say(format!("got {}", said(prompt).matches("\"result\":\"part done\"").count()))],
+        _ => {
+            vec![ScriptStep::Say(format!("got {}", said(prompt).matches("\"result\":\"part done\"").count()))]
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(waiting_parent)).await;
+    let mut ground =
+        DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(waiting_parent)).await;
     // One slot in every lane: whoever waits holds none.
     ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.says("do it").await.text, "got 2");
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("do it").await.text, "got 2");
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&lines).len(), 2);
     assert_eq!(
         lines.iter().filter(|line| line.role == MessageRole::Assistant && !line.text.is_empty()).count(),
@@ -359,35 +373,35 @@ async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
-    fn endless(prompt: &Prompt) -> Script {
+    fn endless(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part leaf") {
-            return vec![Line::Hang];
+            return vec![ScriptStep::Hang];
         }
         match results(prompt) {
             0 if task(prompt).contains("do part branch") => {
-                vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part leaf" }))]
+                vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part leaf" }))]
             }
             0 => (0..4)
-                .map(|_| Line::Call("sessions_spawn".into(), json!({ "task": "do part branch" })))
+                .map(|_| ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part branch" })))
                 .collect(),
-            _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+            _ => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
         }
     }
-    let model = Scripted::new(endless);
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.sends("me", "do it").await.unwrap();
+    let model = ScriptedProvider::new(endless);
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::session_key("me")).await.unwrap();
     assert_eq!(stopped.children.len(), 8);
     assert!(stopped.children.iter().all(|label| label.starts_with("do part")), "{stopped:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Cancelled), "{runs:#?}");
     // What was stopped starts nothing; whoever stopped it is told when they write again.
     let asked = model.prompts().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(model.prompts().len(), asked, "nobody is asked after a stop");
-    world.sends("me", "and now?").await.unwrap();
+    world.send_text("me", "and now?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let told = said(&model.prompts()[asked]);
     assert_eq!(told.matches("Status: cancelled").count(), 4, "{told}");
@@ -395,25 +409,25 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_who_goes_on_is_behind_no_hops() {
-    fn one_more(prompt: &Prompt) -> Script {
+    fn one_more(prompt: &Prompt) -> ModelScript {
         if is_child(prompt) {
-            return vec![Line::Say("done".into())];
+            return vec![ScriptStep::Say("done".into())];
         }
         match prompt.messages.last() {
-            Some(PromptMessage::ToolResult { content, .. }) => vec![Line::Say(content.clone())],
-            _ => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part x" }))],
+            Some(PromptMessage::ToolResult { content, .. }) => vec![ScriptStep::Say(content.clone())],
+            _ => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part x" }))],
         }
     }
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(one_more)).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(one_more)).await;
     // An announce waits until the person writes: each message joins a turn that agents began.
     ground.settings.slots.insert(polyclaw_domain::job::JobLane::InternalAnnounce, 0);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     for n in 0..12 {
-        let answer = world.says(&format!("one more {n}")).await.text;
+        let answer = world.send_and_wait(&format!("one more {n}")).await.text;
         assert!(answer.contains("accepted"), "{n}: {answer}");
         tokio::time::sleep(Duration::from_secs(5)).await;
     }
-    assert_eq!(world.engine.list_runs(&World::key("me"), 100).await.unwrap().len(), 12);
+    assert_eq!(world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,43 +435,46 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
     let refusals = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&refusals);
     let asked = AtomicUsize::new(0);
-    let model = Scripted::new(move |prompt: &Prompt| {
+    let model = ScriptedProvider::new(move |prompt: &Prompt| {
         if is_child(prompt) {
-            return vec![Line::Hang];
+            return vec![ScriptStep::Hang];
         }
         match asked.fetch_add(1, Ordering::Relaxed) {
             0 => (0..6)
                 .map(|_| {
-                    Line::Call("sessions_spawn".into(), json!({ "task": "do part x", "timeout_seconds": 5 }))
+                    ScriptStep::Call(
+                        "sessions_spawn".into(),
+                        json!({ "task": "do part x", "timeout_seconds": 5 }),
+                    )
                 })
-                .chain([Line::Call(
+                .chain([ScriptStep::Call(
                     "sessions_spawn".into(),
                     json!({ "task": "do part y", "agent_id": "other" }),
                 )])
                 .collect(),
             _ => {
                 heard.lock().unwrap().push(said(prompt));
-                vec![Line::Say("so be it".into())]
+                vec![ScriptStep::Say("so be it".into())]
             }
         }
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), model).await;
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), model).await;
     ground.add_agent("other").await;
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.says("go").await.text, "so be it");
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("go").await.text, "so be it");
     let first = refusals.lock().unwrap()[0].clone();
     assert!(first.contains("max_children_per_agent is 5"), "{first}");
     assert!(first.contains("subagents.allow_agents"), "{first}");
     tokio::time::sleep(Duration::from_secs(90)).await;
-    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
     let took = |run: &SubagentRun| run.ended_at.unwrap().since(run.created_at);
     // Leases are renewed every ten seconds: nobody waits for that.
     assert!(runs.iter().all(|run| (5_000..8_000).contains(&took(run))), "{runs:#?}");
 }
 
-pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
-    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+pub async fn delegating_ground(author: fn(&Prompt) -> ModelScript) -> DurableWorld {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
     ground.add_agent("expert").await;
     let delegation =
         DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
@@ -471,84 +488,100 @@ pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
 
 #[tokio::test(start_paused = true)]
 async fn work_is_given_to_another_agent_and_its_answer_comes_back() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part of the expert") {
-            return vec![Line::Pause(Duration::from_secs(1)), Line::Say("the expert says 42".into())];
+            return vec![
+                ScriptStep::Pause(Duration::from_secs(1)),
+                ScriptStep::Say("the expert says 42".into()),
+            ];
         }
         if task(prompt).contains("do part too long") {
-            return vec![Line::Hang];
+            return vec![ScriptStep::Hang];
         }
         match results(prompt) {
             0 => vec![
-                Line::Call(
+                ScriptStep::Call(
                     "delegate_to_agent".into(),
                     json!({ "agent_id": "expert", "task": "do part of the expert" }),
                 ),
-                Line::Call("delegate_to_agent".into(), json!({ "agent_id": "nobody", "task": "do part" })),
-                Line::Call("delegate_to_agent".into(), json!({ "agent_id": "main", "task": "do part" })),
-                Line::Call(
+                ScriptStep::Call(
+                    "delegate_to_agent".into(),
+                    json!({ "agent_id": "nobody", "task": "do part" }),
+                ),
+                ScriptStep::Call(
+                    "delegate_to_agent".into(),
+                    json!({ "agent_id": "main", "task": "do part" }),
+                ),
+                ScriptStep::Call(
                     "delegate_to_agent".into(),
                     json!({ "agent_id": "expert", "task": "do part too long", "timeout_ms": 1000 }),
                 ),
             ],
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     }
-    let world = delegating_ground(author).await.wake(Faulty::never());
-    let answer = world.says("ask").await.text;
+    let world = delegating_ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await.text;
     assert!(answer.contains("\"status\":\"completed\"") && answer.contains("the expert says 42"), "{answer}");
     assert!(answer.contains("\"code\":\"agent_not_found\""), "{answer}");
     assert!(answer.contains("\"code\":\"delegation_denied\""), "{answer}");
     assert!(answer.contains("\"status\":\"timeout\""), "{answer}");
-    world.settled().await;
-    assert_eq!(announces(&transcript(world.engine.db(), &World::key("me")).await).len(), 2);
+    world.wait_settled().await;
+    assert_eq!(announces(&transcript(world.engine.db(), &World::session_key("me")).await).len(), 2);
 }
 
 /// Longer than a turn may be silent.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_an_agent_at_work_is_not_silent() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match (task(prompt).contains("do part"), results(prompt)) {
             (true, n @ 0..2) => {
-                vec![Line::Pause(Duration::from_secs(80)), Line::Call("look".into(), json!({ "n": n }))]
+                vec![
+                    ScriptStep::Pause(Duration::from_secs(80)),
+                    ScriptStep::Call("look".into(), json!({ "n": n })),
+                ]
             }
-            (true, _) => vec![Line::Pause(Duration::from_secs(80)), Line::Say("the expert says 42".into())],
-            (_, 0) => vec![Line::Call(
+            (true, _) => {
+                vec![ScriptStep::Pause(Duration::from_secs(80)), ScriptStep::Say("the expert says 42".into())]
+            }
+            (_, 0) => vec![ScriptStep::Call(
                 "delegate_to_agent".into(),
                 json!({ "agent_id": "expert", "task": "do part slowly", "timeout_ms": 300_000 }),
             )],
-            _ => vec![Line::Pause(Duration::from_secs(80)), Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Pause(Duration::from_secs(80)), ScriptStep::Say(said(prompt))],
         }
     }
-    let world = delegating_ground(author).await.wake(Faulty::never());
-    let answer = world.says("ask").await;
+    let world = delegating_ground(author).await.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask").await;
     assert!(answer.error_code.is_none() && answer.text.contains("the expert says 42"), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
-    fn tireless(prompt: &Prompt) -> Script {
+    fn tireless(prompt: &Prompt) -> ModelScript {
         if is_child(prompt) {
-            return vec![Line::Say("done".into())];
+            return vec![ScriptStep::Say("done".into())];
         }
         match prompt.messages.last() {
-            Some(PromptMessage::ToolResult { .. }) => vec![Line::Call("sessions_yield".into(), json!({}))],
-            _ => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part again" }))],
+            Some(PromptMessage::ToolResult { .. }) => {
+                vec![ScriptStep::Call("sessions_yield".into(), json!({}))]
+            }
+            _ => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part again" }))],
         }
     }
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(tireless)).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(tireless)).await;
     ground.settings.automatic_budget = 2;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "go").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let begun = world.engine.list_runs(&World::key("me"), 100).await.unwrap().len();
+    let begun = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
     assert_eq!(begun, 3, "the first, and one for each automatic turn");
     let held =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.held"), None, 10)).await.unwrap();
     assert_eq!(held.len(), 1);
-    world.sends("me", "go on").await.unwrap();
+    world.send_text("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
-    let begun = world.engine.list_runs(&World::key("me"), 100).await.unwrap().len();
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
+    let begun = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
     assert!(begun > 3 && announces(&lines).len() + 1 >= begun, "the held announce was taken up");
 }

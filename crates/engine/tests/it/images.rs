@@ -11,7 +11,7 @@ use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_engine::maintenance::CleanupMode;
 use polyclaw_store::media;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
+use polyclaw_testkit::{KillPointFaults, PIXEL, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 fn image(n: usize) -> Image {
@@ -34,11 +34,11 @@ async fn is_kept(world: &World, image: &Image) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let accepted = world.engine.accept_message(showing("what is it?", &[image(1)])).await.unwrap();
-    world.answer(&accepted).await;
-    world.says("are you sure?").await;
+    world.wait_answer(&accepted).await;
+    world.send_and_wait("are you sure?").await;
     let prompts = model.prompts();
     assert_eq!((shown(&prompts[0]), shown(&prompts[1])), (vec![image(1)], vec![image(1)]));
 }
@@ -46,15 +46,15 @@ async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
 #[tokio::test(start_paused = true)]
 async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
     for point in [KillPoint::IngressCommitted, KillPoint::PromptBuilt] {
-        let model = Scripted::echo();
-        let ground = World::with(Arc::clone(&model) as _).await.killed().await;
-        let faults = Faulty::at(point, 1);
-        let world = ground.wake(Arc::clone(&faults));
+        let model = ScriptedProvider::echo();
+        let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
+        let faults = KillPointFaults::at_point(point, 1);
+        let world = ground.start_engine(Arc::clone(&faults));
         let dying = world.engine.clone();
         tokio::spawn(async move { dying.accept_message(showing("look", &[image(1)])).await });
-        faults.death().await;
-        let world = world.killed().await.wake(Faulty::never());
-        world.settled().await;
+        faults.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+        world.wait_settled().await;
         let prompts = model.prompts();
         assert_eq!(shown(prompts.last().unwrap()), [image(1)], "{point:?}");
     }
@@ -62,29 +62,29 @@ async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn of_many_images_the_newest_are_shown() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let all: Vec<_> = (0..MAX_SHOWN_IMAGES + 2).map(image).collect();
     for half in all.chunks(MAX_SHOWN_IMAGES / 2 + 1) {
         let accepted = world.engine.accept_message(showing("look", half)).await.unwrap();
-        world.answer(&accepted).await;
+        world.wait_answer(&accepted).await;
     }
     assert_eq!(shown(model.prompts().last().unwrap()), all[2..]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
-    let model = Scripted::new(|prompt| match shown(prompt).len() {
-        0 => vec![Line::Call("see".into(), json!({}))],
-        _ => vec![Line::Say("a cat".into())],
+    let model = ScriptedProvider::new(|prompt| match shown(prompt).len() {
+        0 => vec![ScriptStep::Call("see".into(), json!({}))],
+        _ => vec![ScriptStep::Say("a cat".into())],
     });
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.ground.tools.add("see", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.ground.tools.add_tool("see", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             ToolOutcome { images: vec![("cat.png".to_owned(), image(1))], ..ToolOutcome::ok("cat.png") }
         })
     });
-    assert_eq!(world.says("look at cat.png").await.text, "a cat");
+    assert_eq!(world.send_and_wait("look at cat.png").await.text, "a cat");
     let prompt = model.prompts().pop().unwrap();
     let [.., PromptMessage::ToolResult { content, .. }, PromptMessage::User { text, images: seen }] =
         &prompt.messages[..]
@@ -101,36 +101,36 @@ async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
 /// What a prompt shows comes from the database: nothing else of a turn holds what was sent or drawn.
 #[tokio::test(start_paused = true)]
 async fn a_turn_holds_no_bytes_but_those_it_shows() {
-    let model = Scripted::new(|prompt| match shown(prompt).len() {
-        1 => vec![Line::Call("draw".into(), json!({ "n": 1 }))],
-        2 => vec![Line::Call("draw".into(), json!({ "n": 2 }))],
-        _ => vec![Line::Say("drawn".into())],
+    let model = ScriptedProvider::new(|prompt| match shown(prompt).len() {
+        1 => vec![ScriptStep::Call("draw".into(), json!({ "n": 1 }))],
+        2 => vec![ScriptStep::Call("draw".into(), json!({ "n": 2 }))],
+        _ => vec![ScriptStep::Say("drawn".into())],
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     let (sent, drawn): (Arc<[u8]>, Arc<[u8]>) = (image(1).bytes().into(), image(2).bytes().into());
     let holders = Arc::new(Mutex::new(Vec::new()));
     let (seen, looked_at) = (Arc::clone(&holders), [&sent, &drawn].map(Arc::downgrade));
-    world.ground.tools.add("draw", ToolEffect::Pure, ToolConsent::NotNeeded, move |_| {
+    world.ground.tools.add_tool("draw", ToolEffect::Pure, ToolConsent::NotNeeded, move |_| {
         seen.lock().unwrap().push(looked_at.each_ref().map(std::sync::Weak::strong_count));
         let again = Image::from_bytes(looked_at[1].upgrade().unwrap()).unwrap();
         Box::pin(async { ToolOutcome { images: vec![("a.png".into(), again)], ..ToolOutcome::ok("a.png") } })
     });
     let asked = showing("draw it", &[Image::from_bytes(Arc::clone(&sent)).unwrap()]);
     let accepted = world.engine.accept_message(asked).await.unwrap();
-    assert_eq!(world.answer(&accepted).await.text, "drawn");
+    assert_eq!(world.wait_answer(&accepted).await.text, "drawn");
     assert_eq!(*holders.lock().unwrap(), [[1, 1], [1, 1]], "the test itself holds each once");
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_large_images_those_are_shown_for_which_there_is_room() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let large = |n: u8| Image::from_bytes([PIXEL, &vec![n; MAX_IMAGE_BYTES - PIXEL.len()]].concat()).unwrap();
     let all: Vec<_> = (0..6).map(large).collect();
     for text in ["look", "again"] {
         let sent = if text == "look" { &all[..] } else { &[] };
         let accepted = world.engine.accept_message(showing(text, sent)).await.unwrap();
-        world.answer(&accepted).await;
+        world.wait_answer(&accepted).await;
         assert!(shown(model.prompts().last().unwrap()) == all[2..], "{text}: the newest four");
     }
 }
@@ -138,18 +138,18 @@ async fn of_large_images_those_are_shown_for_which_there_is_room() {
 #[tokio::test(start_paused = true)]
 async fn an_image_goes_with_the_last_session_that_shows_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ground = World::new().await.killed().await;
+    let mut ground = World::new().await.kill().await;
     ground.settings.retention.folder = folder.path().join("archive");
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     for name in ["me", "you"] {
-        let inbound = IngressMessage { session: World::key(name), ..showing("look", &[image(1)]) };
+        let inbound = IngressMessage { session: World::session_key(name), ..showing("look", &[image(1)]) };
         let accepted = world.engine.accept_message(inbound).await.unwrap();
-        world.answer(&accepted).await;
+        world.wait_answer(&accepted).await;
     }
-    world.settled().await;
-    world.engine.delete_session(&World::key("you")).await.unwrap();
+    world.wait_settled().await;
+    world.engine.delete_session(&World::session_key("you")).await.unwrap();
     assert!(is_kept(&world, &image(1)).await);
-    world.ground.clock.set(31 * 24 * 60 * 60 * 1000);
+    world.ground.clock.set_time(31 * 24 * 60 * 60 * 1000);
     assert_eq!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap().removed, 1);
     assert!(!is_kept(&world, &image(1)).await);
 }

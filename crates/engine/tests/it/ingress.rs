@@ -4,16 +4,16 @@ use polyclaw_domain::relay::RelayRefusal;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::{InternalMessage, MessageProvenance, RelayInfo, RelayKind};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Scripted};
+use polyclaw_testkit::{ScriptStep, ScriptedProvider};
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_answered() {
     let world = World::new().await;
-    let answer = world.says("hello").await;
+    let answer = world.send_and_wait("hello").await;
     assert_eq!(answer.text, "echo: hello");
     assert_eq!(answer.usage.input_tokens, Some(10));
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1);
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -24,59 +24,64 @@ async fn a_message_delivered_twice_is_taken_once() {
     let first = world.engine.accept_message(inbound.clone()).await.unwrap();
     let again = world.engine.accept_message(inbound).await.unwrap();
     assert!(again.duplicate && again.message_id == first.message_id && again.turn_id == first.turn_id);
-    world.answer(&first).await;
+    world.wait_answer(&first).await;
     let mut keyed = World::inbound("me", "other");
     keyed.idempotency_key = Some("k".into());
     let first = world.engine.accept_message(keyed.clone()).await.unwrap();
     assert!(world.engine.accept_message(keyed).await.unwrap().duplicate);
-    world.answer(&first).await;
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 2);
+    world.wait_answer(&first).await;
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_can_not_be_taken_is_refused_with_a_reason() {
     let world = World::new().await;
-    assert!(matches!(world.sends("me", "  ").await, Err(Error::EmptyMessage)));
-    assert!(matches!(world.sends("me", &"x".repeat(1_000_001)).await, Err(Error::TooLong(..))));
+    assert!(matches!(world.send_text("me", "  ").await, Err(Error::EmptyMessage)));
+    assert!(matches!(world.send_text("me", &"x".repeat(1_000_001)).await, Err(Error::TooLong(..))));
     let mut stranger = World::inbound("me", "hi");
     stranger.agent = AgentId::parse("nobody").unwrap();
     assert!(matches!(world.engine.accept_message(stranger).await, Err(Error::UnknownAgent(_))));
     world.engine.start_draining();
-    assert!(matches!(world.sends("me", "hi").await, Err(Error::Draining)));
+    assert!(matches!(world.send_text("me", "hi").await, Err(Error::Draining)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_fifty_first_waiting_message_is_refused_and_the_rest_are_answered() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let held = std::sync::Arc::clone(&gate);
-    let model = Scripted::new(move |prompt| {
+    let model = ScriptedProvider::new(move |prompt| {
         let count = prompt.messages.len();
-        vec![Line::Gate(std::sync::Arc::clone(&held)), Line::Say(format!("{count} messages"))]
+        vec![ScriptStep::Gate(std::sync::Arc::clone(&held)), ScriptStep::Say(format!("{count} messages"))]
     });
-    let world = World::with(model).await;
-    world.sends("me", "first").await.unwrap();
+    let world = World::with_provider(model).await;
+    world.send_text("me", "first").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     for n in 0..50 {
-        world.sends("me", &format!("waiting {n}")).await.unwrap();
+        world.send_text("me", &format!("waiting {n}")).await.unwrap();
     }
-    let refused = world.sends("me", "one too many").await;
+    let refused = world.send_text("me", "one too many").await;
     assert!(matches!(refused, Err(Error::BacklogFull(50))));
     gate.add_permits(10);
-    world.settled().await;
-    let texts: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    world.wait_settled().await;
+    let texts: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["1 messages", "52 messages"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn loops_between_sessions_are_refused() {
     let world = World::new().await;
-    world.says("hello").await;
+    world.send_and_wait("hello").await;
     let relayed = |from: &str, hop: u32| {
         let mut inbound = World::inbound("me", "ping");
         inbound.origin = MessageOrigin::Agent(AgentId::main());
-        inbound.relay =
-            Some(RelayInfo { from: World::key(from), hop, trace: TraceId::new("t"), kind: RelayKind::Send });
+        inbound.relay = Some(RelayInfo {
+            from: World::session_key(from),
+            hop,
+            trace: TraceId::new("t"),
+            kind: RelayKind::Send,
+        });
         inbound
     };
     let refused = |result: Result<_, Error>| match result {
@@ -87,7 +92,7 @@ async fn loops_between_sessions_are_refused() {
     assert_eq!(refused(world.engine.accept_message(relayed("other", 8)).await), RelayRefusal::TooManyHops(8));
     for _ in 0..20 {
         world.engine.accept_message(relayed("other", 1)).await.unwrap();
-        world.settled().await;
+        world.wait_settled().await;
     }
     assert_eq!(
         refused(world.engine.accept_message(relayed("other", 1)).await),
@@ -98,13 +103,13 @@ async fn loops_between_sessions_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_message_of_another_session_never_steers() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let world = World::with(crate::worker(2, &gate)).await;
-    let task = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(crate::worker(2, &gate)).await;
+    let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let mut mail = World::inbound("me", "news");
     mail.origin = MessageOrigin::Agent(AgentId::main());
     mail.relay = Some(RelayInfo {
-        from: World::key("other"),
+        from: World::session_key("other"),
         hop: 1,
         trace: TraceId::new("t"),
         kind: RelayKind::Send,
@@ -112,22 +117,26 @@ async fn a_message_of_another_session_never_steers() {
     mail.deliver = false;
     let mail = world.engine.accept_message(mail).await.unwrap();
     gate.add_permits(10);
-    assert_eq!(world.answer(&task).await.text, "the work is done");
-    assert_eq!(world.state(&task.turn_id).await, polyclaw_domain::job::JobState::Done);
-    world.answer(&mail).await;
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1, "the reply to mail stays inside");
+    assert_eq!(world.wait_answer(&task).await.text, "the work is done");
+    assert_eq!(world.turn_state(&task.turn_id).await, polyclaw_domain::job::JobState::Done);
+    world.wait_answer(&mail).await;
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1, "the reply to mail stays inside");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the_clock_and_for_people() {
     let world = World::new().await;
     let from_other = |key: &str| {
-        let relayed =
-            RelayInfo { from: World::key("other"), hop: 1, trace: TraceId::new("t"), kind: RelayKind::Send };
+        let relayed = RelayInfo {
+            from: World::session_key("other"),
+            hop: 1,
+            trace: TraceId::new("t"),
+            kind: RelayKind::Send,
+        };
         InternalMessage::from_session(AgentId::main(), relayed, key.to_owned())
     };
-    let me = World::key("me");
+    let me = World::session_key("me");
     let unknown = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap_err();
     assert_eq!(unknown.code(), "unknown_session");
     let clock = InternalMessage { provenance: MessageProvenance::Clock(AgentId::main()), ..from_other("c") };
@@ -135,16 +144,16 @@ async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the
     let first = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap();
     let again = world.engine.inject_message(&me, "other news", from_other("k")).await.unwrap();
     assert!(again.duplicate && !first.duplicate && again.turn_id == first.turn_id);
-    world.settled().await;
+    world.wait_settled().await;
     let person =
         InternalMessage { provenance: MessageProvenance::Person(AgentId::main()), ..from_other("p") };
-    world.engine.inject_message(&World::key("new"), "hello", person).await.unwrap();
-    world.settled().await;
+    world.engine.inject_message(&World::session_key("new"), "hello", person).await.unwrap();
+    world.wait_settled().await;
     let said = |lines: Vec<polyclaw_store::messages::SessionMessage>| {
         let own = lines.into_iter().filter(|line| line.address.is_some());
         own.map(|line| format!("{} {}", line.origin, line.text)).collect::<Vec<_>>()
     };
     assert_eq!(said(world.transcript("me").await), ["cron it is time", "agent:main news"]);
     assert_eq!(said(world.transcript("new").await), ["user hello"]);
-    assert!(world.ground.outlet.visible().is_empty(), "nothing of it leaves");
+    assert!(world.ground.fake_channel.visible_messages().is_empty(), "nothing of it leaves");
 }

@@ -7,8 +7,8 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::run::{RunStatus, SubagentRun};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, jobs};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -26,35 +26,36 @@ on_both_databases!(
 
 struct Stage {
     world: World,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     gate: Arc<Semaphore>,
 }
 
 /// A parent that begins one sub-agent, which waits at a gate before it says "res".
-fn script(prompt: &Prompt, gate: &Arc<Semaphore>) -> Script {
-    let asked = last_user(prompt);
+fn script(prompt: &Prompt, gate: &Arc<Semaphore>) -> ModelScript {
+    let asked = last_user_text(prompt);
     match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") && !asked.contains("do dig") => {
-            vec![Line::Say(format!("to you: {asked}"))]
+            vec![ScriptStep::Say(format!("to you: {asked}"))]
         }
         (first, _) if first.contains("do dig") => {
-            vec![Line::Gate(Arc::clone(gate)), Line::Say("res".into())]
+            vec![ScriptStep::Gate(Arc::clone(gate)), ScriptStep::Say("res".into())]
         }
         ("begin", 0) => {
             let task = json!({ "task": "do dig", "label": "worker" });
-            vec![Line::Call("sessions_spawn".into(), task)]
+            vec![ScriptStep::Call("sessions_spawn".into(), task)]
         }
-        ("begin", 1) => vec![Line::Say("begun".into())],
-        _ => vec![Line::Say("noted".into())],
+        ("begin", 1) => vec![ScriptStep::Say("begun".into())],
+        _ => vec![ScriptStep::Say("noted".into())],
     }
 }
 
 async fn staged(db: Db) -> Stage {
     let gate = Arc::new(Semaphore::new(0));
     let own = Arc::clone(&gate);
-    let model = Scripted::new(move |prompt| script(prompt, &own));
-    let world = Ground::on(db, Arc::clone(&model) as _).await.wake(Faulty::never());
-    assert_eq!(world.says("begin").await.text, "begun");
+    let model = ScriptedProvider::new(move |prompt| script(prompt, &own));
+    let world =
+        DurableWorld::from_db(db, Arc::clone(&model) as _).await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("begin").await.text, "begun");
     let stage = Stage { world, model, gate };
     until("the child is at work", || async { stage.child_prompts() == 1 }).await;
     stage
@@ -66,12 +67,12 @@ impl Stage {
     }
 
     async fn command(&self, line: &str) -> String {
-        let said = self.world.engine.run_command(&World::key("me"), line).await.unwrap();
+        let said = self.world.engine.run_command(&World::session_key("me"), line).await.unwrap();
         said.unwrap_or_else(|error| error.to_string())
     }
 
     async fn run(&self) -> SubagentRun {
-        self.world.engine.list_runs(&World::key("me"), 10).await.unwrap().pop().unwrap()
+        self.world.engine.list_runs(&World::session_key("me"), 10).await.unwrap().pop().unwrap()
     }
 
     /// Something a person wrote waits in the sub-agent.
@@ -86,7 +87,7 @@ impl Stage {
         until("the run ends", || async { self.run().await.status != RunStatus::Running }).await;
         assert_eq!(self.run().await.status, RunStatus::Cancelled);
         self.gate.add_permits(10);
-        self.world.settled().await;
+        self.world.wait_settled().await;
         assert_eq!(self.child_prompts(), 1, "it was asked nothing more");
         let child = self.run().await.child;
         let load = self.world.engine.db().read(move |tx| jobs::session_load(tx, &child)).await.unwrap();
@@ -98,11 +99,11 @@ async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
     let stage = staged(db).await.with_a_message_waiting().await;
     assert_eq!(stage.command("/subagents kill worker").await, "Stopped: worker.");
     stage.nothing_is_left().await;
-    let told = transcript(stage.world.engine.db(), &World::key("me")).await;
+    let told = transcript(stage.world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&told).len(), 1, "its owner is told once");
     // Whoever writes to it later is answered.
     assert_eq!(stage.command("/subagents send 1 still there?").await, "It is told.");
-    stage.world.settled().await;
+    stage.world.wait_settled().await;
     let lines = transcript(stage.world.engine.db(), &stage.run().await.child).await;
     assert!(lines.iter().any(|line| line.text == "to you: still there?"), "{lines:#?}");
 }
@@ -122,19 +123,22 @@ async fn stopping_a_sub_agents_own_session_ends_its_run(db: Db) {
 }
 
 async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
-    let mut ground =
-        Ground::on(db, Scripted::new(|prompt| script(prompt, &Arc::new(Semaphore::new(0))))).await;
+    let mut ground = DurableWorld::from_db(
+        db,
+        ScriptedProvider::new(|prompt| script(prompt, &Arc::new(Semaphore::new(0)))),
+    )
+    .await;
     ground.settings.slots.insert(polyclaw_domain::job::JobLane::Subagent, 1);
-    let world = ground.wake(Faulty::never());
-    let owner = World::key("me");
-    world.says("hello").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let owner = World::session_key("me");
+    world.send_and_wait("hello").await;
     for text in ["do dig one", "do dig two"] {
         let said = world.engine.run_command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
         assert!(said.unwrap().starts_with("Begun in "));
     }
     let second = |world: &World| {
         let engine = world.engine.clone();
-        async move { engine.list_runs(&World::key("me"), 10).await.unwrap().remove(0) }
+        async move { engine.list_runs(&World::session_key("me"), 10).await.unwrap().remove(0) }
     };
     let child: SessionKey = second(&world).await.child;
     let waiting = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 5)).await.unwrap();
@@ -143,16 +147,16 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     assert_eq!(said, "Stopped: do dig two.");
     assert_eq!(second(&world).await.status, RunStatus::Cancelled, "with the command, not with its deadline");
     world.engine.stop_session(&owner).await.unwrap();
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
     let stage = staged(db).await.with_a_message_waiting().await;
     stage.gate.add_permits(10);
     until("the run ends", || async { stage.run().await.status == RunStatus::Ok }).await;
-    stage.world.settled().await;
+    stage.world.wait_settled().await;
     assert_eq!(stage.run().await.result.unwrap().text, "res");
-    let lines = transcript(stage.world.engine.db(), &World::key("me")).await;
+    let lines = transcript(stage.world.engine.db(), &World::session_key("me")).await;
     let told = announces(&lines);
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].meta.as_ref().unwrap()["result"]["summary"], "res");
@@ -163,7 +167,7 @@ async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
         1,
         "{shown:?}"
     );
-    stage.world.says("and now?").await;
+    stage.world.send_and_wait("and now?").await;
     let prompts = stage.model.prompts();
     assert!(!said(prompts.last().unwrap()).contains("to you: and then paint"));
 }
@@ -172,9 +176,9 @@ async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
     let gate = Arc::new(Semaphore::new(0));
     let own = Arc::clone(&gate);
     let is_begun = Arc::new(Semaphore::new(0));
-    let model = Scripted::new(move |prompt: &Prompt| match (task(prompt), results(prompt)) {
+    let model = ScriptedProvider::new(move |prompt: &Prompt| match (task(prompt), results(prompt)) {
         // The child is at work before it is sent more.
-        (first, 0) if first.contains("do dig") && last_user(prompt).contains("do dig") => {
+        (first, 0) if first.contains("do dig") && last_user_text(prompt).contains("do dig") => {
             is_begun.add_permits(1);
             script(prompt, &own)
         }
@@ -182,18 +186,19 @@ async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
             let key = said(prompt).split("child_session_key\":\"").nth(1).unwrap_or_default().to_owned();
             let key = key.split('"').next().unwrap_or_default().to_owned();
             let send = json!({ "session_key": key, "message": "also the roof" });
-            vec![Line::Gate(Arc::clone(&is_begun)), Line::Call("sessions_send".into(), send)]
+            vec![ScriptStep::Gate(Arc::clone(&is_begun)), ScriptStep::Call("sessions_send".into(), send)]
         }
-        ("begin", 2) => vec![Line::Say("begun".into())],
+        ("begin", 2) => vec![ScriptStep::Say("begun".into())],
         _ => script(prompt, &own),
     });
-    let world = Ground::on(db, Arc::clone(&model) as _).await.wake(Faulty::never());
-    assert_eq!(world.says("begin").await.text, "begun");
+    let world =
+        DurableWorld::from_db(db, Arc::clone(&model) as _).await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("begin").await.text, "begun");
     gate.add_permits(10);
     let engine = world.engine.clone();
-    let run = || async { engine.list_runs(&World::key("me"), 10).await.unwrap().pop().unwrap() };
+    let run = || async { engine.list_runs(&World::session_key("me"), 10).await.unwrap().pop().unwrap() };
     until("the run ends", || async { run().await.status == RunStatus::Ok }).await;
     let text = run().await.result.unwrap().text;
     assert!(text.contains("also the roof") && text.ends_with("Before that: res"), "{text}");
-    world.settled().await;
+    world.wait_settled().await;
 }

@@ -7,7 +7,7 @@ use polyclaw_domain::job::{JobLane, JobPriority};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use tokio::sync::Semaphore;
 
 fn to(agent: &str, peer: &str, priority: JobPriority) -> IngressMessage {
@@ -23,16 +23,16 @@ fn to(agent: &str, peer: &str, priority: JobPriority) -> IngressMessage {
 async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<String>>>) {
     let (gate, order) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
     let (held, seen) = (Arc::clone(&gate), Arc::clone(&order));
-    let model = Scripted::new(move |prompt| {
-        seen.lock().unwrap().push(polyclaw_testkit::last_user(prompt).to_owned());
-        vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
+    let model = ScriptedProvider::new(move |prompt| {
+        seen.lock().unwrap().push(polyclaw_testkit::last_user_text(prompt).to_owned());
+        vec![ScriptStep::Gate(Arc::clone(&held)), ScriptStep::Say("ok".into())]
     });
-    let mut ground = World::with(model).await.killed().await;
+    let mut ground = World::with_provider(model).await.kill().await;
     ground.settings.slots = HashMap::from([(JobLane::Main, 1)]);
     for agent in agents {
         ground.add_agent(agent).await;
     }
-    (ground.wake(Faulty::never()), gate, order)
+    (ground.start_engine(KillPointFaults::no_kill()), gate, order)
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,7 +48,7 @@ async fn a_direct_message_goes_before_background_work() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     gate.add_permits(10);
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(*order.lock().unwrap(), ["main/busy", "main/dm", "main/hook", "main/late"]);
 }
 
@@ -61,7 +61,7 @@ async fn a_busy_agent_does_not_starve_another() {
     world.engine.accept_message(to("ops", "q", JobPriority::Direct)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     gate.add_permits(100);
-    world.settled().await;
+    world.wait_settled().await;
     let at = order.lock().unwrap().iter().position(|text| text == "ops/q").unwrap();
     assert!(at <= 2, "served as number {at}");
 }
@@ -69,12 +69,12 @@ async fn a_busy_agent_does_not_starve_another() {
 #[tokio::test(start_paused = true)]
 async fn a_busy_session_does_not_block_another() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(crate::worker(1, &gate)).await;
-    world.sends("slow", "work").await.unwrap();
-    let other = world.sends("fast", "hello").await.unwrap();
-    assert_eq!(world.answer(&other).await.text, "reply to hello");
+    let world = World::with_provider(crate::worker(1, &gate)).await;
+    world.send_text("slow", "work").await.unwrap();
+    let other = world.send_text("fast", "hello").await.unwrap();
+    assert_eq!(world.wait_answer(&other).await.text, "reply to hello");
     gate.add_permits(1);
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,21 +82,21 @@ async fn lane_slots_are_respected() {
     let (gate, now, most) =
         (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(0_i32)), Arc::new(Mutex::new(0)));
     let (held, running, peak) = (Arc::clone(&gate), Arc::clone(&now), Arc::clone(&most));
-    let model = Scripted::new(move |_| {
+    let model = ScriptedProvider::new(move |_| {
         let mut running = running.lock().unwrap();
         *running += 1;
         let mut peak = peak.lock().unwrap();
         *peak = (*peak).max(*running);
-        vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
+        vec![ScriptStep::Gate(Arc::clone(&held)), ScriptStep::Say("ok".into())]
     });
-    let mut ground = World::with(model).await.killed().await;
+    let mut ground = World::with_provider(model).await.kill().await;
     ground.settings.slots = HashMap::from([(JobLane::Main, 3)]);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     for n in 0..10 {
-        world.sends(&format!("s{n}"), "hi").await.unwrap();
+        world.send_text(&format!("s{n}"), "hi").await.unwrap();
     }
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     assert_eq!(*most.lock().unwrap(), 3, "three at a time until the gate opens");
     gate.add_permits(100);
-    world.settled().await;
+    world.wait_settled().await;
 }

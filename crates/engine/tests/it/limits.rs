@@ -4,38 +4,38 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::tool::{ToolConsent, ToolEffect};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Scripted};
+use polyclaw_testkit::{ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 use crate::glance;
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_model_is_stopped_and_the_session_goes_on() {
-    let model = Scripted::new(|prompt| match polyclaw_testkit::last_user(prompt) {
-        "hang" => vec![Line::Say("let me see".into()), Line::Hang],
-        text => vec![Line::Say(format!("ok {text}"))],
+    let model = ScriptedProvider::new(|prompt| match polyclaw_testkit::last_user_text(prompt) {
+        "hang" => vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang],
+        text => vec![ScriptStep::Say(format!("ok {text}"))],
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     let began = tokio::time::Instant::now();
-    let hung = world.sends("me", "hang").await.unwrap();
+    let hung = world.send_text("me", "hang").await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let next = world.sends("me", "next").await.unwrap();
-    let answer = world.answer(&hung).await;
+    let next = world.send_text("me", "next").await.unwrap();
+    let answer = world.wait_answer(&hung).await;
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("stalled")));
     assert!(answer.text.contains("nothing happened for 120 seconds"), "{}", answer.text);
-    assert_eq!(world.answer(&next).await.text, "ok next");
+    assert_eq!(world.wait_answer(&next).await.text, "ok next");
     assert!(began.elapsed() < Duration::from_secs(125), "freed within five seconds: {:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
-    let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
-    let world = World::with(model).await;
+    let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("hang".into(), json!({}))]);
+    let world = World::with_provider(model).await;
     world
         .ground
         .tools
-        .add("hang", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
-    let answer = world.says("go").await;
+        .add_tool("hang", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     let transcript = glance(&world.transcript("me").await);
     assert_eq!(transcript[2], "result Stopped: the turn ended while it ran.");
@@ -43,84 +43,85 @@ async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_never_ends_is_ended() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let n = prompt.messages.len();
-        vec![Line::Pause(Duration::from_secs(100)), Line::Call("look".into(), json!({ "n": n }))]
+        vec![ScriptStep::Pause(Duration::from_secs(100)), ScriptStep::Call("look".into(), json!({ "n": n }))]
     });
-    let world = World::with(model).await;
-    let answer = world.says("go").await;
+    let world = World::with_provider(model).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("turn_timeout"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_loop_is_detected_and_said() {
-    let model = Scripted::new(|_| vec![Line::Call("nothing".into(), json!({}))]);
-    let world = World::with(model).await;
-    let answer = world.says("go").await;
+    let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("nothing".into(), json!({}))]);
+    let world = World::with_provider(model).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("loop_detected"));
     assert!(answer.text.contains("nothing 4 times"), "{}", answer.text);
 }
 
 #[tokio::test(start_paused = true)]
 async fn fifty_rounds_are_the_limit() {
-    let model =
-        Scripted::new(|prompt| vec![Line::Call("look".into(), json!({ "n": prompt.messages.len() }))]);
-    let world = World::with(model).await;
-    let answer = world.says("go").await;
+    let model = ScriptedProvider::new(|prompt| {
+        vec![ScriptStep::Call("look".into(), json!({ "n": prompt.messages.len() }))]
+    });
+    let world = World::with_provider(model).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("too_many_rounds"));
-    assert_eq!(world.ground.tools.runs().len(), 50);
+    assert_eq!(world.ground.tools.run_counts().len(), 50);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_provider_is_said_in_one_sentence() {
-    let model = Scripted::new(|_| {
-        vec![Line::Fail(ProviderError {
+    let model = ScriptedProvider::new(|_| {
+        vec![ScriptStep::Fail(ProviderError {
             class: ErrorClass::Unreachable,
             model: "scripted/model".into(),
             message: "connection refused".into(),
             retry_after_ms: None,
         })]
     });
-    let world = World::with(model).await;
-    let answer = world.says("go").await;
+    let world = World::with_provider(model).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("provider_failed")));
     assert!(answer.text.contains("connection refused"));
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1, "the person is told");
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1, "the person is told");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_answer_is_an_error_and_silence_is_not() {
-    let model = Scripted::new(|prompt| match polyclaw_testkit::last_user(prompt) {
-        "quiet" => vec![Line::Say("NO_REPLY".into())],
-        _ => vec![Line::Say("  ".into())],
+    let model = ScriptedProvider::new(|prompt| match polyclaw_testkit::last_user_text(prompt) {
+        "quiet" => vec![ScriptStep::Say("NO_REPLY".into())],
+        _ => vec![ScriptStep::Say("  ".into())],
     });
-    let world = World::with(model).await;
-    assert_eq!(world.says("x").await.error_code.as_deref(), Some("empty_reply"));
-    let quiet = world.says("quiet").await;
+    let world = World::with_provider(model).await;
+    assert_eq!(world.send_and_wait("x").await.error_code.as_deref(), Some("empty_reply"));
+    let quiet = world.send_and_wait("quiet").await;
     assert_eq!((quiet.state, quiet.text.as_str()), (JobState::Done, ""));
-    world.settled().await;
-    assert_eq!(world.ground.outlet.visible().len(), 1, "only the error was said");
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1, "only the error was said");
 }
 
 #[tokio::test(start_paused = true)]
 async fn old_history_is_folded_before_the_context_is_full() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         if prompt.system.starts_with("Summarise") {
-            return vec![Line::Say("they talked about numbers".into())];
+            return vec![ScriptStep::Say("they talked about numbers".into())];
         }
-        vec![Line::Say(format!("answer {}", "word ".repeat(50)))]
+        vec![ScriptStep::Say(format!("answer {}", "word ".repeat(50)))]
     });
-    let world = World::with(std::sync::Arc::clone(&model) as _).await;
+    let world = World::with_provider(std::sync::Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
-    world.says("number 0").await;
-    let account = world.engine.context_usage(&World::key("me")).await.unwrap();
+    world.send_and_wait("number 0").await;
+    let account = world.engine.context_usage(&World::session_key("me")).await.unwrap();
     let window = account.system + account.tools + 1_500;
     settings.default_context_window = window;
     world.engine.reload_settings(settings);
     for n in 1..20 {
-        world.says(&format!("number {n} {}", "word ".repeat(50))).await;
-        let total = world.engine.context_usage(&World::key("me")).await.unwrap().total_tokens();
+        world.send_and_wait(&format!("number {n} {}", "word ".repeat(50))).await;
+        let total = world.engine.context_usage(&World::session_key("me")).await.unwrap().total_tokens();
         assert!(total < window, "{total} of {window} after {n}");
     }
     let prompts = model.prompts();
@@ -138,20 +139,23 @@ async fn old_history_is_folded_before_the_context_is_full() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
     let world = World::new().await;
-    world.says("hello").await;
+    world.send_and_wait("hello").await;
     let gone = polyclaw_domain::id::AgentId::main();
     world.engine.db().write(move |tx| polyclaw_store::agents::delete(tx, &gone)).await.unwrap();
-    let answer = world.says("still there?").await;
+    let answer = world.send_and_wait("still there?").await;
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("unknown_agent")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_was_cut_off_is_unknown_not_unrun() {
     for effect in [ToolEffect::Effect, ToolEffect::Idempotent] {
-        let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
-        let world = World::with(model).await;
-        world.ground.tools.add("hang", effect, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
-        world.says("go").await;
+        let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("hang".into(), json!({}))]);
+        let world = World::with_provider(model).await;
+        world
+            .ground
+            .tools
+            .add_tool("hang", effect, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
+        world.send_and_wait("go").await;
         let transcript = glance(&world.transcript("me").await);
         assert!(transcript[2].contains("Whether it took effect is unknown"), "{effect:?}: {transcript:?}");
     }

@@ -56,7 +56,7 @@ use std::sync::Arc;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_store::messages::SessionMessage;
-use polyclaw_testkit::{Line, Script, Scripted};
+use polyclaw_testkit::{ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -83,21 +83,21 @@ fn first_line(message: &SessionMessage) -> &str {
 
 /// A model that calls `look` `rounds` times for a message that says `work`, waiting at the gate each time, and
 /// answers everything else at once.
-fn worker(rounds: usize, gate: &Arc<Semaphore>) -> Arc<Scripted> {
+fn worker(rounds: usize, gate: &Arc<Semaphore>) -> Arc<ScriptedProvider> {
     let gate = Arc::clone(gate);
-    Scripted::new(move |prompt| work(prompt, rounds, &gate))
+    ScriptedProvider::new(move |prompt| work(prompt, rounds, &gate))
 }
 
-fn work(prompt: &Prompt, rounds: usize, gate: &Arc<Semaphore>) -> Script {
-    let asked = polyclaw_testkit::last_user(prompt);
+fn work(prompt: &Prompt, rounds: usize, gate: &Arc<Semaphore>) -> ModelScript {
+    let asked = polyclaw_testkit::last_user_text(prompt);
     if !asked.contains("work") {
-        return vec![Line::Say(format!("reply to {asked}"))];
+        return vec![ScriptStep::Say(format!("reply to {asked}"))];
     }
     let done = prompt.messages.iter().filter(|m| is_done(m)).count();
     if done >= rounds {
-        return vec![Line::Say("the work is done".to_owned())];
+        return vec![ScriptStep::Say("the work is done".to_owned())];
     }
-    vec![Line::Gate(Arc::clone(gate)), Line::Call("look".to_owned(), json!({ "step": done }))]
+    vec![ScriptStep::Gate(Arc::clone(gate)), ScriptStep::Call("look".to_owned(), json!({ "step": done }))]
 }
 
 fn is_done(message: &PromptMessage) -> bool {

@@ -7,8 +7,8 @@ use polyclaw_domain::config::MaintenanceMode;
 use polyclaw_domain::event::EventKind;
 use polyclaw_engine::maintenance::CleanupMode;
 use polyclaw_store::sessions;
-use polyclaw_testkit::Faulty;
-use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::KillPointFaults;
+use polyclaw_testkit::world::{DurableWorld, World};
 use tokio::sync::Semaphore;
 
 use crate::reception::recorded;
@@ -16,8 +16,8 @@ use crate::worker;
 
 const MONTH_MS: i64 = 31 * 24 * 60 * 60 * 1000;
 
-async fn ground(folder: &tempfile::TempDir) -> Ground {
-    let mut ground = World::new().await.killed().await;
+async fn ground(folder: &tempfile::TempDir) -> DurableWorld {
+    let mut ground = World::new().await.kill().await;
     ground.settings.retention.folder = folder.path().join("archive");
     ground
 }
@@ -39,20 +39,23 @@ async fn count(world: &World) -> i64 {
 #[tokio::test(start_paused = true)]
 async fn an_old_session_is_archived_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let world = ground(&folder).await.wake(Faulty::never());
-    world.says("before the new conversation").await;
-    world.engine.renew_session(&World::key("me")).await.unwrap();
-    world.says("remember me").await;
-    world.settled().await;
-    world.ground.clock.set(MONTH_MS);
-    let accepted = world.sends("you", "I am new").await.unwrap();
-    world.answer(&accepted).await;
-    world.settled().await;
+    let world = ground(&folder).await.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("before the new conversation").await;
+    world.engine.renew_session(&World::session_key("me")).await.unwrap();
+    world.send_and_wait("remember me").await;
+    world.wait_settled().await;
+    world.ground.clock.set_time(MONTH_MS);
+    let accepted = world.send_text("you", "I am new").await.unwrap();
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     let dry = world.engine.clean_up_sessions(CleanupMode::Dry).await.unwrap();
     assert_eq!((dry.unused.len(), dry.removed, count(&world).await), (1, 0, 2));
     assert!(archived(&folder).is_empty(), "nothing is written by a look");
     let done = world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap();
-    assert_eq!((done.unused[0].key.clone(), done.removed, count(&world).await), (World::key("me"), 1, 1));
+    assert_eq!(
+        (done.unused[0].key.clone(), done.removed, count(&world).await),
+        (World::session_key("me"), 1, 1)
+    );
     let files = archived(&folder);
     assert_eq!(files[0].0, "main.000001.jsonl");
     let lines: Vec<&str> = files[0].1.lines().collect();
@@ -64,15 +67,15 @@ async fn an_old_session_is_archived_and_removed() {
 async fn what_runs_is_not_touched_however_old_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let gate = Arc::new(Semaphore::new(0));
-    let mut ground = World::with(worker(1, &gate)).await.killed().await;
+    let mut ground = World::with_provider(worker(1, &gate)).await.kill().await;
     ground.settings.retention.folder = folder.path().join("archive");
     (ground.settings.stall_ms, ground.settings.turn_ms) = (u64::MAX / 2, u64::MAX / 2);
-    let world = ground.wake(Faulty::never());
-    let accepted = world.sends("me", "work").await.unwrap();
-    world.ground.clock.set(MONTH_MS);
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("me", "work").await.unwrap();
+    world.ground.clock.set_time(MONTH_MS);
     assert!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap().unused.is_empty());
     gate.add_permits(1);
-    assert_eq!(world.answer(&accepted).await.text, "the work is done");
+    assert_eq!(world.wait_answer(&accepted).await.text, "the work is done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,14 +87,14 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
     ground.settings.retention.rules.archive_budget_mb = Some(3);
     // All of a long message is shown, and said back.
     ground.settings.default_context_window = 1_000_000;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let long = "x".repeat(700_000);
     for n in 0..5 {
-        let accepted = world.sends(&format!("s{n}"), &long).await.unwrap();
-        world.answer(&accepted).await;
+        let accepted = world.send_text(&format!("s{n}"), &long).await.unwrap();
+        world.wait_answer(&accepted).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    world.settled().await;
+    world.wait_settled().await;
     let done = world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap();
     assert_eq!((done.removed, count(&world).await), (3, 2), "the two used last stay");
     assert!(done.dropped_files.is_empty(), "what was archived just now is there: {:?}", done.dropped_files);
@@ -106,9 +109,9 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
 async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let ground = ground(&folder).await;
-    let world = ground.wake(Faulty::never());
-    world.says("hello").await;
-    world.ground.clock.set(MONTH_MS);
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
+    world.ground.clock.set_time(MONTH_MS);
     tokio::time::sleep(Duration::from_secs(2 * 3_600)).await;
     let told = recorded(&world, EventKind::SessionCleaned).await;
     assert!(!told.is_empty() && told.iter().all(|data| data["removed"] == 0), "{told:?}");
@@ -127,10 +130,10 @@ async fn what_can_not_be_archived_stays() {
     let folder = tempfile::tempdir().unwrap();
     let ground = ground(&folder).await;
     std::fs::write(folder.path().join("archive"), "a file in its place").unwrap();
-    let world = ground.wake(Faulty::never());
-    world.says("hello").await;
-    world.settled().await;
-    world.ground.clock.set(MONTH_MS);
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
+    world.wait_settled().await;
+    world.ground.clock.set_time(MONTH_MS);
     assert_eq!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap_err().code(), "archive_failed");
     assert_eq!(count(&world).await, 1);
 }

@@ -1,6 +1,6 @@
 //! Memory as turns meet it: recalled before the first model call, shown in the prompt only, and whose it is.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use polyclaw_engine::memory::MemorySearch;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::memory::MemoryListFilter;
 use polyclaw_store::{Db, events};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, PIXEL, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::json;
 
 fn viewer(session: &SessionKey) -> MemoryViewer {
@@ -29,7 +29,7 @@ fn viewer(session: &SessionKey) -> MemoryViewer {
 
 async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> MemoryEntry {
     let brain = world.engine.memory_store();
-    let memory = brain.new_memory(&viewer(&World::key(session)), scope, content.to_owned());
+    let memory = brain.new_memory(&viewer(&World::session_key(session)), scope, content.to_owned());
     brain.put_memories(vec![memory]).await.unwrap().remove(0)
 }
 
@@ -49,30 +49,33 @@ async fn with_policy(world: &World, policy: ContextPolicy) {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_recalled_is_in_the_prompt_before_the_question_and_in_no_message() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.says("hello").await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_and_wait("hello").await;
     assert_eq!(texts(&model.prompts()[0]), ["hello"], "an empty brain adds nothing");
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
-    assert_eq!(world.says("what is the zeppelin called?").await.text, "echo: what is the zeppelin called?");
+    assert_eq!(
+        world.send_and_wait("what is the zeppelin called?").await.text,
+        "echo: what is the zeppelin called?"
+    );
     let prompts = model.prompts();
     let shown = texts(&prompts[1]);
     assert_eq!(shown.len(), 3);
     assert!(shown[1].contains("origin=\"memory\"") && shown[1].contains("Hindemith"), "{shown:?}");
-    world.says("thanks").await;
+    world.send_and_wait("thanks").await;
     assert!(!texts(model.prompts().last().unwrap()).iter().any(|text| text.contains("Hindemith")));
     assert!(!world.transcript("me").await.iter().any(|message| message.text.contains("Hindemith")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_is_looked_up_once_a_turn_and_stays_through_its_rounds() {
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        2 => vec![Line::Call("look".into(), json!({}))],
-        _ => vec![Line::Say("done".into())],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        2 => vec![ScriptStep::Call("look".into(), json!({}))],
+        _ => vec![ScriptStep::Say("done".into())],
     });
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
-    world.says("zeppelin?").await;
+    world.send_and_wait("zeppelin?").await;
     let prompts = model.prompts();
     assert_eq!(prompts.len(), 2);
     assert_eq!(
@@ -84,25 +87,25 @@ async fn it_is_looked_up_once_a_turn_and_stays_through_its_rounds() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_not_to_remember_neither_recalls_nor_has_the_tools() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
     with_policy(&world, ContextPolicy { memory: false, ..ContextPolicy::default() }).await;
-    world.says("zeppelin?").await;
+    world.send_and_wait("zeppelin?").await;
     let prompts = model.prompts();
     assert_eq!(texts(&prompts[0]), ["zeppelin?"]);
     assert!(!prompts[0].tools.iter().any(|tool| tool.name.starts_with("memory_")));
 }
 
 /// A model that does what it is told: `store X`, `share X`, `find X`, `forget X`.
-fn obedient() -> Arc<Scripted> {
-    Scripted::new(|prompt| {
-        let asked = last_user(prompt);
+fn obedient() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt| {
+        let asked = last_user_text(prompt);
         if matches!(prompt.messages.last(), Some(PromptMessage::ToolResult { .. })) {
             let Some(PromptMessage::ToolResult { content, .. }) = prompt.messages.last() else {
                 unreachable!()
             };
-            return vec![Line::Say(content.clone())];
+            return vec![ScriptStep::Say(content.clone())];
         }
         let (verb, rest) = asked.split_once(' ').unwrap_or((asked, ""));
         let (tool, arguments) = match verb {
@@ -110,21 +113,21 @@ fn obedient() -> Arc<Scripted> {
             "share" => ("memory_store", json!({ "content": rest, "scope": "shared" })),
             "find" => ("memory_search", json!({ "query": rest })),
             "forget" => ("memory_forget", json!({ "id": rest })),
-            _ => return vec![Line::Say("ok".into())],
+            _ => return vec![ScriptStep::Say("ok".into())],
         };
-        vec![Line::Call(tool.into(), arguments)]
+        vec![ScriptStep::Call(tool.into(), arguments)]
     })
 }
 
 async fn says(world: &World, who: &str, text: &str) -> String {
-    let accepted = world.sends(who, text).await.unwrap();
-    world.answer(&accepted).await.text
+    let accepted = world.send_text(who, text).await.unwrap();
+    world.wait_answer(&accepted).await.text
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
     let model = obedient();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let stored = says(&world, "ana", "store my canary is called Yellowbelly").await;
     assert!(stored.contains("\"scope\":\"session\""), "{stored}");
     assert!(says(&world, "ana", "find canary").await.contains("Yellowbelly"));
@@ -148,7 +151,7 @@ async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
-    let world = World::with(obedient()).await;
+    let world = World::with_provider(obedient()).await;
     assert!(says(&world, "ana", "share the moon is round").await.contains("\"scope\":\"agent\""));
     with_policy(&world, ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() }).await;
     assert!(says(&world, "ana", "share the sun is hot").await.contains("\"scope\":\"shared\""));
@@ -156,11 +159,11 @@ async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
-    let world = World::with(obedient()).await;
+    let world = World::with_provider(obedient()).await;
     remember(&world, "owner", MemoryScope::Agent, "The vault opens at nine").await;
     let kept = world.engine.memory_store().put_memories(vec![{
         let draft = world.engine.memory_store().new_memory(
-            &viewer(&World::key("owner")),
+            &viewer(&World::session_key("owner")),
             MemoryScope::Agent,
             "x".into(),
         );
@@ -171,7 +174,7 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
         let mut inbound = World::inbound("eve", text);
         Authority::Guest.write_to_meta(&mut inbound.meta);
         let accepted = world.engine.accept_message(inbound).await.unwrap();
-        world.answer(&accepted).await.text
+        world.wait_answer(&accepted).await.text
     };
     let shared = by_guest("share the vault opens for eve").await;
     assert!(shared.contains("\"scope\":\"session\""), "{shared}");
@@ -182,21 +185,21 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn facts_are_kept_before_history_is_folded_and_once() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         if prompt.system.starts_with("The conversation you are given") {
-            return vec![Line::Say("Sure:\n- Ana lives in Porto.\n- Ana lives in Porto.\nBye".into())];
+            return vec![ScriptStep::Say("Sure:\n- Ana lives in Porto.\n- Ana lives in Porto.\nBye".into())];
         }
         if prompt.system.starts_with("Summarise") {
-            return vec![Line::Say("they talked".into())];
+            return vec![ScriptStep::Say("they talked".into())];
         }
-        vec![Line::Say(format!("answer {}", "word ".repeat(50)))]
+        vec![ScriptStep::Say(format!("answer {}", "word ".repeat(50)))]
     });
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
     settings.default_context_window = 1_500;
     world.engine.reload_settings(settings);
     for n in 0..20 {
-        world.says(&format!("number {n} {}", "word ".repeat(50))).await;
+        world.send_and_wait(&format!("number {n} {}", "word ".repeat(50))).await;
     }
     let kept = world
         .engine
@@ -214,28 +217,28 @@ async fn facts_are_kept_before_history_is_folded_and_once() {
 #[tokio::test(start_paused = true)]
 async fn the_context_is_accounted_for() {
     let world = World::new().await;
-    world.says("what is the zeppelin called?").await;
+    world.send_and_wait("what is the zeppelin called?").await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
-    let account = world.engine.context_usage(&World::key("me")).await.unwrap();
+    let account = world.engine.context_usage(&World::session_key("me")).await.unwrap();
     assert_eq!((account.messages, account.memories, account.summary), (2, 1, 0));
     assert!(account.system > 0 && account.tools > 0 && account.history > 0 && account.recalled > 0);
     assert_eq!(account.window, 128_000);
-    let told = world.engine.run_command(&World::key("me"), "/context").await.unwrap().unwrap();
+    let told = world.engine.run_command(&World::session_key("me"), "/context").await.unwrap().unwrap();
     assert!(
         told.contains("history") && told.contains("1 memories") && told.contains("scripted/model"),
         "{told}"
     );
-    assert!(world.engine.context_usage(&World::key("nobody")).await.is_err());
+    assert!(world.engine.context_usage(&World::session_key("nobody")).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
     let world = World::new().await;
-    world.says("hi").await;
+    world.send_and_wait("hi").await;
     remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
     remember(&world, "me", MemoryScope::Agent, "a fact for the agent").await;
-    world.settled().await;
-    world.engine.delete_session(&World::key("me")).await.unwrap();
+    world.wait_settled().await;
+    world.engine.delete_session(&World::session_key("me")).await.unwrap();
     let left = world
         .engine
         .memory_store()
@@ -257,11 +260,11 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
     let inbound =
         IngressMessage { parts: vec![MessagePart::Attachment(image)], ..World::inbound("me", "look") };
     let accepted = world.engine.accept_message(inbound).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
-    world.settled().await;
+    world.wait_settled().await;
     world.engine.db().write(|tx| tx.execute(STUCK, &[])).await.unwrap();
-    world.engine.delete_session(&World::key("me")).await.unwrap();
+    world.engine.delete_session(&World::session_key("me")).await.unwrap();
     let left = world
         .engine
         .memory_store()
@@ -304,13 +307,14 @@ impl Embedder for Letters {
 }
 
 async fn world_with(embedder: Letters) -> World {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo()).await;
     ground.embedder = Some(Arc::new(embedder));
-    ground.wake(Faulty::never())
+    ground.start_engine(KillPointFaults::no_kill())
 }
 
 async fn embedded(world: &World) {
-    until("all is embedded", async || world.engine.memory_store().status().await.unwrap().pending == 0).await;
+    wait_until("all is embedded", async || world.engine.memory_store().status().await.unwrap().pending == 0)
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,7 +322,7 @@ async fn a_slow_embedding_model_does_not_hold_a_turn_up_and_the_event_says_so() 
     let world = world_with(Letters { model: "slow", takes: Duration::from_secs(3) }).await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
     let began = tokio::time::Instant::now();
-    world.says("zeppelin?").await;
+    world.send_and_wait("zeppelin?").await;
     assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
     let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, None, None, 500);
     let told = world.engine.db().read(read).await.unwrap();
@@ -333,11 +337,11 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
         remember(&world, "me", MemoryScope::Agent, content).await;
     }
     assert_eq!(world.engine.memory_store().status().await.unwrap().pending, 3);
-    let mut ground = world.killed().await;
+    let mut ground = world.kill().await;
     ground.embedder = Some(Arc::new(Letters { model: "one", takes: Duration::from_millis(1) }));
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     embedded(&world).await;
-    let session = World::key("me");
+    let session = World::session_key("me");
     let eyes = viewer(&session);
     let (found, partial) = world
         .engine
@@ -369,13 +373,13 @@ async fn vectors_nobody_asks_for_are_let_go() {
     let world = world_with(Letters { model: "one", takes: Duration::from_millis(1) }).await;
     remember(&world, "me", MemoryScope::Agent, "apple").await;
     embedded(&world).await;
-    world.says("artichoke").await;
+    world.send_and_wait("artichoke").await;
     assert!(world.engine.memory_store().status().await.unwrap().cached_bytes > 0);
     // The loop rests from when it was last woken; a look after that finds the next use missing.
     remember(&world, "me", MemoryScope::Agent, "bread").await;
     embedded(&world).await;
     tokio::time::sleep(Duration::from_secs(1_500)).await;
     assert_eq!(world.engine.memory_store().status().await.unwrap().cached_bytes, 0);
-    world.says("artichoke").await;
+    world.send_and_wait("artichoke").await;
     assert!(world.engine.memory_store().status().await.unwrap().cached_bytes > 0);
 }

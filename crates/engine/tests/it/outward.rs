@@ -13,24 +13,24 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::cron_jobs::CronJobCreator;
 use polyclaw_store::sessions;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, inbound_dm, last_user_text};
 use serde_json::{Value, json};
 
 use crate::reception::cast;
 
 /// `call <tool> <arguments>` makes that call, and its result is the answer.
-fn model() -> Arc<Scripted> {
-    Scripted::new(|prompt| {
+fn model() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt| {
         if let Some(PromptMessage::ToolResult { content, .. }) = prompt.messages.last() {
-            return vec![Line::Say(content.clone())];
+            return vec![ScriptStep::Say(content.clone())];
         }
-        let asked = last_user(prompt);
+        let asked = last_user_text(prompt);
         match called(asked) {
             Some((tool, given)) => {
-                vec![Line::Call(tool.to_owned(), serde_json::from_str(given).unwrap_or_default())]
+                vec![ScriptStep::Call(tool.to_owned(), serde_json::from_str(given).unwrap_or_default())]
             }
-            None => vec![Line::Say(format!("heard {asked}"))],
+            None => vec![ScriptStep::Say(format!("heard {asked}"))],
         }
     })
 }
@@ -40,9 +40,9 @@ fn called(asked: &str) -> Option<(&str, &str)> {
     asked.lines().find_map(|line| line.strip_prefix("call "))?.split_once(' ')
 }
 
-async fn ground(grants: &[&str]) -> (Ground, Arc<Scripted>) {
+async fn ground(grants: &[&str]) -> (DurableWorld, Arc<ScriptedProvider>) {
     let model = model();
-    let mut ground = World::with(model.clone()).await.killed().await;
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     let account = "[session]\ndm_scope = \"per-channel-peer\"\n[channels.telegram.default]\nbot_token = \"1:t\"\n\
                    dm_policy = \"open\"\nowners = [\"ann\"]\n";
     ground.configure(&format!("{}\n{account}", cast(&["main", "ops"]))).await;
@@ -51,7 +51,7 @@ async fn ground(grants: &[&str]) -> (Ground, Arc<Scripted>) {
 }
 
 async fn call(world: &World, tool: &str, given: &Value) -> String {
-    world.says(&format!("call {tool} {given}")).await.text
+    world.send_and_wait(&format!("call {tool} {given}")).await.text
 }
 
 fn has(prompt: &Prompt, tool: &str) -> bool {
@@ -61,16 +61,16 @@ fn has(prompt: &Prompt, tool: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
     let (ground, _) = ground(&["telegram:default:5", "telegram:*:-7"]).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let to = |peer: &str, text: &str| json!({ "channel": "telegram", "peer": peer, "text": text });
     let sent = call(&world, "message", &to("5", "the build is red")).await;
     assert_eq!(sent, "On its way to telegram:default:5.");
-    world.settled().await;
-    assert_eq!(world.ground.outlet.read_at("5", None), ["the build is red"]);
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.texts_at("5", None), ["the build is red"]);
     let topic = json!({ "channel": "telegram", "peer": "-7", "thread": "4", "text": "in a topic" });
     call(&world, "message", &topic).await;
-    world.settled().await;
-    assert_eq!(world.ground.outlet.read_at("-7", Some("4")), ["in a topic"]);
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.texts_at("-7", Some("4")), ["in a topic"]);
     for (given, why) in [
         (to("6", "psst"), "tools.message_to"),
         (
@@ -84,16 +84,16 @@ async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
         let refused = call(&world, "message", &given).await;
         assert!(refused.contains(why), "{given}: {refused}");
     }
-    world.settled().await;
-    assert_eq!(world.ground.outlet.read_at("5", None).len(), 1);
-    assert!(world.ground.outlet.read_at("6", None).is_empty());
+    world.wait_settled().await;
+    assert_eq!(world.ground.fake_channel.texts_at("5", None).len(), 1);
+    assert!(world.ground.fake_channel.texts_at("6", None).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_nothing_is_granted_the_tool_is_not_there() {
     let (ground, model) = ground(&[]).await;
-    let world = ground.wake(Faulty::never());
-    world.says("hello").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
     let prompt = model.prompts().pop().unwrap();
     assert!(!has(&prompt, "message") && has(&prompt, "cron_add"));
 }
@@ -101,7 +101,7 @@ async fn where_nothing_is_granted_the_tool_is_not_there() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let (ground, _) = ground(&[]).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let job = json!({ "id": "mail", "schedule": "every 10m", "message": "look at the mail" });
     assert!(call(&world, "cron_add", &job).await.contains("\"session_key\":\"cron:mail\""));
     assert!(call(&world, "cron_add", &job).await.contains("errand_exists"));
@@ -115,13 +115,13 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
     assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "mail is removed.");
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_errand"));
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn errands_of_others_are_neither_seen_nor_touched() {
     let (ground, _) = ground(&[]).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let ops = AgentId::parse("ops").unwrap();
     let job = CronJobConfig {
         id: "theirs".into(),
@@ -145,15 +145,18 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
 #[tokio::test(start_paused = true)]
 async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     let (ground, _) = ground(&[]).await;
-    let world = ground.wake(Faulty::never());
-    let outlet = &world.ground.outlet;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let outlet = &world.ground.fake_channel;
     let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
-    assert_eq!(outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await, IngestOutcome::Done);
-    world.settled().await;
-    let before = outlet.read_at("ann", None).len();
+    assert_eq!(
+        outlet.deliver_inbound(inbound_dm("ann", &format!("call cron_add {given}"))).await,
+        IngestOutcome::Done
+    );
+    world.wait_settled().await;
+    let before = outlet.texts_at("ann", None).len();
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    world.settled().await;
-    let read = outlet.read_at("ann", None).split_off(before);
+    world.wait_settled().await;
+    let read = outlet.texts_at("ann", None).split_off(before);
     assert!(read.len() == 1 && read[0].contains("tick"), "{read:?}");
     let elsewhere = json!({ "id": "x", "schedule": "every 10m", "message": "x",
         "deliver_to": { "channel": "telegram", "peer": "6" } });
@@ -165,7 +168,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
         json!({ "id": "chain", "schedule": "every 10m", "message": format!("call cron_add {elsewhere}") });
     call(&world, "cron_add", &errand).await;
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let ids: Vec<String> =
         world.engine.list_cron_jobs().await.unwrap().into_iter().map(|one| one.job.id).collect();
     assert_eq!(ids, ["chain", "tick"], "an errand makes no errands");
@@ -177,28 +180,31 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
 #[tokio::test(start_paused = true)]
 async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
     let (mut ground, model) = ground(&[]).await;
-    ground.tools.add("wire", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
+    ground.tools.add_tool("wire", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("sent")))
     });
     let rule = ToolPolicy { deny: vec!["wire".into()], ..ToolPolicy::default() };
     ground.settings.tools.senders.insert("telegram:*".to_owned(), rule);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let had = |text: &str| {
-        let is_run = |prompt: &&Prompt| last_user(prompt).lines().any(|line| line == text);
+        let is_run = |prompt: &&Prompt| last_user_text(prompt).lines().any(|line| line == text);
         model.prompts().iter().filter(is_run).map(|prompt| has(prompt, "wire")).collect::<Vec<_>>()
     };
     let job = |id: &str| json!({ "id": id, "schedule": "every 10m", "message": format!("run of {id}") });
     call(&world, "cron_add", &job("trusted")).await;
     let asked = format!("call cron_add {}", job("theirs"));
-    assert_eq!(world.ground.outlet.deliver(letter("ann", &asked)).await, IngestOutcome::Done);
-    world.settled().await;
-    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_dm("ann", &asked)).await,
+        IngestOutcome::Done
+    );
+    world.wait_settled().await;
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!((had("run of trusted"), had("run of theirs")), (vec![true], vec![false]));
     let now = format!("call cron_run {}", json!({ "id": "trusted" }));
-    assert_eq!(world.ground.outlet.deliver(letter("ann", &now)).await, IngestOutcome::Done);
-    world.settled().await;
+    assert_eq!(world.ground.fake_channel.deliver_inbound(inbound_dm("ann", &now)).await, IngestOutcome::Done);
+    world.wait_settled().await;
     assert_eq!(had("run of trusted"), [true, false], "what runs at somebody's word is done for them");
 }
 
@@ -208,19 +214,19 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
     let account =
         "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nowners = [\"ann\"]\n";
     ground.configure(&format!("{}\n{account}", cast(&["main"]))).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let page =
         ChatAddress { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };
     let key = SessionKey::main(&AgentId::main());
     let first = IngressMessage::from_person(key.clone(), AgentId::main(), page, "hello");
     let accepted = world.engine.accept_message(first).await.unwrap();
-    world.answer(&accepted).await;
+    world.wait_answer(&accepted).await;
     let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
     assert_eq!(
-        world.ground.outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await,
+        world.ground.fake_channel.deliver_inbound(inbound_dm("ann", &format!("call cron_add {given}"))).await,
         IngestOutcome::Done
     );
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(world.engine.load_session(&key).await.unwrap().address.unwrap().channel, "web");
     let made = world.engine.find_cron_job("tick").await.unwrap().job;
     assert_eq!(made.address.map(|address| address.sender_key()).as_deref(), Some("telegram:default:ann"));
@@ -229,7 +235,7 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
 #[tokio::test(start_paused = true)]
 async fn errands_do_not_run_each_other() {
     let (ground, model) = ground(&[]).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     for (id, other) in [("a", "b"), ("b", "a")] {
         let message = format!("call cron_run {}", json!({ "id": other }));
         call(&world, "cron_add", &json!({ "id": id, "schedule": "every 12h", "message": message })).await;
@@ -237,6 +243,6 @@ async fn errands_do_not_run_each_other() {
     let before = model.prompts().len();
     call(&world, "cron_run", &json!({ "id": "a" })).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(model.prompts().len() - before, 4, "the call and what came of it, and the same in the errand");
 }

@@ -8,7 +8,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::{ErrorClass, PromptMessage, ProviderError};
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Scripted};
+use polyclaw_testkit::{ScriptStep, ScriptedProvider};
 use tokio::time::Instant;
 
 fn limited(retry_after_ms: Option<u64>) -> ProviderError {
@@ -17,23 +17,23 @@ fn limited(retry_after_ms: Option<u64>) -> ProviderError {
 }
 
 /// Refuses so many times, then answers.
-fn busy(times: usize, retry_after_ms: Option<u64>) -> Arc<Scripted> {
+fn busy(times: usize, retry_after_ms: Option<u64>) -> Arc<ScriptedProvider> {
     let asked = AtomicUsize::new(0);
-    Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        n if n < times => vec![Line::Fail(limited(retry_after_ms))],
-        _ => vec![Line::Say("at last".into())],
+    ScriptedProvider::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        n if n < times => vec![ScriptStep::Fail(limited(retry_after_ms))],
+        _ => vec![ScriptStep::Say("at last".into())],
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
-    let world = World::with(busy(2, Some(20_000))).await;
+    let world = World::with_provider(busy(2, Some(20_000))).await;
     let mut settings = world.ground.settings.clone();
     settings.stall_ms = 5_000;
     world.engine.reload_settings(settings);
-    let mut watch = world.engine.hub.subscribe(&World::key("me"));
+    let mut watch = world.engine.hub.subscribe(&World::session_key("me"));
     let began = Instant::now();
-    let answer = world.says("hi").await;
+    let answer = world.send_and_wait("hi").await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "at last"));
     let took = began.elapsed().as_secs();
     assert!((40..=51).contains(&took), "{took} s");
@@ -50,13 +50,13 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
 #[tokio::test(start_paused = true)]
 async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
     let asked = AtomicUsize::new(0);
-    let model = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        0 => vec![Line::Say("half an".into()), Line::Fail(limited(Some(20_000)))],
-        _ => vec![Line::Say("a whole answer".into())],
+    let model = ScriptedProvider::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => vec![ScriptStep::Say("half an".into()), ScriptStep::Fail(limited(Some(20_000)))],
+        _ => vec![ScriptStep::Say("a whole answer".into())],
     });
-    let world = World::with(model).await;
-    let mut watch = world.engine.hub.subscribe(&World::key("me"));
-    assert_eq!(world.says("hi").await.text, "a whole answer");
+    let world = World::with_provider(model).await;
+    let mut watch = world.engine.hub.subscribe(&World::session_key("me"));
+    assert_eq!(world.send_and_wait("hi").await.text, "a whole answer");
     let mut shown = String::new();
     while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
         match &frame.kind {
@@ -72,9 +72,9 @@ async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_stays_busy_is_given_up_after_a_few_tries() {
     let model = busy(100, None);
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let began = Instant::now();
-    let answer = world.says("hi").await;
+    let answer = world.send_and_wait("hi").await;
     assert_eq!(answer.error_code.as_deref(), Some("provider_failed"));
     assert_eq!(model.prompts().len(), 4);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -83,8 +83,8 @@ async fn a_model_that_stays_busy_is_given_up_after_a_few_tries() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_asks_for_an_hour_is_not_waited_for() {
     let model = busy(1, Some(3_600_000));
-    let world = World::with(Arc::clone(&model) as _).await;
-    let answer = world.says("hi").await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let answer = world.send_and_wait("hi").await;
     assert_eq!((answer.error_code.as_deref(), model.prompts().len()), (Some("provider_failed"), 1));
     assert!(
         answer.text.ends_with("It asks to wait for 60 minutes; /model picks another."),
@@ -96,68 +96,68 @@ async fn a_model_that_asks_for_an_hour_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_at_once_when_somebody_stops_it() {
     let model = busy(100, Some(60_000));
-    let world = World::with(Arc::clone(&model) as _).await;
-    let accepted = world.sends("me", "hi").await.unwrap();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let accepted = world.send_text("me", "hi").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let stopped = Instant::now();
-    world.engine.stop_session(&World::key("me")).await.unwrap();
-    assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
     assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
     assert_eq!(model.prompts().len(), 1);
 }
 
 /// Looks once, then refuses so many times to go on with the work; answers everything else.
-fn busy_worker(times: usize) -> Arc<Scripted> {
+fn busy_worker(times: usize) -> Arc<ScriptedProvider> {
     let asked = AtomicUsize::new(0);
-    Scripted::new(move |prompt| {
-        let said = polyclaw_testkit::last_user(prompt);
+    ScriptedProvider::new(move |prompt| {
+        let said = polyclaw_testkit::last_user_text(prompt);
         let has_looked = prompt.messages.iter().any(|m| matches!(m, PromptMessage::ToolResult { .. }));
         match said.contains("work") {
-            false => vec![Line::Say(format!("reply to {said}"))],
-            true if !has_looked => vec![Line::Call("look".into(), serde_json::json!({}))],
+            false => vec![ScriptStep::Say(format!("reply to {said}"))],
+            true if !has_looked => vec![ScriptStep::Call("look".into(), serde_json::json!({}))],
             true if asked.fetch_add(1, Ordering::Relaxed) < times => {
-                vec![Line::Fail(limited(Some(60_000)))]
+                vec![ScriptStep::Fail(limited(Some(60_000)))]
             }
-            true => vec![Line::Say("the work is done".into())],
+            true => vec![ScriptStep::Say("the work is done".into())],
         }
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_newer_message_does_not_wait_until_the_work_before_it_may_go_on() {
-    let world = World::with(busy_worker(1)).await;
-    let task = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(busy_worker(1)).await;
+    let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let sent = Instant::now();
-    let second = world.sends("me", "how are you?").await.unwrap();
-    assert_eq!(world.answer(&second).await.text, "reply to how are you?");
+    let second = world.send_text("me", "how are you?").await.unwrap();
+    assert_eq!(world.wait_answer(&second).await.text, "reply to how are you?");
     assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
-    assert_eq!(world.answer(&task).await.text, "the work is done");
-    assert_eq!(world.state(&task.turn_id).await, JobState::Steered);
-    world.settled().await;
+    assert_eq!(world.wait_answer(&task).await.text, "the work is done");
+    assert_eq!(world.turn_state(&task.turn_id).await, JobState::Steered);
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn folding_waits_for_a_busy_model_too() {
     let refusals = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&refusals);
-    let model = Scripted::new(move |prompt| {
+    let model = ScriptedProvider::new(move |prompt| {
         let is_summary = prompt.system.starts_with("Summarise");
         let is_busy =
             || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         match is_summary && is_busy() {
-            true => vec![Line::Fail(limited(None))],
-            false => vec![Line::Say("yes".into())],
+            true => vec![ScriptStep::Fail(limited(None))],
+            false => vec![ScriptStep::Say("yes".into())],
         }
     });
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     for _ in 0..3 {
-        world.says("hello").await;
+        world.send_and_wait("hello").await;
     }
     refusals.store(2, Ordering::Relaxed);
-    world.engine.compact_session(&World::key("me")).await.unwrap();
-    world.settled().await;
-    world.says("again").await;
+    world.engine.compact_session(&World::session_key("me")).await.unwrap();
+    world.wait_settled().await;
+    world.send_and_wait("again").await;
     let shown = model.prompts().last().unwrap().messages.len();
     assert_eq!(shown, 3, "the summary, the last reply and the new message");
     assert_eq!(refusals.load(Ordering::Relaxed), 0);

@@ -12,8 +12,8 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::team::{NewMember, NewTeam, TeamActor};
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 use crate::families::{results, said, task};
@@ -35,7 +35,7 @@ fn spec(depth: usize, denied: &[&str]) -> AgentSpec {
     spec
 }
 
-async fn store(ground: &Ground, spec: AgentSpec) {
+async fn store(ground: &DurableWorld, spec: AgentSpec) {
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
@@ -43,25 +43,25 @@ async fn store(ground: &Ground, spec: AgentSpec) {
 }
 
 /// Everybody tries every tool, by name and whether it is shown or not; then `next` says what else it does.
-fn probing(next: fn(usize) -> Script) -> impl Fn(&Prompt) -> Script + Send + Sync + 'static {
+fn probing(next: fn(usize) -> ModelScript) -> impl Fn(&Prompt) -> ModelScript + Send + Sync + 'static {
     move |prompt| {
         let text = said(prompt);
         let depth = text.split("probe at depth ").nth(1).and_then(|rest| rest.chars().next()?.to_digit(10));
         let depth = depth.unwrap_or(0) as usize;
         match results(prompt) {
-            0 => TOOLS.map(|tool| Line::Call(tool.into(), json!({ "depth": depth }))).into(),
+            0 => TOOLS.map(|tool| ScriptStep::Call(tool.into(), json!({ "depth": depth }))).into(),
             5 => next(depth),
-            _ => vec![Line::Say("tried".into())],
+            _ => vec![ScriptStep::Say("tried".into())],
         }
     }
 }
 
-async fn ground(model: Arc<Scripted>) -> (Ground, Ran) {
-    let ground = Ground::on(Db::in_memory().unwrap(), model).await;
+async fn ground(model: Arc<ScriptedProvider>) -> (DurableWorld, Ran) {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), model).await;
     let ran = Ran::default();
     for tool in TOOLS {
         let ran = Arc::clone(&ran);
-        ground.tools.add(tool, ToolEffect::Pure, ToolConsent::NotNeeded, move |call| {
+        ground.tools.add_tool(tool, ToolEffect::Pure, ToolConsent::NotNeeded, move |call| {
             let depth = call.arguments["depth"].as_u64().unwrap_or_default();
             ran.lock().unwrap().insert((usize::try_from(depth).unwrap(), call.name.clone()));
             Box::pin(std::future::ready(ToolOutcome::ok("ran")))
@@ -81,7 +81,7 @@ async fn usable(world: &World, key: &SessionKey) -> Vec<String> {
 
 /// The session at each depth, the first of them the person's own.
 async fn chain(world: &World) -> Vec<SessionKey> {
-    let mut keys = vec![World::key("me")];
+    let mut keys = vec![World::session_key("me")];
     while let Some(run) = world.engine.list_runs(keys.last().unwrap(), 1).await.unwrap().pop() {
         keys.push(run.child);
     }
@@ -90,18 +90,18 @@ async fn chain(world: &World) -> Vec<SessionKey> {
 
 #[tokio::test(start_paused = true)]
 async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
-    let model = Scripted::new(probing(|depth| match AGENTS.get(depth + 1) {
+    let model = ScriptedProvider::new(probing(|depth| match AGENTS.get(depth + 1) {
         Some(agent) => {
             let task = format!("probe at depth {}", depth + 1);
-            vec![Line::Call("sessions_spawn".into(), json!({ "agent_id": agent, "task": task }))]
+            vec![ScriptStep::Call("sessions_spawn".into(), json!({ "agent_id": agent, "task": task }))]
         }
-        None => vec![Line::Say("deep enough".into())],
+        None => vec![ScriptStep::Say("deep enough".into())],
     }));
     let (ground, ran) = ground(Arc::clone(&model)).await;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "probe at depth 0").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "probe at depth 0").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let expected =
         |depth: usize| TOOLS.iter().skip(depth + 1).map(|tool| (*tool).to_owned()).collect::<Vec<_>>();
     let all: BTreeSet<(usize, String)> =
@@ -112,7 +112,7 @@ async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
         assert!(shown.len() == 1 && shown[0].name == "free", "what is shown is what runs");
     }
     // It is stored: another life knows it, and an agent that is given more later gives no more to what was begun before.
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     let keys = chain(&world).await;
     assert_eq!(keys.len(), 4);
     for (depth, key) in keys.iter().enumerate() {
@@ -131,16 +131,16 @@ async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delegate_has_the_tools_of_its_own_agent() {
-    let model = Scripted::new(probing(|depth| match depth {
-        0 => vec![Line::Call(
+    let model = ScriptedProvider::new(probing(|depth| match depth {
+        0 => vec![ScriptStep::Call(
             "delegate_to_agent".into(),
             json!({ "agent_id": "one", "task": "probe at depth 1" }),
         )],
-        _ => vec![Line::Say("tried".into())],
+        _ => vec![ScriptStep::Say("tried".into())],
     }));
     let (ground, ran) = ground(model).await;
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.says("probe at depth 0").await.text, "tried");
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("probe at depth 0").await.text, "tried");
     let ran = ran.lock().unwrap().clone();
     assert!(ran.contains(&(1, "t0".to_owned())) && !ran.contains(&(0, "t0".to_owned())), "{ran:?}");
     assert!(!ran.contains(&(1, "t1".to_owned())), "{ran:?}");
@@ -149,22 +149,22 @@ async fn a_delegate_has_the_tools_of_its_own_agent() {
 /// `main` lends to `one`, and `one` gives work to `two`: what `main` may not use is not to be had that way.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_of_a_sub_agent_has_no_tool_that_the_sub_agent_was_not_lent() {
-    let model = Scripted::new(probing(|depth| match depth {
-        0 => vec![Line::Call(
+    let model = ScriptedProvider::new(probing(|depth| match depth {
+        0 => vec![ScriptStep::Call(
             "sessions_spawn".into(),
             json!({ "agent_id": "one", "task": "probe at depth 1" }),
         )],
-        1 => vec![Line::Call(
+        1 => vec![ScriptStep::Call(
             "delegate_to_agent".into(),
             json!({ "agent_id": "two", "task": "probe at depth 2" }),
         )],
-        _ => vec![Line::Say("tried".into())],
+        _ => vec![ScriptStep::Say("tried".into())],
     }));
     let (ground, ran) = ground(model).await;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "probe at depth 0").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "probe at depth 0").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let ran = ran.lock().unwrap().clone();
     let of_two: Vec<&str> =
         ran.iter().filter(|(depth, _)| *depth == 2).map(|(_, tool)| tool.as_str()).collect();
@@ -178,15 +178,16 @@ async fn a_delegate_of_a_sub_agent_has_no_tool_that_the_sub_agent_was_not_lent()
 /// Whoever brings a member in, its lead's rules hold for it: a letter of the lead would otherwise reach further than the lead.
 #[tokio::test(start_paused = true)]
 async fn no_member_has_a_tool_that_its_lead_lacks() {
-    let (ground, ran) = ground(Scripted::new(probing(|_| vec![Line::Say("tried".into())]))).await;
-    let world = ground.wake(Faulty::never());
-    world.says("probe at depth 0").await;
+    let (ground, ran) =
+        ground(ScriptedProvider::new(probing(|_| vec![ScriptStep::Say("tried".into())]))).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("probe at depth 0").await;
     let operator = |call: &str| TeamActor::Operator { call: call.to_owned() };
     let team = NewTeam {
         name: "web".into(),
         description: String::new(),
         agent_type: String::new(),
-        lead: World::key("me"),
+        lead: World::session_key("me"),
         turn: None,
     };
     world.engine.create_team(&operator("c1"), team).await.unwrap();

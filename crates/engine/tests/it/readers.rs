@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_engine::hub::{FrameKind, HubSubscription};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use tokio::sync::Semaphore;
 
 /// What somebody reads who shows pieces as they come, until the turn ends.
@@ -26,19 +26,23 @@ async fn read(mut watch: HubSubscription) -> String {
 async fn a_reader_that_connects_after_a_crash_hears_the_first_words_of_the_new_life() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
-    let model = Scripted::new(move |_| {
-        vec![Line::Say("Once upon ".into()), Line::Gate(Arc::clone(&opened)), Line::Say("a time.".into())]
+    let model = ScriptedProvider::new(move |_| {
+        vec![
+            ScriptStep::Say("Once upon ".into()),
+            ScriptStep::Gate(Arc::clone(&opened)),
+            ScriptStep::Say("a time.".into()),
+        ]
     });
-    let world = World::with(model).await;
-    world.sends("me", "tell").await.unwrap();
+    let world = World::with_provider(model).await;
+    world.send_text("me", "tell").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let late = world.engine.hub.subscribe(&World::key("me"));
+    let late = world.engine.hub.subscribe(&World::session_key("me"));
     gate.add_permits(1);
     assert_eq!(read(late).await, "Once upon a time.");
-    world.settled().await;
-    let mut after = world.engine.hub.subscribe(&World::key("me"));
+    world.wait_settled().await;
+    let mut after = world.engine.hub.subscribe(&World::session_key("me"));
     let told = tokio::time::timeout(Duration::from_secs(1), after.recv()).await;
     assert!(told.is_err(), "what is stored is in the transcript: {told:?}");
 }

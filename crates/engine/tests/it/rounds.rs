@@ -1,6 +1,6 @@
 //! Broadcast groups: one message, several agents, each in its own session.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +10,10 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_store::broadcasts;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, group_letter, last_user, with_file};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{
+    KillPointFaults, PIXEL, ScriptStep, ScriptedProvider, inbound_group, last_user_text, with_file,
+};
 
 use crate::reception::{cast, read_after, recorded, said_in};
 
@@ -43,11 +45,11 @@ fn speaker(prompt: &Prompt) -> &'static str {
 }
 
 /// Everybody says their name and what they were asked; Bob fails where he is told to.
-fn model() -> Arc<Scripted> {
-    Scripted::new(|prompt| {
-        let (name, asked) = (speaker(prompt), last_user(prompt));
+fn model() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt| {
+        let (name, asked) = (speaker(prompt), last_user_text(prompt));
         if name == "bob" && asked.contains("fail") {
-            return vec![Line::Fail(ProviderError {
+            return vec![ScriptStep::Fail(ProviderError {
                 class: ErrorClass::Overload,
                 model: "scripted/model".into(),
                 message: "busy".into(),
@@ -55,35 +57,38 @@ fn model() -> Arc<Scripted> {
             })];
         }
         let pause = if asked.contains("slowly") { 10 } else { 0 };
-        vec![Line::Pause(Duration::from_secs(pause)), Line::Say(format!("{name} on {asked}"))]
+        vec![ScriptStep::Pause(Duration::from_secs(pause)), ScriptStep::Say(format!("{name} on {asked}"))]
     })
 }
 
-async fn ground(broadcast: &str) -> (Ground, Arc<Scripted>) {
+async fn ground(broadcast: &str) -> (DurableWorld, Arc<ScriptedProvider>) {
     let model = model();
-    let mut ground = World::with(model.clone()).await.killed().await;
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(&config(broadcast)).await;
     (ground, model)
 }
 
 /// What the group reads once the round is over.
 async fn read_round(world: &World, text: &str) -> Vec<String> {
-    let before = world.ground.outlet.read_at("-7", None).len();
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, IngestOutcome::Done);
+    let before = world.ground.fake_channel.texts_at("-7", None).len();
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", text)).await,
+        IngestOutcome::Done
+    );
     over(world).await;
-    world.ground.outlet.read_at("-7", None).split_off(before)
+    world.ground.fake_channel.texts_at("-7", None).split_off(before)
 }
 
 async fn over(world: &World) {
-    until("every round ends", async || {
+    wait_until("every round ends", async || {
         world.engine.db().read(broadcasts::list_open).await.unwrap().is_empty()
     })
     .await;
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 /// Whether what one agent said was shown to another.
-fn was_shown(model: &Scripted, to: &str, what: &str) -> bool {
+fn was_shown(model: &ScriptedProvider, to: &str, what: &str) -> bool {
     let shown = |prompt: &Prompt| format!("{:?}", prompt.messages).contains(what);
     model.prompts().iter().any(|prompt| speaker(prompt) == to && shown(prompt))
 }
@@ -92,7 +97,7 @@ fn was_shown(model: &Scripted, to: &str, what: &str) -> bool {
 async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
     for broadcast in ["", SEQUENTIAL] {
         let (ground, _) = ground(broadcast).await;
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         let mut read = read_round(&world, "please fail").await;
         read.sort();
         assert_eq!(read.len(), 3, "{read:?}");
@@ -111,7 +116,7 @@ async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
 #[tokio::test(start_paused = true)]
 async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
     let (ground, model) = ground(SEQUENTIAL).await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let read = read_round(&world, "tea?").await;
     assert_eq!(read, ["Ann: ann on tea?", "Bob: bob on tea?", "Eve: eve on tea?"], "in their order");
     assert!(!was_shown(&model, "ann", "answered:"));
@@ -137,7 +142,7 @@ async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
 async fn at_once_or_isolated_nobody_is_shown_what_others_said() {
     for broadcast in ["", "strategy = \"sequential\"\nsee_previous = false"] {
         let (ground, model) = ground(broadcast).await;
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         assert_eq!(read_round(&world, "tea?").await.len(), 3);
         for to in ["ann", "bob", "eve"] {
             assert!(!was_shown(&model, to, "answered:"), "{to}");
@@ -148,16 +153,16 @@ async fn at_once_or_isolated_nobody_is_shown_what_others_said() {
 #[tokio::test(start_paused = true)]
 async fn commands_there_act_on_every_session_and_speak_for_each() {
     let (ground, _) = ground("").await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     read_round(&world, "hello").await;
-    let read = read_after(&world, group_letter("-7", "guest", "/whoami")).await;
+    let read = read_after(&world, inbound_group("-7", "guest", "/whoami")).await;
     let lines: Vec<&str> = read[0].lines().collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[1], "bob: session agent:bob:telegram:group:-7, agent bob");
-    assert_eq!(read_after(&world, group_letter("-7", "guest", "/models")).await, ["No models are known."]);
-    let refused = read_after(&world, group_letter("-7", "guest", "/new")).await;
+    assert_eq!(read_after(&world, inbound_group("-7", "guest", "/models")).await, ["No models are known."]);
+    let refused = read_after(&world, inbound_group("-7", "guest", "/new")).await;
     assert_eq!(refused[0].matches("is for the owner").count(), 3);
-    let mut small_talk = group_letter("-7", "guest", "not for you");
+    let mut small_talk = inbound_group("-7", "guest", "not for you");
     small_talk.mentioned = false;
     assert!(read_after(&world, small_talk).await.is_empty(), "admission comes first");
 }
@@ -179,20 +184,22 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
         for (point, times) in points.into_iter().flat_map(|point| [(point, 1), (point, 2), (point, 3)]) {
             let (mut ground, _) = ground(broadcast).await;
             // A platform that knows a repeat, so that what dies on its way out is sent again and not held.
-            ground.outlet = polyclaw_testkit::Outlet::new(true);
-            let faults = Faulty::at(point, times);
-            let world = ground.wake(faults.clone());
-            let outlet = ground.outlet.clone();
+            ground.fake_channel = polyclaw_testkit::FakeChannel::new(true);
+            let faults = KillPointFaults::at_point(point, times);
+            let world = ground.start_engine(faults.clone());
+            let outlet = ground.fake_channel.clone();
             let delivered =
-                tokio::spawn(async move { outlet.deliver(group_letter("-7", "guest", "tea?")).await });
+                tokio::spawn(
+                    async move { outlet.deliver_inbound(inbound_group("-7", "guest", "tea?")).await },
+                );
             tokio::select! {
-                _ = faults.death() => {}
+                _ = faults.wait_killed() => {}
                 () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
             }
-            let world = world.killed().await.wake(Faulty::never());
+            let world = world.kill().await.start_engine(KillPointFaults::no_kill());
             assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
             over(&world).await;
-            let mut read = world.ground.outlet.read_at("-7", None);
+            let mut read = world.ground.fake_channel.texts_at("-7", None);
             read.sort();
             let expected = ["Ann: ann on tea?", "Bob: bob on tea?", "Eve: eve on tea?"];
             assert_eq!(read, expected, "{broadcast} {point:?} {times}");
@@ -204,18 +211,21 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
 async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
     let cat = Image::from_bytes(PIXEL).unwrap();
     for (broadcast, faults) in ["", SEQUENTIAL].into_iter().flat_map(|broadcast| {
-        [(broadcast, Faulty::never()), (broadcast, Faulty::at(KillPoint::BroadcastStored, 1))]
+        [
+            (broadcast, KillPointFaults::no_kill()),
+            (broadcast, KillPointFaults::at_point(KillPoint::BroadcastStored, 1)),
+        ]
     }) {
         let (ground, model) = ground(broadcast).await;
-        ground.outlet.keep_file("cat", cat.clone());
-        let (world, outlet) = (ground.wake(faults.clone()), ground.outlet.clone());
-        let photo = with_file(group_letter("-7", "guest", "what is it?"), "cat");
-        let delivered = tokio::spawn(async move { outlet.deliver(photo).await });
+        ground.fake_channel.add_file("cat", cat.clone());
+        let (world, outlet) = (ground.start_engine(faults.clone()), ground.fake_channel.clone());
+        let photo = with_file(inbound_group("-7", "guest", "what is it?"), "cat");
+        let delivered = tokio::spawn(async move { outlet.deliver_inbound(photo).await });
         tokio::select! {
-            _ = faults.death() => {}
+            _ = faults.wait_killed() => {}
             () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
         }
-        let world = world.killed().await.wake(Faulty::never());
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
         over(&world).await;
         for name in ["ann", "bob", "eve"] {
@@ -223,25 +233,31 @@ async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
             let shown: Vec<_> = prompt.messages.iter().flat_map(PromptMessage::images).collect();
             assert_eq!(shown, [&cat], "{name} {broadcast}");
         }
-        assert_eq!(world.ground.outlet.fetched().len(), 1, "{broadcast}");
+        assert_eq!(world.ground.fake_channel.fetched_handles().len(), 1, "{broadcast}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_agent_lets_the_next_one_speak() {
-    let hanging = Scripted::new(|prompt| match speaker(prompt) {
-        "ann" => vec![Line::Hang],
-        name => vec![Line::Say(format!("{name} speaks"))],
+    let hanging = ScriptedProvider::new(|prompt| match speaker(prompt) {
+        "ann" => vec![ScriptStep::Hang],
+        name => vec![ScriptStep::Say(format!("{name} speaks"))],
     });
-    let mut ground = World::with(hanging).await.killed().await;
+    let mut ground = World::with_provider(hanging).await.kill().await;
     ground.configure(&config(SEQUENTIAL)).await;
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "tea?")).await, IngestOutcome::Done);
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", "tea?")).await,
+        IngestOutcome::Done
+    );
     tokio::time::sleep(std::time::Duration::from_secs(20)).await;
-    assert!(world.ground.outlet.read_at("-7", None).is_empty(), "the others wait for their turn");
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "/stop")).await, IngestOutcome::Done);
+    assert!(world.ground.fake_channel.texts_at("-7", None).is_empty(), "the others wait for their turn");
+    assert_eq!(
+        world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", "/stop")).await,
+        IngestOutcome::Done
+    );
     over(&world).await;
-    let read = world.ground.outlet.read_at("-7", None);
+    let read = world.ground.fake_channel.texts_at("-7", None);
     assert!(
         read.contains(&"Bob: bob speaks".to_owned()) && read.contains(&"Eve: eve speaks".to_owned()),
         "{read:?}"
@@ -251,16 +267,19 @@ async fn a_stopped_agent_lets_the_next_one_speak() {
 #[tokio::test(start_paused = true)]
 async fn where_all_are_at_work_one_of_them_says_so() {
     let (ground, _) = ground("").await;
-    let world = ground.wake(Faulty::never());
-    world.ground.outlet.mute();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.ground.fake_channel.hide_receipts();
     for text in ["think slowly", "and now?"] {
-        assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, IngestOutcome::Done);
+        assert_eq!(
+            world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", text)).await,
+            IngestOutcome::Done
+        );
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(
-        world.ground.outlet.read_at("-7", None),
+        world.ground.fake_channel.texts_at("-7", None),
         ["I am at something else; I will come to this next."]
     );
     over(&world).await;
-    assert_eq!(world.ground.outlet.read_at("-7", None).len(), 7, "and all answer both");
+    assert_eq!(world.ground.fake_channel.texts_at("-7", None).len(), 7, "and all answer both");
 }

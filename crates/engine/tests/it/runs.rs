@@ -9,8 +9,8 @@ use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::run::RunStatus;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, Tx};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider, last_user_text};
 use serde_json::{Value, json};
 
 use crate::families::{delegating_ground, results, said, task};
@@ -21,47 +21,47 @@ fn answers(text: &str) -> Vec<Value> {
     lines.filter(|line| line.starts_with('{')).filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn call(name: &str, given: Value) -> Line {
-    Line::Call(name.to_owned(), given)
+fn call(name: &str, given: Value) -> ScriptStep {
+    ScriptStep::Call(name.to_owned(), given)
 }
 
-fn spawn(given: Value) -> Line {
+fn spawn(given: Value) -> ScriptStep {
     call("sessions_spawn", given)
 }
 
-async fn store(ground: &Ground, spec: AgentSpec) {
+async fn store(ground: &DurableWorld, spec: AgentSpec) {
     let write = move |tx: &mut Tx<'_>| {
         agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
     ground.db.write(write).await.unwrap();
 }
 
-async fn ground(author: fn(&Prompt) -> Script) -> (Ground, Arc<Scripted>) {
-    let model = Scripted::new(author);
-    (Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await, model)
+async fn ground(author: fn(&Prompt) -> ModelScript) -> (DurableWorld, Arc<ScriptedProvider>) {
+    let model = ScriptedProvider::new(author);
+    (DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await, model)
 }
 
 /// The last thing the lead of a test was shown.
-fn last(model: &Scripted) -> Prompt {
+fn last(model: &ScriptedProvider) -> Prompt {
     model.prompts().into_iter().rfind(|prompt| !task(prompt).contains("do part")).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_any_goes_on_with_the_first() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do part quick") => vec![Line::Say("quick is done".into())],
-        (first, _) if first.contains("do part slow") => vec![Line::Hang],
+        (first, _) if first.contains("do part quick") => vec![ScriptStep::Say("quick is done".into())],
+        (first, _) if first.contains("do part slow") => vec![ScriptStep::Hang],
         (_, 0) => vec![spawn(json!({ "task": "do part slow" })), spawn(json!({ "task": "do part quick" }))],
         (_, 2) => {
             let ids: Vec<Value> = answers(&said(prompt)).iter().map(|run| run["run_id"].clone()).collect();
             vec![call("agents_wait", json!({ "run_ids": ids, "mode": "any", "timeout": 500 }))]
         }
-        _ => vec![Line::Say("went on".into())],
+        _ => vec![ScriptStep::Say("went on".into())],
     })
     .await;
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let began = world.engine.now();
-    assert_eq!(world.says("go").await.text, "went on");
+    assert_eq!(world.send_and_wait("go").await.text, "went on");
     assert!(world.engine.now().since(began) < 60_000, "it did not wait for the other");
     let runs = answers(&said(&last(&model))).remove(2)["runs"].clone();
     let of = |word: &str| {
@@ -73,20 +73,26 @@ async fn whoever_waits_for_any_goes_on_with_the_first() {
     // The name it had before is no name of it any more.
     let (old, model) = self::ground(|prompt| match results(prompt) {
         0 => vec![call("agents_wait", json!({ "run_ids": ["x"], "timeout_seconds": 5 }))],
-        _ => vec![Line::Say(said(prompt))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     })
     .await;
-    assert!(old.wake(Faulty::never()).says("go").await.text.contains("timeout_seconds"));
+    assert!(
+        old.start_engine(KillPointFaults::no_kill())
+            .send_and_wait("go")
+            .await
+            .text
+            .contains("timeout_seconds")
+    );
     drop(model);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_said_to_fit_its_schema_or_not() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do part good") => vec![Line::Say("{\"n\": 7}".into())],
-        (first, _) if first.contains("do part bad") => vec![Line::Say("{\"n\": \"seven\"}".into())],
-        (first, _) if first.contains("do part prose") => vec![Line::Say("seven".into())],
-        (first, _) if first.contains("do part free") => vec![Line::Say("seven".into())],
+        (first, _) if first.contains("do part good") => vec![ScriptStep::Say("{\"n\": 7}".into())],
+        (first, _) if first.contains("do part bad") => vec![ScriptStep::Say("{\"n\": \"seven\"}".into())],
+        (first, _) if first.contains("do part prose") => vec![ScriptStep::Say("seven".into())],
+        (first, _) if first.contains("do part free") => vec![ScriptStep::Say("seven".into())],
         (_, 0) => {
             let schema = json!({ "type": "object", "required": ["n"],
                 "properties": { "n": { "type": "integer" } } });
@@ -98,11 +104,11 @@ async fn an_answer_is_said_to_fit_its_schema_or_not() {
             let ids: Vec<Value> = answers(&said(prompt)).iter().map(|run| run["run_id"].clone()).collect();
             vec![call("agents_wait", json!({ "run_ids": ids, "timeout": 60 }))]
         }
-        _ => vec![Line::Say("checked".into())],
+        _ => vec![ScriptStep::Say("checked".into())],
     })
     .await;
-    let world = ground.wake(Faulty::never());
-    assert_eq!(world.says("go").await.text, "checked");
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("go").await.text, "checked");
     let runs = answers(&said(&last(&model))).remove(4)["runs"].clone();
     let fits: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["fits_schema"]).collect();
     assert_eq!(fits, [&json!(true), &json!(false), &json!(false), &Value::Null]);
@@ -114,46 +120,46 @@ async fn an_answer_is_said_to_fit_its_schema_or_not() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do part") => vec![Line::Hang],
+        (first, _) if first.contains("do part") => vec![ScriptStep::Hang],
         (_, 0) => (0..2).map(|_| spawn(json!({ "task": "do part", "timeout_seconds": 60 }))).collect(),
-        _ => vec![Line::Say(said(prompt))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     })
     .await;
     let rules = SubagentPolicy { max_concurrent: 3, ..SubagentPolicy::default() };
     store(&ground, AgentSpec { subagents: rules, ..AgentSpec::with_id(AgentId::main()) }).await;
-    let world = ground.wake(Faulty::never());
-    assert!(!world.says("go").await.text.contains("max_concurrent"));
-    let other = world.sends("other", "go").await.unwrap();
-    let told = world.answer(&other).await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert!(!world.send_and_wait("go").await.text.contains("max_concurrent"));
+    let other = world.send_text("other", "go").await.unwrap();
+    let told = world.wait_answer(&other).await.text;
     assert!(
         told.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
         "{told}"
     );
-    assert_eq!(world.engine.list_runs(&World::key("other"), 9).await.unwrap().len(), 1);
+    assert_eq!(world.engine.list_runs(&World::session_key("other"), 9).await.unwrap().len(), 1);
     tokio::time::sleep(Duration::from_secs(90)).await;
-    let third = world.sends("third", "go").await.unwrap();
-    assert!(!world.answer(&third).await.text.contains("max_concurrent"), "those have ended");
+    let third = world.send_text("third", "go").await.unwrap();
+    assert!(!world.wait_answer(&third).await.text.contains("max_concurrent"), "those have ended");
     drop(model);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do part") => vec![Line::Say("done".into())],
+        (first, _) if first.contains("do part") => vec![ScriptStep::Say("done".into())],
         (_, 0) => vec![
             spawn(json!({ "task": "do part a", "thinking": "high" })),
             spawn(json!({ "task": "do part b" })),
             spawn(json!({ "task": "do part c", "thinking": "a lot" })),
         ],
-        _ => vec![Line::Say("begun".into())],
+        _ => vec![ScriptStep::Say("begun".into())],
     })
     .await;
     let mut spec = AgentSpec::with_id(AgentId::main());
     spec.defaults.reasoning_effort = Some(ReasoningEffort::Medium);
     spec.subagents.thinking = Some(ReasoningEffort::Low);
     store(&ground, spec).await;
-    let world = ground.wake(Faulty::never());
-    world.says("go").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("go").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     let of = |word: &str| {
         let found = model.prompts().into_iter().find(|prompt| task(prompt).contains(word));
@@ -161,18 +167,22 @@ async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
     };
     assert_eq!((of("do part a"), of("do part b")), (Some(ReasoningEffort::High), Some(ReasoningEffort::Low)));
     assert_eq!(of("go"), Some(ReasoningEffort::Medium), "its own is as its agent says");
-    assert_eq!(world.engine.list_runs(&World::key("me"), 9).await.unwrap().len(), 2, "a lot is no measure");
+    assert_eq!(
+        world.engine.list_runs(&World::session_key("me"), 9).await.unwrap().len(),
+        2,
+        "a lot is no measure"
+    );
 }
 
 /// Whatever became of it, whoever gave work away is told in which session and how long that took.
 #[tokio::test(start_paused = true)]
 async fn every_answer_of_a_delegation_has_the_same_shape() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part quick") {
-            return vec![Line::Pause(Duration::from_secs(1)), Line::Say("done".into())];
+            return vec![ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say("done".into())];
         }
         if task(prompt).contains("do part") {
-            return vec![Line::Hang];
+            return vec![ScriptStep::Hang];
         }
         let give = |agent: &str, rest: Value| {
             let mut given = json!({ "agent_id": agent, "task": "do part for ever" });
@@ -186,11 +196,11 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
                 give("nobody", json!({})),
                 give("expert", json!({ "mode": "async", "timeout_ms": 2000 })),
             ],
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     }
-    let world = delegating_ground(author).await.wake(Faulty::never());
-    let told = world.says("ask").await.text;
+    let world = delegating_ground(author).await.start_engine(KillPointFaults::no_kill());
+    let told = world.send_and_wait("ask").await.text;
     let told = answers(&told);
     let statuses: Vec<&str> = told.iter().map(|one| one["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["completed", "timeout", "rejected", "accepted"]);
@@ -201,7 +211,7 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
     assert!(told[0]["duration_ms"].as_i64().unwrap() >= 1_000 && told[2]["session_key"].is_null());
     // What nobody waits for has the time it was given, too.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let run = world.engine.list_runs(&World::key("me"), 9).await.unwrap().remove(0);
+    let run = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap().remove(0);
     let took = run.ended_at.expect("it has ended").since(run.created_at);
     assert!(run.status == RunStatus::Timeout && (2_000..5_000).contains(&took), "{run:#?}");
 }
@@ -209,12 +219,12 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
 /// A model may call what it was not shown: it is told which rule is against it, by the codes of delegations.
 #[tokio::test(start_paused = true)]
 async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match prompt.messages.last() {
             Some(PromptMessage::User { .. }) => {
                 vec![call("delegate_to_agent", json!({ "agent_id": "expert", "task": "do part below" }))]
             }
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     }
     let of = |agent: &str, delegation: Option<DelegationPolicy>| AgentSpec {
@@ -224,8 +234,8 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
     let rules = DelegationPolicy { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 };
     let (ground, model) = ground(author).await;
     store(&ground, of("expert", Some(rules.clone()))).await;
-    let world = ground.wake(Faulty::never());
-    let told = world.says("ask").await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let told = world.send_and_wait("ask").await.text;
     let is_hidden = |prompt: &Prompt| prompt.tools.iter().all(|tool| tool.name != "delegate_to_agent");
     assert!(model.prompts().iter().all(is_hidden));
     assert!(
@@ -233,10 +243,10 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
         "{told}"
     );
     store(&ground, of("main", Some(rules))).await;
-    let told = world.says("ask again").await.text;
+    let told = world.send_and_wait("ask again").await.text;
     assert!(told.contains("\"status\":\"completed\""), "{told}");
     let below = model.prompts().into_iter().rfind(|prompt| task(prompt).contains("do part below")).unwrap();
-    assert!(is_hidden(&below) && last_user(&below).contains("do part below"));
+    assert!(is_hidden(&below) && last_user_text(&below).contains("do part below"));
     assert!(said(&below).contains("\"code\":\"delegation_depth_exceeded\""), "{}", said(&below));
     assert!(said(&below).contains("\"duration_ms\":0"), "{}", said(&below));
 }
@@ -244,7 +254,7 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
 /// main gives to expert, expert to third: the first one's limit holds for its whole chain.
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         let next = match task(prompt) {
             first if first.contains("for the expert") => Some(("third", "for the third")),
             first if first.contains("for the third") => None,
@@ -254,7 +264,7 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
             (Some(PromptMessage::User { .. }), Some((agent, task))) => {
                 vec![call("delegate_to_agent", json!({ "agent_id": agent, "task": task }))]
             }
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     }
     let of = |agent: &str, max_depth: u32| {
@@ -266,8 +276,8 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
         for spec in [of("main", depth), of("expert", 3), of("third", 3)] {
             store(&ground, spec).await;
         }
-        let world = ground.wake(Faulty::never());
-        world.says("go").await;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.send_and_wait("go").await;
         let asked_third = model.prompts().iter().any(|prompt| task(prompt).contains("for the third"));
         assert_eq!(asked_third, !is_refused, "max_depth {depth} of the first agent");
         let pairs = world.engine.list_delegations().await.unwrap();
@@ -278,14 +288,14 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
 
 #[tokio::test(start_paused = true)]
 async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match (task(prompt), prompt.messages.last()) {
-            (first, _) if first.contains("do part") => vec![Line::Hang],
+            (first, _) if first.contains("do part") => vec![ScriptStep::Hang],
             (_, Some(PromptMessage::User { .. })) => {
                 let given = json!({ "agent_id": "expert", "task": "do part", "mode": "async" });
                 vec![call("delegate_to_agent", given)]
             }
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     }
     let (ground, _) = ground(author).await;
@@ -293,30 +303,30 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
     let main = AgentSpec { delegation: Some(rules), ..AgentSpec::with_id(AgentId::main()) };
     store(&ground, main).await;
     store(&ground, AgentSpec::with_id(AgentId::parse("expert").unwrap())).await;
-    let world = ground.wake(Faulty::never());
-    assert!(world.says("go").await.text.contains("\"status\":\"accepted\""));
-    let other = world.sends("somebody else", "go").await.unwrap();
-    let told = world.answer(&other).await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert!(world.send_and_wait("go").await.text.contains("\"status\":\"accepted\""));
+    let other = world.send_text("somebody else", "go").await.unwrap();
+    let told = world.wait_answer(&other).await.text;
     assert!(told.contains("\"code\":\"max_concurrent_exceeded\""), "{told}");
     assert!(told.contains("1 delegations of this agent are at work already"), "{told}");
-    world.engine.stop_session(&World::key("me")).await.unwrap();
-    world.settled().await;
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delegation_without_a_grant_is_counted_as_refused() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match prompt.messages.last() {
             Some(PromptMessage::User { .. }) => {
                 vec![call("delegate_to_agent", json!({ "agent_id": "expert", "task": "anything" }))]
             }
-            _ => vec![Line::Say("so be it".into())],
+            _ => vec![ScriptStep::Say("so be it".into())],
         }
     }
     let (ground, _) = ground(author).await;
     store(&ground, AgentSpec::with_id(AgentId::parse("expert").unwrap())).await;
-    let world = ground.wake(Faulty::never());
-    world.says("go").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("go").await;
     let pairs = world.engine.list_delegations().await.unwrap();
     assert_eq!(pairs.iter().map(|pair| pair.counts.rejected).sum::<u64>(), 1);
     let turns = world.engine.agent_turns();

@@ -16,8 +16,8 @@ use polyclaw_engine::Error;
 use polyclaw_store::cron_jobs::CronJobCreator;
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Db, events, messages, sessions};
-use polyclaw_testkit::world::Ground;
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::world::DurableWorld;
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 
 fn errand(rule: &str, catch_up: CatchUp) -> CronJob {
     CronJob {
@@ -40,8 +40,8 @@ fn errand(rule: &str, catch_up: CatchUp) -> CronJob {
     }
 }
 
-async fn ground(errand: CronJob) -> Ground {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+async fn ground(errand: CronJob) -> DurableWorld {
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo()).await;
     ground.settings.cron_jobs = vec![errand];
     ground
 }
@@ -62,13 +62,13 @@ async fn kinds(db: &Db) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_due_is_done_and_its_answer_delivered() {
-    let world = ground(errand("every 10m", CatchUp::Skip)).await.wake(Faulty::never());
+    let world = ground(errand("every 10m", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(35 * 60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
     assert_eq!(told.len(), 3);
     assert!(told.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
-    assert_eq!(world.ground.outlet.visible().len(), 3);
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 3);
     let standing = &world.engine.list_cron_jobs().await.unwrap()[0];
     assert!(standing.last_due.is_some() && standing.next_due > standing.last_due);
 }
@@ -76,16 +76,16 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
 #[tokio::test(start_paused = true)]
 async fn runs_left_out_before_one_in_time_are_told_too() {
     let ground = ground(errand("every 10m", CatchUp::Skip)).await;
-    ground.clock.set(60_007);
-    let world = ground.wake(Faulty::never());
+    ground.clock.set_time(60_007);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let standing = world.engine.list_cron_jobs().await.unwrap().remove(0);
     assert_eq!(standing.last_due, None, "where it was begun is no due time");
-    let ground = world.killed().await;
-    ground.clock.set(89 * 60_000);
-    let world = ground.wake(Faulty::never());
+    let ground = world.kill().await;
+    ground.clock.set_time(89 * 60_000);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(
         told(world.engine.db(), SessionKey::for_cron_job("tick")).await.len(),
         1,
@@ -101,13 +101,13 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
 async fn what_was_missed_is_left_out_or_made_good_once() {
     for (policy, runs) in [(CatchUp::Skip, 0), (CatchUp::Once, 1)] {
         let ground = ground(errand("every 10m", policy)).await;
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let ground = world.killed().await;
-        ground.clock.set(45 * 60_000);
-        let world = ground.wake(Faulty::never());
+        let ground = world.kill().await;
+        ground.clock.set_time(45 * 60_000);
+        let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(5)).await;
-        world.settled().await;
+        world.wait_settled().await;
         let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         assert_eq!(told.len(), runs, "{policy:?}");
         assert!(told.iter().all(|message| message.text.contains("runs before it were missed")));
@@ -122,14 +122,14 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
         let mut ground = ground(errand("every 10m", CatchUp::Once)).await;
         let began = ground.clock.now();
         for _ in 0..4 {
-            let faults = Faulty::at(point, 1);
-            let world = ground.wake(Arc::clone(&faults));
-            let _ = tokio::time::timeout(Duration::from_secs(11 * 60), faults.death()).await;
-            ground = world.killed().await;
+            let faults = KillPointFaults::at_point(point, 1);
+            let world = ground.start_engine(Arc::clone(&faults));
+            let _ = tokio::time::timeout(Duration::from_secs(11 * 60), faults.wait_killed()).await;
+            ground = world.kill().await;
         }
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(60)).await;
-        world.settled().await;
+        world.wait_settled().await;
         let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         let mut keys: Vec<_> = told.iter().filter_map(|message| message.idempotency_key.clone()).collect();
         let all = keys.len();
@@ -142,16 +142,16 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
     const YEAR: i64 = 365 * 24 * 3_600_000;
-    let world = ground(errand("every 10m", CatchUp::Once)).await.wake(Faulty::never());
+    let world = ground(errand("every 10m", CatchUp::Once)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    world.ground.clock.set(YEAR);
+    world.ground.clock.set_time(YEAR);
     tokio::time::sleep(Duration::from_secs(15 * 60)).await;
-    world.ground.clock.set(-YEAR);
+    world.ground.clock.set_time(-YEAR);
     let before = due_times(world.engine.db()).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
     let next = world.engine.list_cron_jobs().await.unwrap().remove(0).next_due.unwrap();
     tokio::time::sleep(Duration::from_secs(11 * 60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let times = due_times(world.engine.db()).await.split_off(before.len());
     assert!(!before.is_empty() && times.first() == Some(&next.0), "{next} is said, {times:?} come");
 }
@@ -162,21 +162,21 @@ async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
     for seed in 0..8 {
         let mut random = fastrand::Rng::with_seed(seed);
         let policy = if random.bool() { CatchUp::Once } else { CatchUp::Skip };
-        let mut world = ground(errand("every 10m", policy)).await.wake(Faulty::never());
+        let mut world = ground(errand("every 10m", policy)).await.start_engine(KillPointFaults::no_kill());
         for _ in 0..8 {
             match random.usize(..4) {
-                0 => world.ground.clock.set(random.i64(-90..90) * 60_000),
+                0 => world.ground.clock.set_time(random.i64(-90..90) * 60_000),
                 1 => {
-                    let ground = world.killed().await;
-                    ground.clock.set(random.i64(-90..90) * 60_000);
-                    world = ground.wake(Faulty::never());
+                    let ground = world.kill().await;
+                    ground.clock.set_time(random.i64(-90..90) * 60_000);
+                    world = ground.start_engine(KillPointFaults::no_kill());
                 }
-                2 => world = world.killed().await.wake(Faulty::never()),
+                2 => world = world.kill().await.start_engine(KillPointFaults::no_kill()),
                 _ => {}
             }
             tokio::time::sleep(Duration::from_secs(random.u64(1..15) * 60)).await;
         }
-        world.settled().await;
+        world.wait_settled().await;
         let times = due_times(world.engine.db()).await;
         let different: std::collections::HashSet<_> = times.iter().collect();
         assert_eq!(different.len(), times.len(), "seed {seed}: {times:?}");
@@ -206,17 +206,17 @@ async fn days_on_which_clocks_are_set_have_each_time_once() {
     ] {
         let schedule = Schedule::parse(rule, Some("Europe/Berlin")).unwrap();
         let mut ground = ground(CronJob { schedule, ..errand(rule, CatchUp::Once) }).await;
-        ground.clock.set(night - ground.clock.now().0);
+        ground.clock.set_time(night - ground.clock.now().0);
         for _ in 0..3 {
-            let world = ground.wake(Faulty::never());
+            let world = ground.start_engine(KillPointFaults::no_kill());
             tokio::time::sleep(Duration::from_secs(3_599)).await;
-            world.settled().await;
-            ground = world.killed().await;
+            world.wait_settled().await;
+            ground = world.kill().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(5)).await;
-        world.settled().await;
+        world.wait_settled().await;
         let times = due_times(world.engine.db()).await;
         assert_eq!(times.len(), expected, "{rule} from {night}: {times:?}");
     }
@@ -225,7 +225,7 @@ async fn days_on_which_clocks_are_set_have_each_time_once() {
 #[tokio::test(start_paused = true)]
 async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
     let at = "at 2027-01-15 08:10";
-    let world = ground(errand(at, CatchUp::Once)).await.wake(Faulty::never());
+    let world = ground(errand(at, CatchUp::Once)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
     let db = world.engine.db().clone();
     assert_eq!(told(&db, SessionKey::for_cron_job("tick")).await.len(), 1);
@@ -253,26 +253,27 @@ async fn an_agent_with_nothing_to_say_says_nothing() {
     };
     let mut ground = ground(beat).await;
     let asked = AtomicUsize::new(0);
-    ground.provider = Scripted::new(move |_| {
+    ground.provider = ScriptedProvider::new(move |_| {
         let quiet = asked.fetch_add(1, Ordering::Relaxed) == 0;
-        vec![Line::Say(if quiet { "NO_REPLY" } else { "The mail server is down." }.to_owned())]
+        vec![ScriptStep::Say(if quiet { "NO_REPLY" } else { "The mail server is down." }.to_owned())]
     });
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(told(world.engine.db(), session.clone()).await.len(), 0, "without a file nobody is asked");
-    ground.papers.tell(Briefing { has_heartbeat: true, ..Briefing::default() });
+    ground.briefings.set_briefing(Briefing { has_heartbeat: true, ..Briefing::default() });
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(told(world.engine.db(), session).await.len(), 2);
-    let said: Vec<_> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let said: Vec<_> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert_eq!(said, ["The mail server is down."]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_errand_can_be_run_by_hand() {
-    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.run_cron_job("tick").await.unwrap().expect("something to do");
-    assert!(world.answer(&accepted).await.text.contains("look at the mail"));
+    assert!(world.wait_answer(&accepted).await.text.contains("look at the mail"));
     assert!(matches!(world.engine.run_cron_job("tock").await, Err(Error::UnknownCronJob(_))));
 }
 
@@ -291,7 +292,7 @@ fn job(schedule: &str) -> CronJobConfig {
 
 #[tokio::test(start_paused = true)]
 async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
-    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: Vec::new() };
     let made = world.engine.add_cron_job(job("every 10m"), Some(maker)).await.unwrap();
@@ -299,7 +300,7 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
     let db = world.engine.db().clone();
     assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 1);
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(20 * 60)).await;
     assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 3, "no time is lost or doubled");
     world.engine.update_cron_job(CronJobConfig { enabled: false, ..job("every 10m") }).await.unwrap();
@@ -310,12 +311,12 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     let left: Vec<String> =
         world.engine.list_cron_jobs().await.unwrap().into_iter().map(|one| one.job.id).collect();
     assert_eq!(left, ["tick"]);
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_made() {
-    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     let engine = &world.engine;
     let taken = CronJobConfig { id: "tick".into(), ..job("every 10m") };
     assert!(matches!(engine.add_cron_job(taken.clone(), None).await, Err(Error::CronJobExists(_))));

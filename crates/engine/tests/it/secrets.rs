@@ -13,8 +13,8 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::hub::{FrameReplay, HubFrame};
 use polyclaw_store::{events, jobs, outbox, sessions};
 
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, PIXEL, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 const CANARY: &str = "canary-4711-secret";
@@ -28,7 +28,8 @@ fn knowing(world: &World) {
 }
 
 fn frames(world: &World) -> Vec<Arc<HubFrame>> {
-    let (FrameReplay::From(frames), _) = world.engine.hub.subscribe_after(&World::key("me"), 0) else {
+    let (FrameReplay::From(frames), _) = world.engine.hub.subscribe_after(&World::session_key("me"), 0)
+    else {
         panic!()
     };
     frames
@@ -42,7 +43,7 @@ async fn seen(world: &World) -> String {
     let deltas: String = frames.iter().filter_map(|frame| frame.split("\"text\":\"").nth(1)).collect();
     let stored = world.transcript("me").await;
     let rows = world.engine.db().read(|tx| {
-        let key = World::key("me");
+        let key = World::session_key("me");
         Ok(format!(
             "{:?} {:?} {:?} {:?}",
             events::list(tx, 0, None, None, 1000)?,
@@ -51,7 +52,7 @@ async fn seen(world: &World) -> String {
             outbox::list(tx, None, "", 100)?,
         ))
     });
-    let sent = world.ground.outlet.visible();
+    let sent = world.ground.fake_channel.visible_messages();
     format!("{frames:?} {deltas} {stored:?} {} {sent:?}", rows.await.unwrap())
 }
 
@@ -65,8 +66,8 @@ fn assert_clean(seen: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_watches() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     knowing(&world);
     let mut inbound = World::inbound("me", &format!("use {CANARY} and {KEY}"));
     inbound.parts = vec![MessagePart::Attachment(MessageAttachment {
@@ -78,41 +79,43 @@ async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_wat
     })];
     inbound.meta = Some(json!({ "instructions": format!("the key is {CANARY}") }));
     let accepted = world.engine.accept_message(inbound).await.unwrap();
-    world.answer(&accepted).await;
-    world.settled().await;
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     assert_clean(&seen(&world).await);
     assert_clean(&format!("{:?}", model.prompts()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        1 => vec![Line::Call("leak".into(), json!({}))],
-        _ => vec![Line::Say("done".into())],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        1 => vec![ScriptStep::Call("leak".into(), json!({}))],
+        _ => vec![ScriptStep::Say("done".into())],
     });
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     knowing(&world);
-    world.ground.tools.add("leak", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
+    world.ground.tools.add_tool("leak", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             let text = format!("env: KEY={CANARY} {KEY} Y2FuYXJ5LTQ3MTEtc2VjcmV0 {}", json!({ "a": CANARY }));
             let image = Image::from_bytes(PIXEL).unwrap();
             ToolOutcome { images: vec![(format!("{CANARY}.png"), image)], ..ToolOutcome::ok(text) }
         })
     });
-    assert_eq!(world.says("go").await.text, "done");
+    assert_eq!(world.send_and_wait("go").await.text, "done");
     assert_clean(&seen(&world).await);
     assert_clean(&format!("{:?}", model.prompts()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
-    let pieces: Vec<Line> =
-        format!("it is {CANARY}, or {KEY}, I think").chars().map(|c| Line::Say(c.to_string())).collect();
-    let world = World::with(Scripted::new(move |_| pieces.clone())).await;
+    let pieces: Vec<ScriptStep> = format!("it is {CANARY}, or {KEY}, I think")
+        .chars()
+        .map(|c| ScriptStep::Say(c.to_string()))
+        .collect();
+    let world = World::with_provider(ScriptedProvider::new(move |_| pieces.clone())).await;
     knowing(&world);
-    let answer = world.says("what is it?").await;
+    let answer = world.send_and_wait("what is it?").await;
     assert_eq!(answer.text, format!("it is {REDACTION_MARK}, or {REDACTION_MARK}, I think"));
-    world.settled().await;
+    world.wait_settled().await;
     assert_clean(&seen(&world).await);
     let deltas: Vec<String> = frames(&world)
         .iter()
@@ -128,20 +131,20 @@ async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it() {
     let ran: Arc<Mutex<Vec<String>>> = Arc::default();
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        1 => vec![Line::Call("write".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
-        3 => vec![Line::Call("write".into(), json!({ "text": format!("curl -d {CANARY}") }))],
-        5 => vec![Line::Call("write".into(), json!({ "text": format!("KEY={REDACTION_MARK}") }))],
-        _ => vec![Line::Say("done".into())],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        1 => vec![ScriptStep::Call("write".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
+        3 => vec![ScriptStep::Call("write".into(), json!({ "text": format!("curl -d {CANARY}") }))],
+        5 => vec![ScriptStep::Call("write".into(), json!({ "text": format!("KEY={REDACTION_MARK}") }))],
+        _ => vec![ScriptStep::Say("done".into())],
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     knowing(&world);
     let seen_by_tool = Arc::clone(&ran);
-    world.ground.tools.add("write", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
+    world.ground.tools.add_tool("write", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
         seen_by_tool.lock().unwrap().push(call.arguments["text"].to_string());
         Box::pin(async { ToolOutcome::ok("written") })
     });
-    world.says("go").await;
+    world.send_and_wait("go").await;
     assert_eq!(*ran.lock().unwrap(), ["\"postgres://app:s3cr3t77@db/app\""], "the other two were refused");
     let transcript = world.transcript("me").await;
     let results: Vec<&str> =
@@ -157,18 +160,18 @@ async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it()
 
 #[tokio::test(start_paused = true)]
 async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argument() {
-    let model = Scripted::new(|prompt| match prompt.messages.len() {
-        1 => vec![Line::Call("put".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
-        _ => vec![Line::Say("done".into())],
+    let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
+        1 => vec![ScriptStep::Call("put".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
+        _ => vec![ScriptStep::Say("done".into())],
     });
-    let ground = Ground::on(polyclaw_store::Db::in_memory().unwrap(), model).await;
-    let faults = Faulty::at(polyclaw_domain::kill_points::KillPoint::StepStored, 1);
-    let world = ground.wake(Arc::clone(&faults));
-    let accepted = world.sends("me", "go").await.unwrap();
-    faults.death().await;
-    let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(world.answer(&accepted).await.text, "done");
-    assert!(world.ground.tools.runs().is_empty(), "it was not run");
+    let ground = DurableWorld::from_db(polyclaw_store::Db::in_memory().unwrap(), model).await;
+    let faults = KillPointFaults::at_point(polyclaw_domain::kill_points::KillPoint::StepStored, 1);
+    let world = ground.start_engine(Arc::clone(&faults));
+    let accepted = world.send_text("me", "go").await.unwrap();
+    faults.wait_killed().await;
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.wait_answer(&accepted).await.text, "done");
+    assert!(world.ground.tools.run_counts().is_empty(), "it was not run");
     let transcript = world.transcript("me").await;
     assert!(tool_calls(&transcript[1].parts).all(|call| !call.arguments.to_string().contains("s3cr3t77")));
     assert!(transcript[2].text.starts_with("Not run:"), "{:?}", transcript[2]);
@@ -176,21 +179,21 @@ async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argumen
 
 #[tokio::test(start_paused = true)]
 async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() {
-    let model = Scripted::new(|_| {
-        vec![Line::Fail(ProviderError {
+    let model = ScriptedProvider::new(|_| {
+        vec![ScriptStep::Fail(ProviderError {
             class: ErrorClass::Auth,
             model: "scripted/model".into(),
             message: format!("the key {CANARY} is wrong, {KEY} too"),
             retry_after_ms: None,
         })]
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     knowing(&world);
     let reason = format!("401 from https://hook.example/{CANARY}");
-    world.ground.outlet.plan(polyclaw_domain::channel::SendOutcome::Rejected { reason });
-    let answer = world.says("hi").await;
+    world.ground.fake_channel.plan_answer(polyclaw_domain::channel::SendOutcome::Rejected { reason });
+    let answer = world.send_and_wait("hi").await;
     assert!(answer.text.contains(REDACTION_MARK), "{}", answer.text);
-    world.settled().await;
+    world.wait_settled().await;
     assert_clean(&seen(&world).await);
 }
 
@@ -198,7 +201,7 @@ async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() 
 async fn a_secret_is_no_name_for_anything() {
     let world = World::new().await;
     knowing(&world);
-    let refused = world.sends(CANARY, "hi").await.unwrap_err();
+    let refused = world.send_text(CANARY, "hi").await.unwrap_err();
     assert_eq!(refused.code(), "secret_in_key");
     let mut inbound = World::inbound("me", "hi");
     inbound.idempotency_key = Some(CANARY.to_owned());
@@ -207,21 +210,22 @@ async fn a_secret_is_no_name_for_anything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.says(&format!("remember {CANARY}")).await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_and_wait(&format!("remember {CANARY}")).await;
     knowing(&world);
-    world.says("what was it?").await;
+    world.send_and_wait("what was it?").await;
     let prompts = model.prompts();
     assert!(format!("{:?}", prompts[0]).contains(CANARY) && !format!("{:?}", prompts[1]).contains(CANARY));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_is_not_remembered() {
-    let world = World::with(Scripted::echo()).await;
+    let world = World::with_provider(ScriptedProvider::echo()).await;
     knowing(&world);
     let brain = world.engine.memory_store();
-    let viewer = MemoryViewer::for_session(&AgentId::main(), &World::key("me"), &ContextPolicy::default());
+    let viewer =
+        MemoryViewer::for_session(&AgentId::main(), &World::session_key("me"), &ContextPolicy::default());
     let told = format!("the key is {CANARY}");
     let stored = brain.put_memories(vec![brain.new_memory(&viewer, MemoryScope::Agent, told)]).await.unwrap();
     assert_eq!(stored[0].content, format!("the key is {REDACTION_MARK}"));

@@ -10,8 +10,8 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::relay::AgentToAgent;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, events, jobs, usage};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 use crate::families::{results, said, task, transcript};
@@ -26,18 +26,18 @@ fn there() -> SessionKey {
     SessionKey::main(&other())
 }
 
-fn send(to: &SessionKey, wait_seconds: Option<u32>) -> Line {
+fn send(to: &SessionKey, wait_seconds: Option<u32>) -> ScriptStep {
     let arguments = json!({ "session_key": to, "message": "your turn", "wait_seconds": wait_seconds });
-    Line::Call("sessions_send".into(), arguments)
+    ScriptStep::Call("sessions_send".into(), arguments)
 }
 
 /// Two agents, `main` and `other`, each with a session of its own.
-async fn two(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static, allow: &[&str]) -> World {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+async fn two(author: impl Fn(&Prompt) -> ModelScript + Send + Sync + 'static, allow: &[&str]) -> World {
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
     ground.add_agent("other").await;
     let allow: Vec<String> = allow.iter().map(|entry| (*entry).to_owned()).collect();
     ground.settings.agent_to_agent = AgentToAgent { enabled: !allow.is_empty(), allow };
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     world.engine.create_session(&there(), &other(), None).await.unwrap();
     world
 }
@@ -69,17 +69,17 @@ async fn tokens(world: &World) -> i64 {
 #[tokio::test(start_paused = true)]
 async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile() {
     let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
-        (true, _) => vec![Line::Pause(Duration::from_secs(2)), Line::Say("42".into())],
+        (true, _) => vec![ScriptStep::Pause(Duration::from_secs(2)), ScriptStep::Say("42".into())],
         (false, 0) => vec![send(&there(), Some(60))],
-        (false, _) => vec![Line::Say(said(prompt))],
+        (false, _) => vec![ScriptStep::Say(said(prompt))],
     };
-    let mut ground = two(author, &["main", "other"]).await.killed().await;
+    let mut ground = two(author, &["main", "other"]).await.kill().await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = ground.wake(Faulty::never());
-    let answer = world.says("ask the other").await.text;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let answer = world.send_and_wait("ask the other").await.text;
     assert!(answer.contains("\"status\":\"replied\"") && answer.contains("\"reply\":\"42\""), "{answer}");
     assert!(answer.contains("origin=\"agent\""), "what another agent said is framed: {answer}");
-    world.settled().await;
+    world.wait_settled().await;
     let lines = transcript(world.engine.db(), &there()).await;
     let first = &lines[0];
     assert_eq!(
@@ -87,23 +87,23 @@ async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile()
         ("your turn", "internal", false)
     );
     assert_eq!((first.role, first.origin.to_string().as_str()), (MessageRole::User, "agent:main"));
-    assert_eq!(world.ground.outlet.visible().len(), 1, "only the person is answered");
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 1, "only the person is answered");
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
     let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
-        (true, _) => vec![Line::Pause(Duration::from_secs(30)), Line::Say("late".into())],
+        (true, _) => vec![ScriptStep::Pause(Duration::from_secs(30)), ScriptStep::Say("late".into())],
         (false, 0) => vec![send(&there(), None), send(&there(), Some(1))],
-        (false, _) => vec![Line::Say(said(prompt))],
+        (false, _) => vec![ScriptStep::Say(said(prompt))],
     };
     let world = two(author, &["*"]).await;
-    let answer = world.says("tell the other").await.text;
+    let answer = world.send_and_wait("tell the other").await.text;
     assert!(
         answer.contains("\"status\":\"accepted\"") && answer.contains("\"status\":\"timeout\""),
         "{answer}"
     );
-    world.settled().await;
+    world.wait_settled().await;
     let lines = transcript(world.engine.db(), &there()).await;
     assert_eq!(lines.iter().filter(|line| line.text == "your turn").count(), 2, "neither is lost");
 }
@@ -112,17 +112,17 @@ async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
 #[tokio::test(start_paused = true)]
 async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
     let author = |prompt: &Prompt| match (is_other(prompt), has_called(prompt)) {
-        (_, true) => vec![Line::Say(said(prompt))],
-        (true, false) => vec![send(&World::key("me"), Some(300))],
+        (_, true) => vec![ScriptStep::Say(said(prompt))],
+        (true, false) => vec![send(&World::session_key("me"), Some(300))],
         (false, false) => vec![send(&there(), Some(300))],
     };
     let world = two(author, &["main", "other"]).await;
     let began = tokio::time::Instant::now();
-    let answer = world.says("ask the other").await.text;
+    let answer = world.send_and_wait("ask the other").await.text;
     assert!(answer.contains("\"status\":\"replied\"") && answer.contains("mutual_wait"), "{answer}");
     assert!(began.elapsed() < Duration::from_secs(60), "of virtual time");
-    world.settled().await;
-    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    world.wait_settled().await;
+    let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     assert!(lines.iter().all(|line| line.text != "your turn"), "what is refused is not sent: {lines:#?}");
     let refused = recorded(&world, EventKind::ToolRefused).await;
     assert!(refused.len() == 1 && refused[0]["code"] == "mutual_wait", "{refused:?}");
@@ -132,7 +132,7 @@ async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
 async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => vec![send(&there(), None)],
-        _ => vec![Line::Say(said(prompt))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     };
     for (allow, missing) in [
         (&[][..], "tools.agent_to_agent.enabled is off"),
@@ -140,7 +140,7 @@ async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
         (&["main"][..], "tools.agent_to_agent.allow does not name 'other'"),
     ] {
         let world = two(author, allow).await;
-        let answer = world.says("tell the other").await.text;
+        let answer = world.send_and_wait("tell the other").await.text;
         assert!(answer.contains(missing) && answer.contains("send_denied"), "{answer}");
         assert_eq!(codes(&world, "message.refused").await, ["send_denied"]);
         assert!(transcript(world.engine.db(), &there()).await.is_empty());
@@ -153,20 +153,23 @@ async fn a_session_writes_to_what_it_began_without_any_rule_and_to_no_other_of_i
         let asked = said(prompt);
         if asked.contains("do part") {
             let heard = asked.matches("your turn").count();
-            return vec![Line::Pause(Duration::from_secs(3)), Line::Say(format!("heard {heard}"))];
+            return vec![
+                ScriptStep::Pause(Duration::from_secs(3)),
+                ScriptStep::Say(format!("heard {heard}")),
+            ];
         }
         match results(prompt) {
-            0 => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
+            0 => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
             1 => {
                 let key = asked.split("child_session_key\":\"").nth(1).unwrap().split('"').next().unwrap();
-                vec![send(&SessionKey::parse(key).unwrap(), Some(60)), send(&World::key("you"), None)]
+                vec![send(&SessionKey::parse(key).unwrap(), Some(60)), send(&World::session_key("you"), None)]
             }
-            _ => vec![Line::Say(asked)],
+            _ => vec![ScriptStep::Say(asked)],
         }
     };
     let world = two(author, &[]).await;
-    world.engine.create_session(&World::key("you"), &AgentId::main(), None).await.unwrap();
-    let answer = world.says("begin and tell").await.text;
+    world.engine.create_session(&World::session_key("you"), &AgentId::main(), None).await.unwrap();
+    let answer = world.send_and_wait("begin and tell").await.text;
     assert!(answer.contains("\"status\":\"replied\"") && answer.contains("heard 1"), "{answer}");
     assert!(
         answer.contains("agent_to_agent.enabled is off"),
@@ -175,19 +178,19 @@ async fn a_session_writes_to_what_it_began_without_any_rule_and_to_no_other_of_i
 }
 
 /// Sends once in each turn, then says nothing more.
-fn sends_on(prompt: &Prompt) -> Script {
+fn sends_on(prompt: &Prompt) -> ModelScript {
     match has_called(prompt) {
-        true => vec![Line::Say("NO_REPLY".into())],
-        false => vec![send(&if is_other(prompt) { World::key("me") } else { there() }, None)],
+        true => vec![ScriptStep::Say("NO_REPLY".into())],
+        false => vec![send(&if is_other(prompt) { World::session_key("me") } else { there() }, None)],
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_ping_pong_of_two_agents_ends_at_hop_eight() {
     let world = two(sends_on, &["*"]).await;
-    world.sends("me", "start").await.unwrap();
+    world.send_text("me", "start").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(codes(&world, "message.refused").await, ["too_many_hops"]);
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
     assert_eq!(turns.len(), 8, "hops 0 to 7");
@@ -201,12 +204,13 @@ async fn a_ping_pong_of_two_agents_ends_at_hop_eight() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
-    let tireless =
-        |prompt: &Prompt| vec![send(&if is_other(prompt) { World::key("me") } else { there() }, None)];
+    let tireless = |prompt: &Prompt| {
+        vec![send(&if is_other(prompt) { World::session_key("me") } else { there() }, None)]
+    };
     let world = two(tireless, &["*"]).await;
-    world.sends("me", "start").await.unwrap();
+    world.send_text("me", "start").await.unwrap();
     tokio::time::sleep(Duration::from_secs(3_600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let refused = codes(&world, "message.refused").await;
     assert!(refused.iter().any(|code| code == "automatic_budget_spent"), "{refused:?}");
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 1_000)).await.unwrap();
@@ -214,7 +218,7 @@ async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
     let most = i64::from(world.ground.settings.limits.rounds + 1) * 15 * 21;
     let spent = tokens(&world).await;
     assert!(spent > 0 && spent <= most, "{spent} of {most}");
-    world.sends("me", "go on").await.unwrap();
+    world.send_text("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let more = world.engine.db().read(|tx| jobs::list(tx, None, None, 1_000)).await.unwrap();
     assert!(more.len() > turns.len() + 1, "a person begins a trace of its own");
@@ -223,11 +227,11 @@ async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_writes_to_itself_is_refused() {
     let author = |prompt: &Prompt| match results(prompt) {
-        0 => vec![send(&World::key("me"), Some(5))],
-        _ => vec![Line::Say(said(prompt))],
+        0 => vec![send(&World::session_key("me"), Some(5))],
+        _ => vec![ScriptStep::Say(said(prompt))],
     };
     let world = two(author, &["*"]).await;
-    let answer = world.says("tell yourself").await.text;
+    let answer = world.send_and_wait("tell yourself").await.text;
     assert!(answer.contains("self_send"), "{answer}");
     assert_eq!(codes(&world, "message.refused").await, ["self_send"]);
 }
@@ -237,14 +241,17 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
     let author = |prompt: &Prompt| {
         let target = if is_other(prompt) { "main" } else { "other" };
         match results(prompt) {
-            0 => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part", "agent_id": target }))],
+            0 => vec![ScriptStep::Call(
+                "sessions_spawn".into(),
+                json!({ "task": "do part", "agent_id": target }),
+            )],
             1 if !said(prompt).contains("max_spawn_depth") => {
-                vec![Line::Call("sessions_yield".into(), json!({}))]
+                vec![ScriptStep::Call("sessions_yield".into(), json!({}))]
             }
-            _ => vec![Line::Say(said(prompt))],
+            _ => vec![ScriptStep::Say(said(prompt))],
         }
     };
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
     ground
         .configure(
             r#"
@@ -258,10 +265,10 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
             "#,
         )
         .await;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "start").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "start").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let depths: Vec<u32> = depths(&world).await;
     assert_eq!(depths.iter().max(), Some(&2), "{depths:?}");
     let refused = recorded(&world, EventKind::ToolRefused).await;
@@ -288,23 +295,23 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
             seen.lock().unwrap().push(("leaf", names, heard.clone()));
             return match results(prompt) {
                 0 => ["sessions_spawn", "sessions_send", "sessions_list", "sessions_history", "message"]
-                    .map(|name| Line::Call(name.into(), json!({ "task": "x" })))
+                    .map(|name| ScriptStep::Call(name.into(), json!({ "task": "x" })))
                     .into(),
-                _ => vec![Line::Say("done".into())],
+                _ => vec![ScriptStep::Say("done".into())],
             };
         }
         let place = if task(prompt).contains("do branch") { "branch" } else { "top" };
         seen.lock().unwrap().push((place, names, String::new()));
         match (results(prompt), place) {
-            (0, "top") => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do branch" }))],
-            (0, _) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do leaf" }))],
-            _ => vec![Line::Say("begun".into())],
+            (0, "top") => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do branch" }))],
+            (0, _) => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do leaf" }))],
+            _ => vec![ScriptStep::Say("begun".into())],
         }
     };
-    let world = World::with(Scripted::new(author)).await;
-    world.sends("me", "start").await.unwrap();
+    let world = World::with_provider(ScriptedProvider::new(author)).await;
+    world.send_text("me", "start").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let shown = shown.lock().unwrap();
     let names = |place: &str| shown.iter().find(|(at, ..)| *at == place).unwrap().1.join(" ");
     assert_eq!(names("top"), "sessions_spawn sessions_yield sessions_list sessions_history sessions_send");
@@ -319,16 +326,17 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
 #[tokio::test(start_paused = true)]
 async fn a_confined_agent_begins_none_that_is_less_confined() {
     let author = |prompt: &Prompt| match (task(prompt).contains("do part"), results(prompt)) {
-        (true, _) => vec![Line::Say("done".into())],
+        (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => {
-            vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part", "agent_id": "other" }))]
+            vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part", "agent_id": "other" }))]
         }
-        (false, _) => vec![Line::Say(said(prompt))],
+        (false, _) => vec![ScriptStep::Say(said(prompt))],
     };
     let order = ["off", "workspace", "strict"];
     for (own, of_parent) in order.iter().enumerate() {
         for (its, of_child) in order.iter().enumerate() {
-            let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+            let mut ground =
+                DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
             ground
                 .configure(&format!(
                     "[[agents.list]]\nid = \"main\"\ndefault = true\nsubagents = {{ allow_agents = [\"other\"] }}\n\
@@ -336,7 +344,7 @@ async fn a_confined_agent_begins_none_that_is_less_confined() {
                      sandbox = {{ mode = \"{of_child}\" }}\n"
                 ))
                 .await;
-            let answer = ground.wake(Faulty::never()).says("go").await.text;
+            let answer = ground.start_engine(KillPointFaults::no_kill()).send_and_wait("go").await.text;
             let is_refused = answer.contains("less confined");
             assert_eq!(is_refused, its < own, "{of_parent} begins {of_child}: {answer}");
         }

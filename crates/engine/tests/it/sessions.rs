@@ -4,7 +4,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::{ModelRef, Prompt, PromptMessage};
 use polyclaw_engine::Error;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Scripted, last_user};
+use polyclaw_testkit::{ScriptStep, ScriptedProvider, last_user_text};
 use tokio::sync::Semaphore;
 
 use crate::{glance, worker};
@@ -12,31 +12,31 @@ use crate::{glance, worker};
 #[tokio::test(start_paused = true)]
 async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(worker(3, &gate)).await;
-    let task = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(worker(3, &gate)).await;
+    let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::session_key("me")).await.unwrap();
     assert_eq!(stopped.turn.as_ref(), Some(&task.turn_id));
-    let answer = world.answer(&task).await;
+    let answer = world.wait_answer(&task).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Cancelled, "Stopped."));
-    assert_eq!(world.says("hello").await.text, "reply to hello");
+    assert_eq!(world.send_and_wait("hello").await.text, "reply to hello");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
-    let author = |prompt: &Prompt| match last_user(prompt) {
-        "count" => vec![Line::Say("one, two, thr".to_owned()), Line::Hang],
-        _ => vec![Line::Say("understood".to_owned())],
+    let author = |prompt: &Prompt| match last_user_text(prompt) {
+        "count" => vec![ScriptStep::Say("one, two, thr".to_owned()), ScriptStep::Hang],
+        _ => vec![ScriptStep::Say("understood".to_owned())],
     };
-    let model = Scripted::new(author);
-    let world = World::with(Arc::clone(&model) as _).await;
-    let task = world.sends("me", "count").await.unwrap();
+    let model = ScriptedProvider::new(author);
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let task = world.send_text("me", "count").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    world.engine.stop_session(&World::key("me")).await.unwrap();
-    assert_eq!(world.answer(&task).await.text, "Stopped.");
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    assert_eq!(world.wait_answer(&task).await.text, "Stopped.");
     let stored = world.transcript("me").await;
     assert_eq!(stored.last().unwrap().meta.as_ref().unwrap()["said"], "one, two, thr");
-    world.says("go on").await;
+    world.send_and_wait("go on").await;
     let prompt = model.prompts().pop().unwrap();
     let said = PromptMessage::Assistant { text: "one, two, thr\n[cut off: stopped]".into(), calls: vec![] };
     assert!(prompt.messages.contains(&said), "{:?}", prompt.messages);
@@ -45,11 +45,11 @@ async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_between_two_steps_keeps_no_word_twice() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(worker(3, &gate)).await;
-    let task = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(worker(3, &gate)).await;
+    let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    world.engine.stop_session(&World::key("me")).await.unwrap();
-    world.answer(&task).await;
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    world.wait_answer(&task).await;
     let stored = world.transcript("me").await;
     assert!(stored.last().unwrap().meta.as_ref().unwrap()["said"].is_null(), "its step has it");
 }
@@ -57,28 +57,28 @@ async fn a_stop_between_two_steps_keeps_no_word_twice() {
 #[tokio::test(start_paused = true)]
 async fn stopping_gives_interrupted_tasks_up() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(worker(9, &gate)).await;
-    let task = world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(worker(9, &gate)).await;
+    let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let second = world.sends("me", "work more").await.unwrap();
+    let second = world.send_text("me", "work more").await.unwrap();
     gate.add_permits(1);
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::session_key("me")).await.unwrap();
     assert_eq!((stopped.turn, stopped.interrupted_tasks), (Some(second.turn_id.clone()), 1));
-    assert_eq!(world.answer(&second).await.state, JobState::Cancelled);
-    assert_eq!(world.answer(&task).await.state, JobState::Cancelled);
-    world.settled().await;
+    assert_eq!(world.wait_answer(&second).await.state, JobState::Cancelled);
+    assert_eq!(world.wait_answer(&task).await.state, JobState::Cancelled);
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_conversation_forgets_and_keeps() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.says("one").await;
-    let old = world.engine.load_session(&World::key("me")).await.unwrap();
-    let renewed = world.engine.renew_session(&World::key("me")).await.unwrap();
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_and_wait("one").await;
+    let old = world.engine.load_session(&World::session_key("me")).await.unwrap();
+    let renewed = world.engine.renew_session(&World::session_key("me")).await.unwrap();
     assert_ne!(old.id, renewed.id);
-    world.says("two").await;
+    world.send_and_wait("two").await;
     assert_eq!(model.prompts().last().unwrap().messages.len(), 1, "the model sees nothing of before");
     assert_eq!(glance(&world.transcript("me").await), ["user two", "assistant echo: two"]);
 }
@@ -86,17 +86,17 @@ async fn a_new_conversation_forgets_and_keeps() {
 #[tokio::test(start_paused = true)]
 async fn a_picked_model_is_used_alone_from_the_next_turn() {
     let world = World::new().await;
-    assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+    assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("scripted/model"));
     let picked = ModelRef::parse("other/big").unwrap();
-    world.engine.set_session_model(&World::key("me"), Some(picked)).await.unwrap();
-    assert_eq!(world.says("x").await.model.as_deref(), Some("other/big"));
+    world.engine.set_session_model(&World::session_key("me"), Some(picked)).await.unwrap();
+    assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("other/big"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn commands_are_answered_and_never_stored() {
     let world = World::new().await;
-    world.says("hello").await;
-    let key = World::key("me");
+    world.send_and_wait("hello").await;
+    let key = World::session_key("me");
     for line in
         ["/help", "/status", "/queue", "/queue collect", "/agents", "/models", "/whoami", "/model a/b"]
     {
@@ -118,17 +118,17 @@ async fn commands_are_answered_and_never_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn compacting_by_hand_keeps_the_last_line() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let text = if prompt.system.starts_with("Summarise") { "the summary" } else { "yes" };
-        vec![polyclaw_testkit::Line::Say(text.into())]
+        vec![polyclaw_testkit::ScriptStep::Say(text.into())]
     });
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     for _ in 0..3 {
-        world.says("hello").await;
+        world.send_and_wait("hello").await;
     }
-    world.engine.compact_session(&World::key("me")).await.unwrap();
-    world.settled().await;
-    world.says("again").await;
+    world.engine.compact_session(&World::session_key("me")).await.unwrap();
+    world.wait_settled().await;
+    world.send_and_wait("again").await;
     let shown = model.prompts().last().unwrap().messages.len();
     assert_eq!(shown, 3, "the summary, the last reply and the new message");
 }
@@ -136,14 +136,14 @@ async fn compacting_by_hand_keeps_the_last_line() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_works_is_not_deleted() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = World::with(worker(1, &gate)).await;
-    world.sends("me", "work").await.unwrap();
+    let world = World::with_provider(worker(1, &gate)).await;
+    world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let key = World::key("me");
+    let key = World::session_key("me");
     assert!(matches!(world.engine.delete_session(&key).await, Err(Error::InvalidState(_))));
     assert!(matches!(world.engine.compact_session(&key).await, Err(Error::InvalidState(_))));
     gate.add_permits(5);
-    world.settled().await;
+    world.wait_settled().await;
     world.engine.delete_session(&key).await.unwrap();
     assert!(matches!(world.engine.load_session(&key).await, Err(Error::UnknownSession(_))));
 }
@@ -151,9 +151,9 @@ async fn a_session_that_works_is_not_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_meets_a_waiting_compaction_is_answered() {
     let world = World::new().await;
-    world.says("one").await;
-    let key = World::key("me");
+    world.send_and_wait("one").await;
+    let key = World::session_key("me");
     world.engine.compact_session(&key).await.unwrap();
-    let accepted = world.sends("me", "two").await.unwrap();
-    assert_eq!(world.answer(&accepted).await.text, "echo: two");
+    let accepted = world.send_text("me", "two").await.unwrap();
+    assert_eq!(world.wait_answer(&accepted).await.text, "echo: two");
 }

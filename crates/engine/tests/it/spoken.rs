@@ -8,21 +8,21 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider, last_user_text};
 
 use crate::reception::cast;
 
 const KEY: &str = "agent:main:web:dm:x";
 
-async fn world(rest: &str) -> (World, Arc<Scripted>) {
-    let model = Scripted::new(|prompt| {
+async fn world(rest: &str) -> (World, Arc<ScriptedProvider>) {
+    let model = ScriptedProvider::new(|prompt| {
         let names = ["ops-night", "ann", "bob"];
         let name = names.into_iter().find(|name| prompt.system.contains(&format!("I am {name}")));
-        vec![Line::Say(format!("{} on {}", name.unwrap_or("main"), last_user(prompt)))]
+        vec![ScriptStep::Say(format!("{} on {}", name.unwrap_or("main"), last_user_text(prompt)))]
     });
-    let mut ground = World::with(model.clone()).await.killed().await;
+    let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(&format!("{}\n{rest}", cast(&["main", "ops-night", "ann", "bob"]))).await;
-    (ground.wake(Faulty::never()), model)
+    (ground.start_engine(KillPointFaults::no_kill()), model)
 }
 
 fn inbound(channel: &str, text: &str) -> IngressMessage {
@@ -44,17 +44,17 @@ async fn a_name_in_front_is_answered_in_the_session_that_is_open_and_once() {
         for name in ["ops-night", "ops_night", "OPS-night"] {
             let accepted = say(&world, inbound(channel, &format!("/{name} hi"))).await.unwrap();
             assert_eq!(accepted.session_key.as_str(), KEY);
-            assert_eq!(world.answer(&accepted).await.text, "ops-night on hi");
+            assert_eq!(world.wait_answer(&accepted).await.text, "ops-night on hi");
         }
         let next = say(&world, inbound(channel, "and you")).await.unwrap();
-        assert_eq!(world.answer(&next).await.text, "main on and you", "that message only");
+        assert_eq!(world.wait_answer(&next).await.text, "main on and you", "that message only");
         let alone = say(&world, inbound(channel, "/ops-night ")).await;
         assert!(matches!(alone, Err(Error::OnlyAName(id)) if id.as_str() == "ops-night"));
         let unknown = say(&world, inbound(channel, "/ops-nihgt")).await.unwrap_err();
         assert_eq!(unknown.to_string(), "there is no command /ops-nihgt; did you mean /ops-night?");
         for text in ["/ops hi", "/etc/passwd", "ops-night hi", "/"] {
             let accepted = say(&world, inbound(channel, text)).await.unwrap();
-            assert_eq!(world.answer(&accepted).await.text, format!("main on {text}"), "it names nobody");
+            assert_eq!(world.wait_answer(&accepted).await.text, format!("main on {text}"), "it names nobody");
         }
     }
 }
@@ -73,17 +73,21 @@ async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_g
         gives(&format!("/focus {there}")).await;
         let away = say(&world, inbound(channel, "are you there")).await.unwrap();
         assert_eq!(away.session_key, there, "{channel}");
-        assert_eq!(world.answer(&away).await.text, "ann on are you there");
+        assert_eq!(world.wait_answer(&away).await.text, "ann on are you there");
         let named = say(&world, inbound(channel, "/bob hi")).await.unwrap();
         assert_eq!(named.session_key.as_str(), KEY, "a name in front goes past a focus");
         gives("/unfocus").await;
         let back = say(&world, inbound(channel, "and here")).await.unwrap();
-        assert_eq!(world.answer(&back).await.text, "main on and here");
+        assert_eq!(world.wait_answer(&back).await.text, "main on and here");
         gives(&format!("/focus {there}")).await;
-        world.settled().await;
+        world.wait_settled().await;
         world.engine.delete_session(&there).await.unwrap();
         let gone = say(&world, inbound(channel, "and now")).await.unwrap();
-        assert_eq!(world.answer(&gone).await.text, "main on and now", "a session that is gone is no place");
+        assert_eq!(
+            world.wait_answer(&gone).await.text,
+            "main on and now",
+            "a session that is gone is no place"
+        );
     }
 }
 
@@ -93,10 +97,10 @@ async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_
     let asked = || IngressMessage { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };
     let accepted = say(&world, asked()).await.unwrap();
     assert_eq!((accepted.session_key.as_str(), accepted.duplicate), (KEY, false), "the one that is open");
-    assert_eq!(world.answer(&accepted).await.text, "main on /ann hello", "a group comes before a name");
+    assert_eq!(world.wait_answer(&accepted).await.text, "main on /ann hello", "a group comes before a name");
     let again = say(&world, asked()).await.unwrap();
     assert_eq!((again.turn_id, again.duplicate), (accepted.turn_id, true));
-    world.settled().await;
+    world.wait_settled().await;
     for name in ["ann", "bob"] {
         let key = SessionKey::parse(&KEY.replace("main", name)).unwrap();
         let session = world.engine.load_session(&key).await.unwrap();
@@ -113,7 +117,7 @@ async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!(one.turn_id, other.turn_id);
     assert!(one.duplicate != other.duplicate, "one of them is the first");
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(model.prompts().len(), 2);
 }
 
@@ -122,8 +126,8 @@ async fn where_it_is_settled_who_answers_words_change_nothing() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
     let asked = IngressMessage { by: Some(AgentId::main()), ..inbound("webhook", "/ann hello") };
     let accepted = say(&world, asked).await.unwrap();
-    assert_eq!(world.answer(&accepted).await.text, "main on /ann hello");
-    world.settled().await;
+    assert_eq!(world.wait_answer(&accepted).await.text, "main on /ann hello");
+    world.wait_settled().await;
     assert_eq!(model.prompts().len(), 1);
 }
 

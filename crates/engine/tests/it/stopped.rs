@@ -5,50 +5,52 @@ use std::time::Duration;
 
 use polyclaw_domain::provider::Prompt;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Script, Scripted};
+use polyclaw_testkit::{ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::{Value, json};
 
 use crate::families::{results, said, task};
 
-fn spawn(part: &str) -> Line {
-    Line::Call("sessions_spawn".into(), json!({ "task": format!("do part {part}") }))
+fn spawn(part: &str) -> ScriptStep {
+    ScriptStep::Call("sessions_spawn".into(), json!({ "task": format!("do part {part}") }))
 }
 
-fn child(prompt: &Prompt) -> Option<Script> {
+fn child(prompt: &Prompt) -> Option<ModelScript> {
     match task(prompt) {
-        text if text.contains("do part quick") => Some(vec![Line::Say("the quick part is done".into())]),
-        text if text.contains("do part slow") => Some(vec![Line::Hang]),
+        text if text.contains("do part quick") => {
+            Some(vec![ScriptStep::Say("the quick part is done".into())])
+        }
+        text if text.contains("do part slow") => Some(vec![ScriptStep::Hang]),
         _ => None,
     }
 }
 
 /// Stops the conversation after a while, and gives the prompt of whatever is asked next, once somebody writes.
-async fn told_after_a_stop(author: fn(&Prompt) -> Script) -> String {
-    let model = Scripted::new(author);
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.sends("me", "do it").await.unwrap();
+async fn told_after_a_stop(author: fn(&Prompt) -> ModelScript) -> String {
+    let model = ScriptedProvider::new(author);
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_text("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    world.engine.stop_session(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::session_key("me")).await.unwrap();
     let asked = model.prompts().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(model.prompts().len(), asked, "a stop begins nothing");
-    world.sends("me", "and now?").await.unwrap();
+    world.send_text("me", "and now?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     said(&model.prompts()[asked])
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
-    fn waiting(prompt: &Prompt) -> Script {
+    fn waiting(prompt: &Prompt) -> ModelScript {
         let run = |line: &str| serde_json::from_str::<Value>(line.strip_prefix("result ")?).ok();
         child(prompt).unwrap_or_else(|| match results(prompt) {
             0 => vec![spawn("quick"), spawn("slow")],
             2 => {
                 let told = said(prompt);
                 let ids: Vec<Value> = told.lines().filter_map(run).map(|run| run["run_id"].clone()).collect();
-                vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 60 }))]
+                vec![ScriptStep::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 60 }))]
             }
-            _ => vec![Line::Say("heard".into())],
+            _ => vec![ScriptStep::Say("heard".into())],
         })
     }
     let told = told_after_a_stop(waiting).await;
@@ -58,11 +60,11 @@ async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_child_told_one_that_spoke_waits_for_somebody_to_write() {
-    fn speaking(prompt: &Prompt) -> Script {
+    fn speaking(prompt: &Prompt) -> ModelScript {
         child(prompt).unwrap_or_else(|| match results(prompt) {
             0 => vec![spawn("quick")],
-            _ if said(prompt).contains("and now?") => vec![Line::Say("heard".into())],
-            _ => vec![Line::Say("I am still".into()), Line::Hang],
+            _ if said(prompt).contains("and now?") => vec![ScriptStep::Say("heard".into())],
+            _ => vec![ScriptStep::Say("I am still".into()), ScriptStep::Hang],
         })
     }
     let told = told_after_a_stop(speaking).await;

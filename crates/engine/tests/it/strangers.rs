@@ -9,7 +9,7 @@ use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS};
 use polyclaw_store::cron_jobs::CronJobCreator;
 use polyclaw_store::pairings::PairingSender;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, letter};
+use polyclaw_testkit::{KillPointFaults, inbound_dm};
 
 use crate::reception::{ground, read_after, recorded, said_in};
 
@@ -22,7 +22,7 @@ const CONFIG: &str = r#"
 "#;
 
 async fn world() -> World {
-    ground(CONFIG).await.wake(Faulty::never())
+    ground(CONFIG).await.start_engine(KillPointFaults::no_kill())
 }
 
 async fn pass(millis: i64) {
@@ -43,7 +43,7 @@ fn errand(id: &str) -> CronJobConfig {
 }
 
 fn numbered(sender: &str, n: usize) -> InboundMessage {
-    letter(sender, &format!("line {n}"))
+    inbound_dm(sender, &format!("line {n}"))
 }
 
 async fn rows(world: &World, table: &'static str) -> i64 {
@@ -64,7 +64,7 @@ async fn a_stranger_gets_a_code_and_nothing_else() {
     assert!(read.len() == 1 && read[0].contains(code.as_str()), "{read:?}");
     assert!(read_after(&world, numbered("eve", 0)).await.is_empty(), "the same letter again");
     for line in ["/help", "/approve x", "/main hi", "hello"] {
-        assert!(read_after(&world, letter("eve", line)).await.is_empty(), "{line}");
+        assert!(read_after(&world, inbound_dm("eve", line)).await.is_empty(), "{line}");
     }
     pass(CODE_REPEAT_INTERVAL_MS).await;
     assert_eq!(read_after(&world, numbered("eve", 2)).await, read, "the same code again, later");
@@ -80,11 +80,14 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     assert!(world.engine.approve_pairing("AAAAAAAA").await.is_err());
     world.engine.approve_pairing(&code).await.unwrap();
     assert!(world.engine.approve_pairing(&code).await.is_err(), "once");
-    world.settled().await;
-    assert_eq!(world.ground.outlet.read_at("eve", None).pop().unwrap(), "You are let in: write to me now.");
-    assert_eq!(read_after(&world, letter("eve", "hello")).await, ["echo: hello"]);
-    let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(read_after(&world, letter("eve", "again")).await, ["echo: again"], "after a restart, too");
+    world.wait_settled().await;
+    assert_eq!(
+        world.ground.fake_channel.texts_at("eve", None).pop().unwrap(),
+        "You are let in: write to me now."
+    );
+    assert_eq!(read_after(&world, inbound_dm("eve", "hello")).await, ["echo: hello"]);
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(read_after(&world, inbound_dm("eve", "again")).await, ["echo: again"], "after a restart, too");
     assert_eq!(said_in(&world, "agent:main:telegram:dm:eve").await, ["hello", "again"]);
     let eve = PairingSender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
     for (id, whose) in [("hers", "telegram:default:eve"), ("his", "telegram:default:boss")] {
@@ -95,7 +98,7 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     assert!(world.engine.find_runtime_cron_job("hers").await.is_err(), "nobody is served who was put out");
     world.engine.find_runtime_cron_job("his").await.unwrap();
     assert!(world.engine.revoke_pairing(eve).await.is_err());
-    let read = read_after(&world, letter("eve", "still me")).await;
+    let read = read_after(&world, inbound_dm("eve", "still me")).await;
     assert!(read[0].contains("I do not know you"), "{read:?}");
     let kinds = [EventKind::PairingRequested, EventKind::PairingApproved, EventKind::PairingRevoked];
     for (kind, times) in kinds.into_iter().zip([2, 1, 1]) {
@@ -123,33 +126,33 @@ async fn a_fourth_stranger_and_an_old_code_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn many_strangers_at_once_take_three_places() {
     let world = world().await;
-    let letters = (0..20).map(|n| world.ground.outlet.deliver(numbered(&format!("s{n}"), 0)));
+    let letters = (0..20).map(|n| world.ground.fake_channel.deliver_inbound(numbered(&format!("s{n}"), 0)));
     let taken = futures_util::future::join_all(letters).await;
     assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(world.engine.list_pairings().await.unwrap().len(), 3);
-    assert_eq!(world.ground.outlet.visible().len(), 3);
+    assert_eq!(world.ground.fake_channel.visible_messages().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_needs_no_code() {
     let world = world().await;
-    assert_eq!(read_after(&world, letter("boss", "hello")).await, ["echo: hello"]);
+    assert_eq!(read_after(&world, inbound_dm("boss", "hello")).await, ["echo: hello"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_code_is_told_once_wherever_the_process_dies() {
     for point in [KillPoint::ReplyOnceBefore, KillPoint::ReplyOnceCommitted, KillPoint::OutboxRecorded] {
         let ground = ground(CONFIG).await;
-        let faults = Faulty::at(point, 1);
-        let world = ground.wake(faults.clone());
-        let outlet = ground.outlet.clone();
-        let delivered = tokio::spawn(async move { outlet.deliver(numbered("eve", 0)).await });
-        faults.death().await;
-        let world = world.killed().await.wake(Faulty::never());
+        let faults = KillPointFaults::at_point(point, 1);
+        let world = ground.start_engine(faults.clone());
+        let outlet = ground.fake_channel.clone();
+        let delivered = tokio::spawn(async move { outlet.deliver_inbound(numbered("eve", 0)).await });
+        faults.wait_killed().await;
+        let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
-        world.settled().await;
-        assert_eq!(world.ground.outlet.read_at("eve", None).len(), 1, "{point:?}");
+        world.wait_settled().await;
+        assert_eq!(world.ground.fake_channel.texts_at("eve", None).len(), 1, "{point:?}");
         assert_eq!(world.engine.list_pairings().await.unwrap().len(), 1);
     }
 }

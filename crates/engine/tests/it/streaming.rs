@@ -13,16 +13,16 @@ use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 const EXPERT: &str = "expert: e0 e1 e2 e3 e4 e5 ";
 const CALLER: &str = "c0 c1 c2 c3 ";
 
-fn slowly(letter: char, words: usize) -> Script {
+fn slowly(letter: char, words: usize) -> ModelScript {
     (0..words)
-        .flat_map(|n| [Line::Pause(Duration::from_secs(1)), Line::Say(format!("{letter}{n} "))])
+        .flat_map(|n| [ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say(format!("{letter}{n} "))])
         .collect()
 }
 
@@ -34,13 +34,13 @@ fn has_result(prompt: &Prompt) -> bool {
     prompt.messages.iter().any(|message| matches!(message, PromptMessage::ToolResult { .. }))
 }
 
-fn delegate(timeout_ms: u64) -> Line {
+fn delegate(timeout_ms: u64) -> ScriptStep {
     let asked = json!({ "agent_id": "expert", "task": "the task", "stream": true, "timeout_ms": timeout_ms });
-    Line::Call("delegate_to_agent".into(), asked)
+    ScriptStep::Call("delegate_to_agent".into(), asked)
 }
 
 /// The caller asks the expert, whom people watch, and then says something itself.
-fn asks_an_expert(prompt: &Prompt) -> Script {
+fn asks_an_expert(prompt: &Prompt) -> ModelScript {
     match (is_expert(prompt), has_result(prompt)) {
         (true, _) => slowly('e', 6),
         (false, false) => vec![delegate(60_000)],
@@ -48,8 +48,8 @@ fn asks_an_expert(prompt: &Prompt) -> Script {
     }
 }
 
-async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
-    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+async fn ground(author: impl Fn(&Prompt) -> ModelScript + Send + Sync + 'static) -> DurableWorld {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(author)).await;
     ground.add_agent("expert").await;
     let delegation =
         DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
@@ -57,25 +57,25 @@ async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> G
     let write =
         move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, AgentSource::Config, Millis(1));
     ground.db.write(write).await.unwrap();
-    ground.outlet.allow_edits();
+    ground.fake_channel.allow_edits();
     ground
 }
 
 fn visible(world: &World) -> Vec<String> {
-    world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect()
+    world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
-    let world = ground(asks_an_expert).await.wake(Faulty::never());
-    let mut watch = world.engine.hub.subscribe(&World::key("me"));
-    let accepted = world.sends("me", "ask").await.unwrap();
+    let world = ground(asks_an_expert).await.start_engine(KillPointFaults::no_kill());
+    let mut watch = world.engine.hub.subscribe(&World::session_key("me"));
+    let accepted = world.send_text("me", "ask").await.unwrap();
     tokio::time::sleep(Duration::from_millis(4_500)).await;
     let shown = visible(&world);
     assert!(shown.len() == 1 && shown[0].starts_with("expert: e0 e1"), "{shown:?}");
     assert!(shown[0].ends_with(" …"), "{shown:?}");
-    world.answer(&accepted).await;
-    world.settled().await;
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     assert_eq!(visible(&world), [EXPERT, CALLER]);
     let mut told = Vec::new();
     while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
@@ -126,14 +126,14 @@ async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
     ];
     for point in points {
         for n in 1..=3 {
-            let faults = Faulty::at(point, n);
-            let world = ground(asks_an_expert).await.wake(Arc::clone(&faults));
+            let faults = KillPointFaults::at_point(point, n);
+            let world = ground(asks_an_expert).await.start_engine(Arc::clone(&faults));
             let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept_message(keyed())).await;
-            let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
-            let world = world.killed().await.wake(Faulty::never());
+            let _ = tokio::time::timeout(Duration::from_secs(60), faults.wait_killed()).await;
+            let world = world.kill().await.start_engine(KillPointFaults::no_kill());
             world.engine.accept_message(keyed()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(90)).await;
-            world.settled().await;
+            world.wait_settled().await;
             each_once(&visible(&world), &format!("{point:?} {n}"));
         }
     }
@@ -141,31 +141,31 @@ async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_caller_said_before_stays_above_the_expert() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match (is_expert(prompt), has_result(prompt)) {
             (true, _) => slowly('e', 6),
             (false, false) => slowly('a', 3).into_iter().chain([delegate(60_000)]).collect(),
             (false, true) => slowly('c', 4),
         }
     }
-    let world = ground(author).await.wake(Faulty::never());
-    let accepted = world.sends("me", "ask").await.unwrap();
-    world.answer(&accepted).await;
-    world.settled().await;
+    let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+    let accepted = world.send_text("me", "ask").await.unwrap();
+    world.wait_answer(&accepted).await;
+    world.wait_settled().await;
     assert_eq!(visible(&world), ["a0 a1 a2 ", EXPERT, CALLER]);
 }
 
-fn no() -> Line {
+fn no() -> ScriptStep {
     let (message, model) = ("no".into(), "scripted/model".into());
-    Line::Fail(ProviderError { class: ErrorClass::BadRequest, message, model, retry_after_ms: None })
+    ScriptStep::Fail(ProviderError { class: ErrorClass::BadRequest, message, model, retry_after_ms: None })
 }
 
 /// The caller says what it was answered; the expert says three words, and then what a case is about.
-fn asks_one_that_goes_on(with: fn(&Prompt) -> Script) -> impl Fn(&Prompt) -> Script + Send + Sync {
+fn asks_one_that_goes_on(with: fn(&Prompt) -> ModelScript) -> impl Fn(&Prompt) -> ModelScript + Send + Sync {
     move |prompt| match (is_expert(prompt), prompt.messages.last()) {
         (true, _) if has_result(prompt) => with(prompt),
         (true, _) => slowly('e', 3).into_iter().chain(with(prompt)).collect(),
-        (false, Some(PromptMessage::ToolResult { content, .. })) => vec![Line::Say(content.clone())],
+        (false, Some(PromptMessage::ToolResult { content, .. })) => vec![ScriptStep::Say(content.clone())],
         (false, _) => vec![delegate(3_500)],
     }
 }
@@ -174,16 +174,18 @@ fn asks_one_that_goes_on(with: fn(&Prompt) -> Script) -> impl Fn(&Prompt) -> Scr
 async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said() {
     let time_over = ("(Cut short: its time was over.)", "timeout");
     let failed = ("(Cut short: it failed.)", "error");
-    type Case = (fn(&Prompt) -> Script, (&'static str, &'static str));
+    type Case = (fn(&Prompt) -> ModelScript, (&'static str, &'static str));
     let cases: [(&str, Case); 5] = [
-        ("in its words", (|_| vec![Line::Hang], time_over)),
-        ("in a tool", (|_| vec![Line::Call("nap".into(), json!({}))], time_over)),
+        ("in its words", (|_| vec![ScriptStep::Hang], time_over)),
+        ("in a tool", (|_| vec![ScriptStep::Call("nap".into(), json!({}))], time_over)),
         ("in its words", (|_| vec![no()], failed)),
-        ("in the words of another model", (|_| vec![Line::Restart, no()], failed)),
+        ("in the words of another model", (|_| vec![ScriptStep::Restart, no()], failed)),
         (
             "in the call after a tool",
             (
-                |prompt| vec![if has_result(prompt) { no() } else { Line::Call("look".into(), json!({})) }],
+                |prompt| {
+                    vec![if has_result(prompt) { no() } else { ScriptStep::Call("look".into(), json!({})) }]
+                },
                 failed,
             ),
         ),
@@ -192,12 +194,12 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
         let ground = ground(asks_one_that_goes_on(with)).await;
         ground
             .tools
-            .add("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
-        let world = ground.wake(Faulty::never());
-        let mut watch = world.engine.hub.subscribe(&World::key("me"));
-        let accepted = world.sends("me", "ask").await.unwrap();
-        let answer = world.answer(&accepted).await.text;
-        world.settled().await;
+            .add_tool("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        let mut watch = world.engine.hub.subscribe(&World::session_key("me"));
+        let accepted = world.send_text("me", "ask").await.unwrap();
+        let answer = world.wait_answer(&accepted).await.text;
+        world.wait_settled().await;
         let shown = visible(&world);
         assert_eq!(shown.len(), 2, "{case}: {shown:?}");
         assert_eq!(shown[0], format!("expert: e0 e1 e2 \n\n{mark}"), "{case}");
@@ -215,13 +217,13 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_drains_lets_the_expert_go_on_in_its_next_life() {
-    let world = ground(asks_an_expert).await.wake(Faulty::never());
+    let world = ground(asks_an_expert).await.start_engine(KillPointFaults::no_kill());
     world.engine.accept_message(keyed()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     world.engine.start_draining();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
+    world.wait_settled().await;
     each_once(&visible(&world), "drained");
 }

@@ -12,7 +12,9 @@ use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_engine::subagents::{SessionActivity, SessionNode};
 use polyclaw_store::{jobs, sessions};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user, letter};
+use polyclaw_testkit::{
+    KillPointFaults, ModelScript, ScriptStep, ScriptedProvider, inbound_dm, last_user_text,
+};
 use serde_json::{Value, json};
 
 use crate::families::{announces, results, said, task, transcript};
@@ -21,7 +23,7 @@ use crate::reception::{CONFIG, ground, read_after, recorded};
 const MINUTE_MS: i64 = 60_000;
 
 fn me() -> SessionKey {
-    World::key("me")
+    World::session_key("me")
 }
 
 async fn command(world: &World, line: &str) -> String {
@@ -39,30 +41,32 @@ async fn status(world: &World, key: &SessionKey) -> Option<SessionStatus> {
     world.engine.db().read(move |tx| sessions::get(tx, &key)).await.unwrap().map(|found| found.status)
 }
 
-fn spawn(arguments: Value) -> Line {
-    Line::Call("sessions_spawn".into(), arguments)
+fn spawn(arguments: Value) -> ScriptStep {
+    ScriptStep::Call("sessions_spawn".into(), arguments)
 }
 
 /// Begins a digger that works for long and a painter that is quick; a person who asks them is answered.
-fn with_two(prompt: &Prompt) -> Script {
-    let asked = last_user(prompt);
+fn with_two(prompt: &Prompt) -> ModelScript {
+    let asked = last_user_text(prompt);
     match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") && asked.contains("how far") => {
-            vec![Line::Say("knee-deep".into())]
+            vec![ScriptStep::Say("knee-deep".into())]
         }
-        (first, _) if first.contains("do dig") => vec![Line::Call("look".into(), json!({})), Line::Hang],
-        (first, _) if first.contains("do paint") => vec![Line::Say("it is blue".into())],
+        (first, _) if first.contains("do dig") => {
+            vec![ScriptStep::Call("look".into(), json!({})), ScriptStep::Hang]
+        }
+        (first, _) if first.contains("do paint") => vec![ScriptStep::Say("it is blue".into())],
         (_, 0) if asked.contains("begin") => vec![
             spawn(json!({ "task": "do dig a hole", "label": "digger" })),
             spawn(json!({ "task": "do paint the wall", "label": "painter of walls" })),
         ],
-        _ => vec![Line::Say(format!("parent: {asked}"))],
+        _ => vec![ScriptStep::Say(format!("parent: {asked}"))],
     }
 }
 
 async fn begun() -> World {
-    let world = World::with(Scripted::new(with_two)).await;
-    world.says("begin").await;
+    let world = World::with_provider(ScriptedProvider::new(with_two)).await;
+    world.send_and_wait("begin").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     world
 }
@@ -102,7 +106,7 @@ async fn people_stop_sub_agents_and_are_told_which() {
     let world = begun().await;
     assert_eq!(command(&world, "/stop").await, "Stopped. Sub-agents stopped: digger.");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(command(&world, "/stop").await, "Nothing is running.");
 }
 
@@ -114,13 +118,19 @@ fn typed(text: &str, id: &str) -> IngressMessage {
 #[tokio::test(start_paused = true)]
 async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let world = begun().await;
-    let before = world.ground.outlet.visible().len();
+    let before = world.ground.fake_channel.visible_messages().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
     let told = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(told, "It is told at its next step.");
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let visible: Vec<String> =
-        world.ground.outlet.visible().split_off(before).into_iter().map(|(_, text)| text).collect();
+    let visible: Vec<String> = world
+        .ground
+        .fake_channel
+        .visible_messages()
+        .split_off(before)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
     assert!(visible.contains(&"knee-deep".to_owned()), "{visible:?}");
     let child = runs(&world).await[0].child.clone();
     let lines = transcript(world.engine.db(), &child).await;
@@ -131,16 +141,16 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
-    let world = World::with(Scripted::new(with_two)).await;
-    world.says("hello").await;
+    let world = World::with_provider(ScriptedProvider::new(with_two)).await;
+    world.send_and_wait("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
     let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.starts_with("Begun in agent:main:subagent:"), "{said}");
     tokio::time::sleep(Duration::from_secs(30)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let lines = transcript(world.engine.db(), &me()).await;
     assert_eq!(announces(&lines).len(), 1);
-    let text = world.ground.outlet.read_at("me", None).pop().unwrap();
+    let text = world.ground.fake_channel.texts_at("me", None).pop().unwrap();
     assert!(text.contains("it is blue"), "the parent was shown the result: {text}");
     let run = runs(&world).await.pop().unwrap();
     assert_eq!((run.owner_turn, run.caller.as_str(), run.hop), (None, "main", 1));
@@ -149,15 +159,17 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_over() {
     let mut ground = ground(CONFIG).await;
-    ground.provider = Scripted::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do dig") => vec![Line::Say(format!("child: {}", last_user(prompt)))],
+    ground.provider = ScriptedProvider::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do dig") => {
+            vec![ScriptStep::Say(format!("child: {}", last_user_text(prompt)))]
+        }
         ("begin", 0) => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
-        _ => vec![Line::Say(format!("parent: {}", last_user(prompt)))],
+        _ => vec![ScriptStep::Say(format!("parent: {}", last_user_text(prompt)))],
     });
-    let world = ground.wake(Faulty::never());
-    read_after(&world, letter("boss", "begin")).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    read_after(&world, inbound_dm("boss", "begin")).await;
     let post = |text: &str, n: u32| {
-        let mut letter = letter("boss", text);
+        let mut letter = inbound_dm("boss", text);
         letter.platform_id = format!("p{n}");
         letter
     };
@@ -172,38 +184,41 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     read_after(&world, post("/focus digger", 30)).await;
     read_after(&world, post("/session ttl 1h", 31)).await;
     assert_eq!(read_after(&world, post("still there?", 32)).await, ["child: still there?"]);
-    world.ground.clock.set(61 * MINUTE_MS);
+    world.ground.clock.set_time(61 * MINUTE_MS);
     assert_eq!(read_after(&world, post("and now?", 33)).await, ["parent: and now?"]);
-    let guest = read_after(&world, letter("guest", "/focus digger")).await;
+    let guest = read_after(&world, inbound_dm("guest", "/focus digger")).await;
     assert_eq!(guest, ["/focus is for the owner of this assistant."]);
 }
 
 /// Begins one child that is kept and one that goes with its end; asks for both when it is told to.
-fn tidy(prompt: &Prompt) -> Script {
+fn tidy(prompt: &Prompt) -> ModelScript {
     if task(prompt).contains("do part") {
-        return vec![Line::Say("done".into())];
+        return vec![ScriptStep::Say("done".into())];
     }
     let heard = said(prompt);
     let ids = heard.split("run_id\":\"").skip(1).filter_map(|rest| rest.split('"').next());
-    match (last_user(prompt), results(prompt)) {
+    match (last_user_text(prompt), results(prompt)) {
         ("go", 0) => vec![
             spawn(json!({ "task": "do part kept" })),
             spawn(json!({ "task": "do part gone", "cleanup": "delete" })),
         ],
         ("ask", 2) => {
-            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids.take(2).collect::<Vec<_>>() }))]
+            vec![ScriptStep::Call(
+                "agents_wait".into(),
+                json!({ "run_ids": ids.take(2).collect::<Vec<_>>() }),
+            )]
         }
-        ("ask", _) => vec![Line::Say(heard)],
-        _ => vec![Line::Say("so be it".into())],
+        ("ask", _) => vec![ScriptStep::Say(heard)],
+        _ => vec![ScriptStep::Say("so be it".into())],
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_be_asked_for_a_day() {
-    let world = World::with(Scripted::new(tidy)).await;
-    world.says("go").await;
+    let world = World::with_provider(ScriptedProvider::new(tidy)).await;
+    world.send_and_wait("go").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let (kept, gone) = (runs(&world).await[0].clone(), runs(&world).await[1].clone());
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(status(&world, &gone.child).await, None, "deleted with its end, after it was told");
@@ -211,9 +226,9 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     assert_eq!(command(&world, "/subagents").await.lines().count(), 1);
     assert_eq!(command(&world, "/subagents log 2").await, "Its transcript was deleted with its end.");
     // The engine dies before the hour is over; the next one knows.
-    let ground = world.killed().await;
-    ground.clock.set(61 * MINUTE_MS);
-    let world = ground.wake(Faulty::never());
+    let ground = world.kill().await;
+    ground.clock.set_time(61 * MINUTE_MS);
+    let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(status(&world, &kept.child).await, Some(SessionStatus::Archived));
     assert_eq!(command(&world, "/subagents").await, "There are no sub-agents here.");
@@ -221,30 +236,30 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     assert!(command(&world, "/subagents send 1 more").await.contains("archived"));
     assert!(world.engine.session_tree(&me()).await.unwrap().children.is_empty());
     assert_eq!(recorded(&world, EventKind::SessionArchived).await.len(), 2);
-    world.ground.clock.set(22 * 60 * MINUTE_MS);
-    let answer = world.says("ask").await.text;
+    world.ground.clock.set_time(22 * 60 * MINUTE_MS);
+    let answer = world.send_and_wait("ask").await.text;
     assert_eq!(answer.matches("\"result\":\"done\"").count(), 2, "{answer}");
     assert_eq!(announces(&transcript(world.engine.db(), &me()).await).len(), 2);
 }
 
 /// Agents that go on among themselves, with hardly any budget: announces are held.
 async fn held() -> (World, SubagentRun) {
-    let mut ground = World::with(Scripted::new(|prompt: &Prompt| {
+    let mut ground = World::with_provider(ScriptedProvider::new(|prompt: &Prompt| {
         if task(prompt).contains("do part") {
-            return vec![Line::Say("done".into())];
+            return vec![ScriptStep::Say("done".into())];
         }
-        match (last_user(prompt), results(prompt)) {
+        match (last_user_text(prompt), results(prompt)) {
             ("go", 0) => vec![spawn(json!({ "task": "do part", "label": "one" }))],
-            ("go", _) => vec![Line::Call("sessions_yield".into(), json!({}))],
-            _ => vec![Line::Say(format!("heard {}", said(prompt).matches("[Context:").count()))],
+            ("go", _) => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
+            _ => vec![ScriptStep::Say(format!("heard {}", said(prompt).matches("[Context:").count()))],
         }
     }))
     .await
-    .killed()
+    .kill()
     .await;
     ground.settings.automatic_budget = 0;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "go").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let held = world.engine.list_held_announces(10).await.unwrap();
     assert_eq!(held.len(), 1);
@@ -255,14 +270,14 @@ async fn held() -> (World, SubagentRun) {
 async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let (world, run) = held().await;
     assert_eq!((run.held.as_deref(), run.status), (Some("automatic_budget_spent"), RunStatus::Ok));
-    let told = world.ground.outlet.visible();
+    let told = world.ground.fake_channel.visible_messages();
     let told = told.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
     assert_eq!(told.count(), 1, "people are told that it waits for them");
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     assert_eq!(world.engine.list_held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
-    assert_eq!(world.says("what is new?").await.text, "heard 1");
+    assert_eq!(world.send_and_wait("what is new?").await.text, "heard 1");
     assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
-    world.settled().await;
+    world.wait_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,11 +285,11 @@ async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
     let (world, run) = held().await;
     world.engine.dismiss_announce(&run.id).await.unwrap();
     assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(recorded(&world, EventKind::AnnounceDismissed).await[0]["run_id"], run.id.as_str());
     let again = world.engine.dismiss_announce(&run.id).await.unwrap_err();
     assert_eq!(again.code(), "not_now");
-    assert_eq!(world.says("what is new?").await.text, "heard 0");
+    assert_eq!(world.send_and_wait("what is new?").await.text, "heard 0");
     let lines = transcript(world.engine.db(), &me()).await;
     assert_eq!(announces(&lines).len(), 1, "the line stays");
 }
@@ -283,13 +298,13 @@ async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
 async fn an_announce_whose_owner_is_gone_is_held_too() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part") => {
-            vec![Line::Pause(Duration::from_secs(20)), Line::Say("done".into())]
+            vec![ScriptStep::Pause(Duration::from_secs(20)), ScriptStep::Say("done".into())]
         }
         (_, 0) => vec![spawn(json!({ "task": "do part" }))],
-        _ => vec![Line::Say("begun".into())],
+        _ => vec![ScriptStep::Say("begun".into())],
     };
-    let world = World::with(Scripted::new(author)).await;
-    world.says("go").await;
+    let world = World::with_provider(ScriptedProvider::new(author)).await;
+    world.send_and_wait("go").await;
     world.engine.delete_session(&me()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let held = world.engine.list_held_announces(10).await.unwrap();
@@ -302,15 +317,15 @@ async fn an_announce_whose_owner_is_gone_is_held_too() {
 #[tokio::test(start_paused = true)]
 async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do leaf") => vec![Line::Hang],
+        (first, _) if first.contains("do leaf") => vec![ScriptStep::Hang],
         (first, 0) if first.contains("do branch") => {
             vec![spawn(json!({ "task": "do leaf", "label": "leaf" }))]
         }
         (_, 0) => (0..2).map(|n| spawn(json!({ "task": "do branch", "label": format!("b{n}") }))).collect(),
-        _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+        _ => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
     };
-    let world = World::with(Scripted::new(author)).await;
-    world.sends("me", "go").await.unwrap();
+    let world = World::with_provider(ScriptedProvider::new(author)).await;
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let tree = world.engine.session_tree(&me()).await.unwrap();
     assert_eq!((tree.activity, tree.children.len(), tree.run.is_none()), (SessionActivity::Idle, 2, true));
@@ -330,7 +345,7 @@ async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it()
     }
     assert!(every(&tree).iter().all(|branch| branch.trace.as_ref() == Some(&trace)));
     command(&world, "/stop").await;
-    world.settled().await;
+    world.wait_settled().await;
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
     assert!(turns.iter().all(|turn| turn.trace == trace), "announces belong to it, too");
 }
@@ -338,21 +353,21 @@ async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it()
 #[tokio::test(start_paused = true)]
 async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_five_seconds() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do leaf") => vec![Line::Hang],
+        (first, _) if first.contains("do leaf") => vec![ScriptStep::Hang],
         (first, 0) if first.contains("do branch") => {
             (0..9).map(|n| spawn(json!({ "task": "do leaf", "label": format!("leaf {n}") }))).collect()
         }
-        (first, _) if first.contains("do branch") => vec![Line::Hang],
+        (first, _) if first.contains("do branch") => vec![ScriptStep::Hang],
         (_, 0) => (0..4).map(|_| spawn(json!({ "task": "do branch", "label": "branch" }))).collect(),
-        _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+        _ => vec![ScriptStep::Call("sessions_yield".into(), json!({}))],
     };
-    let mut ground = World::with(Scripted::new(author)).await.killed().await;
+    let mut ground = World::with_provider(ScriptedProvider::new(author)).await.kill().await;
     ground
         .configure("[agents.defaults]\nsubagents = { max_children_per_agent = 10, max_concurrent = 64 }\n")
         .await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 64);
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "go").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let running = world.engine.db().read(jobs::count_by_state).await.unwrap();
     assert_eq!(running, [("running".to_owned(), 40)]);
@@ -368,28 +383,28 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     // What waits for a person waits where that person is; nobody will write to what was stopped.
     let held = world.engine.list_held_announces(100).await.unwrap();
     assert!(held.len() == 4 && held.iter().all(|run| run.owner == me()), "{held:#?}");
-    world.sends("me", "go on").await.unwrap();
+    world.send_text("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.engine.list_held_announces(100).await.unwrap(), []);
 }
 
 /// A child that looks at something and then says nothing; its owner begins it and answers.
-fn with_silent_child(prompt: &Prompt) -> Script {
+fn with_silent_child(prompt: &Prompt) -> ModelScript {
     match (task(prompt), results(prompt)) {
-        (first, 0) if first.contains("do look") => vec![Line::Call("look".into(), json!({}))],
+        (first, 0) if first.contains("do look") => vec![ScriptStep::Call("look".into(), json!({}))],
         (first, _) if first.contains("do look") => vec![],
-        (_, 0) if last_user(prompt).contains("begin") => {
+        (_, 0) if last_user_text(prompt).contains("begin") => {
             vec![spawn(json!({ "task": "do look around", "label": "looker" }))]
         }
-        _ => vec![Line::Say("parent".into())],
+        _ => vec![ScriptStep::Say("parent".into())],
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
-    let world = World::with(Scripted::new(with_silent_child)).await;
-    world.says("begin").await;
-    world.settled().await;
+    let world = World::with_provider(ScriptedProvider::new(with_silent_child)).await;
+    world.send_and_wait("begin").await;
+    world.wait_settled().await;
     let run = runs(&world).await.remove(0);
     let result = run.result.unwrap();
     assert_eq!((run.status, result.error_code), (RunStatus::Ok, None));
@@ -400,33 +415,33 @@ async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
 #[tokio::test(start_paused = true)]
 async fn a_hold_inside_a_sub_agent_is_told_to_the_person_and_released_when_they_write() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
-        (first, _) if first.contains("do leaf") => vec![Line::Say("leaf is done".into())],
+        (first, _) if first.contains("do leaf") => vec![ScriptStep::Say("leaf is done".into())],
         (first, 0) if first.contains("do branch") => {
             vec![spawn(json!({ "task": "do leaf", "label": "leaf" }))]
         }
         (first, 1) if first.contains("do branch") && !said(prompt).contains("[Context:") => {
-            vec![Line::Call("sessions_yield".into(), json!({}))]
+            vec![ScriptStep::Call("sessions_yield".into(), json!({}))]
         }
-        (first, _) if first.contains("do branch") => vec![Line::Say("branch is done".into())],
+        (first, _) if first.contains("do branch") => vec![ScriptStep::Say("branch is done".into())],
         ("go", 0) => vec![spawn(json!({ "task": "do branch", "label": "branch" }))],
         ("go", 1) if !said(prompt).contains("[Context:") => {
-            vec![Line::Call("sessions_yield".into(), json!({}))]
+            vec![ScriptStep::Call("sessions_yield".into(), json!({}))]
         }
-        _ => vec![Line::Say(format!("heard {}", said(prompt).contains("branch is done")))],
+        _ => vec![ScriptStep::Say(format!("heard {}", said(prompt).contains("branch is done")))],
     };
-    let mut ground = World::with(Scripted::new(author)).await.killed().await;
+    let mut ground = World::with_provider(ScriptedProvider::new(author)).await.kill().await;
     ground.configure("[agents.defaults]\nsubagents = { max_concurrent = 2, max_spawn_depth = 2 }\n").await;
     ground.settings.automatic_budget = 0;
-    let world = ground.wake(Faulty::never());
-    world.sends("me", "go").await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let told = world.ground.outlet.read_at("me", None);
+    let told = world.ground.fake_channel.texts_at("me", None);
     assert!(told.iter().any(|text| text.contains("waits") && text.contains("Write anything")), "{told:?}");
     assert!(command(&world, "/queue").await.contains("1 result of sub-agents wait until you write"));
     // Its time stands still, and it takes no place.
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert_eq!(runs(&world).await[0].status, RunStatus::Running);
-    world.sends("me", "and?").await.unwrap();
+    world.send_text("me", "and?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(runs(&world).await[0].status, RunStatus::Ok);
     assert_eq!(runs(&world).await[0].result.as_ref().unwrap().text, "branch is done");

@@ -7,7 +7,7 @@ use polyclaw_domain::message::tool_calls;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Line, Script, Scripted};
+use polyclaw_testkit::{ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 use crate::glance;
@@ -20,22 +20,22 @@ fn results(prompt: &Prompt) -> usize {
     prompt.messages.iter().filter(|message| matches!(message, PromptMessage::ToolResult { .. })).count()
 }
 
-fn call(name: &str, arguments: serde_json::Value) -> Line {
-    Line::Call(name.to_owned(), arguments)
+fn call(name: &str, arguments: serde_json::Value) -> ScriptStep {
+    ScriptStep::Call(name.to_owned(), arguments)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
-    fn author(prompt: &Prompt) -> Script {
+    fn author(prompt: &Prompt) -> ModelScript {
         match results(prompt) {
             0 => vec![call("look", json!(BROKEN)), call("put", json!({}))],
             2 => vec![call("look", json!({ "step": 1 }))],
-            _ => vec![Line::Say("done".into())],
+            _ => vec![ScriptStep::Say("done".into())],
         }
     }
-    let model = Scripted::new(author);
-    let world = World::with(Arc::clone(&model) as _).await;
-    let answer = world.says("go").await;
+    let model = ScriptedProvider::new(author);
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "done"));
     let transcript = world.transcript("me").await;
     let shown = glance(&transcript);
@@ -43,34 +43,38 @@ async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
     assert_eq!(shown[1..6], expected, "{shown:?}");
     let stored = tool_calls(&transcript[1].parts).next().unwrap();
     assert_eq!(stored.arguments, BROKEN, "what it wrote is kept as it is");
-    assert_eq!(world.ground.tools.runs().len(), 2, "the others run, and what could not be read does not");
+    assert_eq!(
+        world.ground.tools.run_counts().len(),
+        2,
+        "the others run, and what could not be read does not"
+    );
     let told = &model.prompts()[1].messages[2];
     assert!(matches!(told, PromptMessage::ToolResult { is_error: true, .. }), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_never_writes_it_rightly_is_stopped_as_a_loop() {
-    let world = World::with(Scripted::new(|_| vec![call("pay", json!(BROKEN))])).await;
-    let answer = world.says("go").await;
+    let world = World::with_provider(ScriptedProvider::new(|_| vec![call("pay", json!(BROKEN))])).await;
+    let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("loop_detected"));
-    assert!(world.ground.tools.runs().is_empty());
+    assert!(world.ground.tools.run_counts().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_are_handed_only_calls_that_can_be_read() {
-    let model = Scripted::new(|prompt| match results(prompt) {
+    let model = ScriptedProvider::new(|prompt| match results(prompt) {
         0 => vec![call("theirs", json!(BROKEN))],
         _ => vec![call("theirs", json!(BROKEN)), call("theirs", json!({}))],
     });
-    let world = World::with(model).await;
+    let world = World::with_provider(model).await;
     let tools = json!([{ "name": "theirs", "parameters": { "type": "object" } }]);
     let inbound =
         IngressMessage { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", "go") };
     let accepted = world.engine.accept_message(inbound).await.unwrap();
-    let answer = world.answer(&accepted).await;
+    let answer = world.wait_answer(&accepted).await;
     assert_eq!((answer.state, answer.calls.len()), (JobState::Done, 1));
     assert_eq!(answer.calls[0].arguments, json!({}));
-    let open = world.engine.list_open_calls(&World::key("me")).await.unwrap();
+    let open = world.engine.list_open_calls(&World::session_key("me")).await.unwrap();
     assert_eq!(open, answer.calls, "the other has its result already");
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown.iter().filter(|line| *line == TOLD).count(), 2, "{shown:?}");

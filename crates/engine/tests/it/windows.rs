@@ -5,21 +5,21 @@ use std::sync::Arc;
 use polyclaw_domain::prompt::estimate_text_tokens;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 
 /// Takes so many tokens and refuses more, as a server with a small window does.
-fn narrow(window: usize) -> Arc<Scripted> {
-    Scripted::new(move |prompt: &Prompt| -> Script {
+fn narrow(window: usize) -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(move |prompt: &Prompt| -> ModelScript {
         match size(prompt) {
             size if size > window => vec![refuses(size)],
-            _ if prompt.system.starts_with("Summarise") => vec![Line::Say("the summary".into())],
-            _ => vec![Line::Say("yes".into())],
+            _ if prompt.system.starts_with("Summarise") => vec![ScriptStep::Say("the summary".into())],
+            _ => vec![ScriptStep::Say("yes".into())],
         }
     })
 }
 
-pub fn refuses(size: usize) -> Line {
-    Line::Fail(ProviderError {
+pub fn refuses(size: usize) -> ScriptStep {
+    ScriptStep::Fail(ProviderError {
         class: ErrorClass::ContextTooLong,
         model: "test/m".to_owned(),
         message: format!("{size} tokens"),
@@ -46,24 +46,24 @@ fn said(prompt: &Prompt) -> usize {
 #[tokio::test(start_paused = true)]
 async fn one_message_that_is_longer_than_the_window_is_answered_and_so_is_what_follows() {
     let model = narrow(8_000);
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let long = format!("the beginning {} the end", "word ".repeat(30_000));
-    assert_eq!(world.says(&long).await.text, "yes");
+    assert_eq!(world.send_and_wait(&long).await.text, "yes");
     let shown = format!("{:?}", model.prompts().last().unwrap().messages);
     assert!(shown.contains("the beginning") && shown.contains("the end") && shown.contains("left out"));
-    assert_eq!(world.says("and now?").await.text, "yes");
+    assert_eq!(world.send_and_wait("and now?").await.text, "yes");
     let stored = world.transcript("me").await;
     assert_eq!(stored[0].text, long, "what is stored stays whole");
-    let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(world.says("still there?").await.text, "yes");
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
+    assert_eq!(world.send_and_wait("still there?").await.text, "yes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
     let model = narrow(8_000);
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     for n in 0..40 {
-        let said = world.says(&format!("{n}: {}", "word ".repeat(600))).await;
+        let said = world.send_and_wait(&format!("{n}: {}", "word ".repeat(600))).await;
         assert_eq!(said.text, "yes", "message {n}");
     }
     let refused = model.prompts().iter().filter(|prompt| size(prompt) > 8_000).count();
@@ -72,17 +72,17 @@ async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
-    let roomy = World::with(narrow(1_000_000)).await;
+    let roomy = World::with_provider(narrow(1_000_000)).await;
     for n in 0..30 {
-        roomy.says(&format!("{n}: {}", "word ".repeat(1_500))).await;
+        roomy.send_and_wait(&format!("{n}: {}", "word ".repeat(1_500))).await;
     }
-    let mut ground = roomy.killed().await;
+    let mut ground = roomy.kill().await;
     let model = narrow(8_000);
     ground.provider = Arc::clone(&model) as _;
-    let world = ground.wake(Faulty::never());
-    world.engine.compact_session(&World::key("me")).await.unwrap();
-    world.settled().await;
-    assert_eq!(world.says("again").await.text, "yes");
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.engine.compact_session(&World::session_key("me")).await.unwrap();
+    world.wait_settled().await;
+    assert_eq!(world.send_and_wait("again").await.text, "yes");
     let asked = model.prompts();
     let pieces =
         asked.iter().filter(|prompt| prompt.system.starts_with("Summarise") && size(prompt) <= 8_000);
@@ -92,29 +92,29 @@ async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
 
 #[tokio::test(start_paused = true)]
 async fn where_nothing_helps_a_way_out_is_named() {
-    let world = World::with(narrow(0)).await;
-    let said = world.says("hello").await.text;
+    let world = World::with_provider(narrow(0)).await;
+    let said = world.send_and_wait("hello").await.text;
     assert!(said.contains("/new"), "{said}");
 }
 
 /// Writes summaries that do not end, and answers everything else in a word.
-fn endless() -> Arc<Scripted> {
-    Scripted::new(|prompt: &Prompt| match prompt.system.starts_with("Summarise") {
-        true => vec![Line::Say("word ".repeat(200)); 1_000],
-        false => vec![Line::Say("yes".into())],
+fn endless() -> Arc<ScriptedProvider> {
+    ScriptedProvider::new(|prompt: &Prompt| match prompt.system.starts_with("Summarise") {
+        true => vec![ScriptStep::Say("word ".repeat(200)); 1_000],
+        false => vec![ScriptStep::Say("yes".into())],
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn endless_summaries_are_cut_and_not_asked_for_again_every_turn() {
     let model = endless();
-    let world = World::with(Arc::clone(&model) as _).await;
+    let world = World::with_provider(Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
     settings.default_context_window = 16_000;
     world.engine.reload_settings(settings);
     for n in 0..40 {
         let text = format!("message {n} {}", "word ".repeat(800));
-        assert_eq!(world.says(&text).await.text, "yes");
+        assert_eq!(world.send_and_wait(&text).await.text, "yes");
         let prompts = model.prompts();
         let last = prompts.last().unwrap();
         assert!(format!("{:?}", last.messages).contains(&format!("message {n} ")), "the newest is lost");

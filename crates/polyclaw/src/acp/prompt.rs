@@ -4,79 +4,81 @@ use polyclaw_domain::hex::encode_hex;
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use super::turn::Turn;
-use super::{Done, Editor, Fault, session_of};
-use crate::client::segment;
-use crate::ids::random;
-use crate::stream::Frames;
+use super::turn::EditorTurn;
+use super::{AcpError, AcpResult, EditorConnection, session_id_param};
+use crate::client::encode_segment;
+use crate::ids::random_bytes;
+use crate::stream::FrameStream;
 
-impl Editor {
+impl EditorConnection {
     /// Asks in a session that was cancelled so often.
-    pub(super) async fn prompt(&self, params: &Value, cancels: u64) -> Done {
-        let session = session_of(params)?;
-        let (text, images) = said(&params["prompt"])?;
+    pub(super) async fn prompt_session(&self, params: &Value, cancels: u64) -> AcpResult {
+        let session = session_id_param(params)?;
+        let (text, images) = split_prompt(&params["prompt"])?;
         // Opened before the message is there: nothing of its turn is missed.
-        let stream = self.client()?.stream(&stream_of(session, None)).await?;
+        let stream = self.current_client()?.open_stream(&stream_path(session, None)).await?;
         // The same for every try, so that asking again is not asking twice.
-        let key = format!("acp-{}", encode_hex(&random::<12>()));
+        let key = format!("acp-{}", encode_hex(&random_bytes::<12>()));
         // A person sits there who can be asked before a tool runs.
         let body = &json!({ "text": text, "channel": "cli", "idempotency_key": key, "attachments": images });
-        let path = &format!("/sessions/{}/messages", segment(session));
-        let accepted = self.insist(|client| async move { client.post(path, body).await }).await?;
+        let path = &format!("/sessions/{}/messages", encode_segment(session));
+        let accepted =
+            self.retry_while_unavailable(|client| async move { client.post(path, body).await }).await?;
         if self.is_cancelled(session, cancels) {
             // It was there before there was anything to stop.
-            self.cancel(session).await?;
+            self.cancel_session(session).await?;
         }
         let id = accepted["turn_id"].as_str().unwrap_or_default();
-        let mut turn = Turn::new(self, session, id);
-        let reply = self.follow(&mut turn, (session, id), stream).await.map_err(taken)?;
-        turn.complete(&reply);
-        ended(&reply)
+        let mut turn = EditorTurn::new(self, session, id);
+        let reply = self.follow_turn(&mut turn, (session, id), stream).await.map_err(mark_accepted)?;
+        turn.send_final_rest(&reply);
+        prompt_result(&reply)
     }
 
     /// Tells what happens until there is a reply, also when the instance goes away and comes back.
-    async fn follow<'a>(
+    async fn follow_turn<'a>(
         &'a self,
-        turn: &mut Turn<'a>,
+        turn: &mut EditorTurn<'a>,
         (session, id): (&str, &str),
         mut stream: Response,
-    ) -> Done {
+    ) -> AcpResult {
         loop {
-            turn.follow(Frames::new(stream)).await;
+            turn.follow_stream(FrameStream::new(stream)).await;
             // It is over by now, unless the stream broke.
-            if let Some(reply) = self.reply(id, 0).await? {
+            if let Some(reply) = self.poll_reply(id, 0).await? {
                 return Ok(reply);
             }
-            let path = &stream_of(session, turn.heard());
-            stream = self.insist(|client| async move { client.stream(path).await }).await?;
+            let path = &stream_path(session, turn.last_frame_id());
+            stream =
+                self.retry_while_unavailable(|client| async move { client.open_stream(path).await }).await?;
             // It may have ended before this stream was there.
-            if let Some(reply) = self.reply(id, 1).await? {
+            if let Some(reply) = self.poll_reply(id, 1).await? {
                 return Ok(reply);
             }
         }
     }
 
     /// The reply to a turn, if there is one within so many seconds.
-    async fn reply(&self, turn: &str, seconds: u64) -> Result<Option<Value>, Fault> {
-        let path = &format!("/turns/{}?wait={seconds}", segment(turn));
-        let mut seen = self.insist(|client| async move { client.get(path).await }).await?;
+    async fn poll_reply(&self, turn: &str, seconds: u64) -> Result<Option<Value>, AcpError> {
+        let path = &format!("/turns/{}?wait={seconds}", encode_segment(turn));
+        let mut seen = self.retry_while_unavailable(|client| async move { client.get(path).await }).await?;
         Ok(Some(seen["reply"].take()).filter(Value::is_object))
     }
 }
 
 /// What is live in a session, from the frame on that was heard last.
-fn stream_of(session: &str, heard: Option<&str>) -> String {
-    let after = heard.map(|frame| format!("?after={}", segment(frame))).unwrap_or_default();
-    format!("/sessions/{}/stream{after}", segment(session))
+fn stream_path(session: &str, heard: Option<&str>) -> String {
+    let after = heard.map(|frame| format!("?after={}", encode_segment(frame))).unwrap_or_default();
+    format!("/sessions/{}/stream{after}", encode_segment(session))
 }
 
 /// Whoever asks again, asks twice.
-fn taken(fault: Fault) -> Fault {
+fn mark_accepted(fault: AcpError) -> AcpError {
     let message = format!("{}; your message was taken: do not send it again", fault.message);
-    Fault { message, ..fault }
+    AcpError { message, ..fault }
 }
 
-fn ended(reply: &Value) -> Done {
+fn prompt_result(reply: &Value) -> AcpResult {
     let reason = match reply["state"].as_str() {
         Some("cancelled") => "cancelled",
         Some("done") if reply["finish_reason"] == "length" => "max_tokens",
@@ -84,25 +86,25 @@ fn ended(reply: &Value) -> Done {
         _ => {
             let message = reply["text"].as_str().unwrap_or("the turn failed").to_owned();
             let code = reply["error_code"].as_str().unwrap_or("turn_failed").to_owned();
-            return Err(Fault { number: -32603, message, code });
+            return Err(AcpError { number: -32603, message, code });
         }
     };
     Ok(json!({ "stopReason": reason }))
 }
 
 /// The words of a prompt with the files that come with it, and its images as the API takes them.
-fn said(blocks: &Value) -> Result<(String, Vec<Value>), Fault> {
-    let blocks = blocks.as_array().ok_or_else(|| Fault::params("prompt must be a list"))?;
+fn split_prompt(blocks: &Value) -> Result<(String, Vec<Value>), AcpError> {
+    let blocks = blocks.as_array().ok_or_else(|| AcpError::invalid_params("prompt must be a list"))?;
     let (images, others): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block["type"] == "image");
-    let text = others.into_iter().map(words).collect::<Result<Vec<_>, _>>()?.join("\n\n");
+    let text = others.into_iter().map(block_text).collect::<Result<Vec<_>, _>>()?.join("\n\n");
     if text.trim().is_empty() && images.is_empty() {
-        return Err(Fault::params("the prompt is empty"));
+        return Err(AcpError::invalid_params("the prompt is empty"));
     }
     let attachment = |(n, block): (usize, &Value)| json!({ "name": format!("image-{}", n + 1), "media_type": block["mimeType"], "data": block["data"] });
     Ok((text, images.into_iter().enumerate().map(attachment).collect()))
 }
 
-fn words(block: &Value) -> Result<String, Fault> {
+fn block_text(block: &Value) -> Result<String, AcpError> {
     let field = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match block["type"].as_str() {
         Some("text") => Ok(field(&block["text"])),
@@ -111,7 +113,7 @@ fn words(block: &Value) -> Result<String, Fault> {
             let (uri, text) = (field(&block["resource"]["uri"]), field(&block["resource"]["text"]));
             Ok(format!("<file uri=\"{uri}\">\n{text}\n</file>"))
         }
-        other => Err(Fault::params(format!("content of the type {other:?} is not taken"))),
+        other => Err(AcpError::invalid_params(format!("content of the type {other:?} is not taken"))),
     }
 }
 
@@ -129,15 +131,15 @@ mod tests {
         ]);
         let words = "Look\n\n[a.rs](file:///a.rs)\n\n<file uri=\"file:///b.rs\">\nfn b() {}\n</file>";
         let image = json!({ "name": "image-1", "media_type": "image/gif", "data": "R0lGODlh" });
-        assert_eq!(said(&blocks).unwrap(), (words.to_owned(), vec![image]));
+        assert_eq!(split_prompt(&blocks).unwrap(), (words.to_owned(), vec![image]));
         for odd in [json!([]), json!(7), json!([{ "type": "audio", "data": "" }])] {
-            assert_eq!(said(&odd).unwrap_err().number, -32602, "{odd}");
+            assert_eq!(split_prompt(&odd).unwrap_err().number, -32602, "{odd}");
         }
     }
 
     #[test]
     fn a_turn_that_failed_is_an_error_and_every_other_end_has_a_word() {
-        let ended = |reply: Value| ended(&reply).map(|done| done["stopReason"].clone());
+        let ended = |reply: Value| prompt_result(&reply).map(|done| done["stopReason"].clone());
         assert_eq!(ended(json!({ "state": "done" })).unwrap(), "end_turn");
         assert_eq!(ended(json!({ "state": "done", "finish_reason": "length" })).unwrap(), "max_tokens");
         assert_eq!(ended(json!({ "state": "cancelled" })).unwrap(), "cancelled");

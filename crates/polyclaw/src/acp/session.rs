@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Done, Editor, Fault, session_of};
-use crate::client::{Client, segment};
+use super::{AcpError, AcpResult, EditorConnection, session_id_param};
+use crate::client::{ApiClient, encode_segment};
 use crate::command::chat;
 
-const PAGE: usize = 500;
+const TRANSCRIPT_PAGE_SIZE: usize = 500;
 
-impl Editor {
+impl EditorConnection {
     /// A conversation of its own, named after the folder that the editor has open.
-    pub(super) async fn begin(&self, params: &Value) -> Done {
-        let client = chat::connect(&self.context).await?;
+    pub(super) async fn create_session(&self, params: &Value) -> AcpResult {
+        let client = chat::connect_or_start(&self.context).await?;
         let folder =
             params["cwd"].as_str().and_then(|path| path.rsplit(['/', '\\']).find(|part| !part.is_empty()));
         let mut body = json!({ "title": folder.unwrap_or("editor") });
@@ -23,22 +23,22 @@ impl Editor {
     }
 
     /// What was said is told again, as it was told at first.
-    pub(super) async fn load(&self, params: &Value) -> Done {
-        let session = session_of(params)?;
-        let client = chat::connect(&self.context).await?;
-        client.get(&format!("/sessions/{}", segment(session))).await?;
+    pub(super) async fn load_session(&self, params: &Value) -> AcpResult {
+        let session = session_id_param(params)?;
+        let client = chat::connect_or_start(&self.context).await?;
+        client.get(&format!("/sessions/{}", encode_segment(session))).await?;
         let mut after = Some(0);
         while let Some(ticket) = after {
-            let page = page(&client, session, ticket).await?;
+            let page = fetch_transcript_page(&client, session, ticket).await?;
             for message in page["messages"].as_array().into_iter().flatten() {
-                self.retell(session, message);
+                self.replay_message(session, message);
             }
             after = page["next_after"].as_i64();
         }
         Ok(json!({}))
     }
 
-    fn retell(&self, session: &str, message: &Value) {
+    fn replay_message(&self, session: &str, message: &Value) {
         let text = message["text"].as_str().unwrap_or_default();
         let kind = match (message["role"].as_str(), message["origin"].as_str()) {
             (Some("user"), Some("user")) => "user_message_chunk",
@@ -46,21 +46,24 @@ impl Editor {
             _ => return,
         };
         if !text.is_empty() {
-            self.tell(session, chunk(kind, text));
+            self.send_update(session, message_chunk(kind, text));
         }
     }
 
     /// News of a session.
-    pub(super) fn tell(&self, session: &str, update: Value) {
-        self.peer.notify("session/update", json!({ "sessionId": session, "update": update }));
+    pub(super) fn send_update(&self, session: &str, update: Value) {
+        self.peer.send_notification("session/update", json!({ "sessionId": session, "update": update }));
     }
 }
 
-async fn page(client: &Client, session: &str, after: i64) -> Result<Value, Fault> {
-    let path = format!("/sessions/{}/transcript?after={after}&limit={PAGE}", segment(session));
+async fn fetch_transcript_page(client: &ApiClient, session: &str, after: i64) -> Result<Value, AcpError> {
+    let path = format!(
+        "/sessions/{}/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}",
+        encode_segment(session)
+    );
     Ok(client.get(&path).await?)
 }
 
-pub fn chunk(kind: &str, text: &str) -> Value {
+pub fn message_chunk(kind: &str, text: &str) -> Value {
     json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
 }

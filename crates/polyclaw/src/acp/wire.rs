@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Done;
+use super::AcpResult;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum WireLine {
     Whole(Vec<u8>),
     TooLarge,
 }
 
 /// The next line; `None` at the end. Of one that is larger than `most` nothing is kept.
-pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Option<Line>> {
+pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Option<WireLine>> {
     let (mut line, mut size) = (Vec::new(), 0);
     loop {
         let piece = from.fill_buf().await?;
@@ -31,14 +31,14 @@ pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> i
         }
         from.consume(taken);
         if end.is_some() || taken == 0 {
-            let line = if size > most { Line::TooLarge } else { Line::Whole(line) };
+            let line = if size > most { WireLine::TooLarge } else { WireLine::Whole(line) };
             return Ok((size > 0).then_some(line));
         }
     }
 }
 
 /// What the other side says.
-pub enum Incoming {
+pub enum EditorMessage {
     /// Without an id nobody waits for an answer.
     Call {
         id: Option<Value>,
@@ -48,8 +48,8 @@ pub enum Incoming {
     Answer(Value),
 }
 
-impl Incoming {
-    pub fn read(line: &[u8]) -> Option<Self> {
+impl EditorMessage {
+    pub fn parse(line: &[u8]) -> Option<Self> {
         let mut value: Value = serde_json::from_slice(line).ok()?;
         value.as_object()?;
         let Some(method) = value["method"].as_str().map(str::to_owned) else {
@@ -61,16 +61,16 @@ impl Incoming {
 }
 
 /// The other side.
-pub struct Peer {
+pub struct EditorPeer {
     lines: mpsc::UnboundedSender<Value>,
     next: AtomicU64,
     /// What we asked and were not answered yet.
     open: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
 }
 
-impl Peer {
+impl EditorPeer {
     pub fn on_stdout() -> Self {
-        let (peer, mut lines) = Self::pair();
+        let (peer, mut lines) = Self::with_receiver();
         tokio::spawn(async move {
             let mut stdout = tokio::io::stdout();
             while let Some(line) = lines.recv().await {
@@ -83,22 +83,22 @@ impl Peer {
         peer
     }
 
-    fn pair() -> (Self, mpsc::UnboundedReceiver<Value>) {
+    fn with_receiver() -> (Self, mpsc::UnboundedReceiver<Value>) {
         let (lines, written) = mpsc::unbounded_channel();
         (Self { lines, next: AtomicU64::new(1), open: Mutex::default() }, written)
     }
 
-    fn write(&self, line: Value) {
+    fn write_message(&self, line: Value) {
         // Whoever hung up reads nothing.
         let _ = self.lines.send(line);
     }
 
-    pub fn notify(&self, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    pub fn send_notification(&self, method: &str, params: Value) {
+        self.write_message(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    pub fn answer(&self, id: &Value, done: Done) {
-        self.write(match done {
+    pub fn send_result(&self, id: &Value, done: AcpResult) {
+        self.write_message(match done {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err(fault) => {
                 let data = json!({ "code": fault.code });
@@ -111,20 +111,20 @@ impl Peer {
     /// Nobody knows what was asked in it.
     pub fn refuse_line(&self, number: i32, why: &str) {
         let error = json!({ "code": number, "message": why });
-        self.write(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+        self.write_message(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     }
 
     /// What the other side says to a question; nothing where it refuses or goes away.
-    pub async fn ask(&self, method: &str, params: Value) -> Option<Value> {
+    pub async fn send_request(&self, method: &str, params: Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.write_message(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         let mut answer = answer.await.ok()?;
         answer.get_mut("result").map(Value::take)
     }
 
-    pub fn take(&self, answer: Value) {
+    pub fn resolve_response(&self, answer: Value) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = answer["id"].as_u64().and_then(|id| open.remove(&id));
         if let Some(asked) = asked {
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn lines_are_calls_or_answers_or_nothing() {
-        let call = |line: &str| match Incoming::read(line.as_bytes()) {
-            Some(Incoming::Call { id, method, .. }) => Some((id, method)),
+        let call = |line: &str| match EditorMessage::parse(line.as_bytes()) {
+            Some(EditorMessage::Call { id, method, .. }) => Some((id, method)),
             _ => None,
         };
         assert_eq!(call(r#"{"id":"a","method":"x"}"#), Some((Some(json!("a")), "x".to_owned())));
         assert_eq!(call(r#"{"method":"x"}"#), Some((None, "x".to_owned())));
-        assert!(matches!(Incoming::read(br#"{"id":1,"result":{}}"#), Some(Incoming::Answer(_))));
+        assert!(matches!(EditorMessage::parse(br#"{"id":1,"result":{}}"#), Some(EditorMessage::Answer(_))));
         for odd in ["", "7", "[]", "{}", r#"{"id":"a"}"#, "{"] {
-            assert!(Incoming::read(odd.as_bytes()).is_none(), "{odd}");
+            assert!(EditorMessage::parse(odd.as_bytes()).is_none(), "{odd}");
         }
     }
 
@@ -160,21 +160,22 @@ mod tests {
             while let Some(line) = next_line(&mut from, 6).await.unwrap() {
                 lines.push(line);
             }
-            let whole = |text: &[u8]| Line::Whole(text.to_vec());
-            assert_eq!(lines, [whole(b"one\n"), Line::TooLarge, whole(b"five!\n"), whole(b"end")]);
+            let whole = |text: &[u8]| WireLine::Whole(text.to_vec());
+            assert_eq!(lines, [whole(b"one\n"), WireLine::TooLarge, whole(b"five!\n"), whole(b"end")]);
         }
     }
 
     #[tokio::test]
     async fn an_answer_finds_the_question_it_belongs_to() {
-        let (peer, mut written) = Peer::pair();
+        let (peer, mut written) = EditorPeer::with_receiver();
         let other = async {
             let (first, second) = (written.recv().await.unwrap(), written.recv().await.unwrap());
-            peer.take(json!({ "id": 99, "result": "nobody's" }));
-            peer.take(json!({ "id": second["id"], "result": "two" }));
-            peer.take(json!({ "id": first["id"], "error": { "code": 1 } }));
+            peer.resolve_response(json!({ "id": 99, "result": "nobody's" }));
+            peer.resolve_response(json!({ "id": second["id"], "result": "two" }));
+            peer.resolve_response(json!({ "id": first["id"], "error": { "code": 1 } }));
         };
-        let (one, two, ()) = tokio::join!(peer.ask("a", json!({})), peer.ask("b", json!({})), other);
+        let (one, two, ()) =
+            tokio::join!(peer.send_request("a", json!({})), peer.send_request("b", json!({})), other);
         assert_eq!((one, two), (None, Some(json!("two"))));
     }
 }

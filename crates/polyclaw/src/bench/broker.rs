@@ -8,12 +8,12 @@ use anyhow::{Context as _, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::bench::{Bar, Report, Times, rate};
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
-const SENDERS: usize = 64;
+const SENDER_COUNT: usize = 64;
 
 /// A control plane of this build in a temporary home, with a token that is looked up like an instance's.
-struct Plane {
+struct BenchControlPlane {
     client: Client,
     url: String,
     token: String,
@@ -21,14 +21,14 @@ struct Plane {
     home: tempfile::TempDir,
 }
 
-impl Drop for Plane {
+impl Drop for BenchControlPlane {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-impl Plane {
+impl BenchControlPlane {
     async fn start() -> anyhow::Result<Self> {
         let home = tempfile::tempdir()?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -43,7 +43,7 @@ impl Plane {
         let client = Client::builder().no_proxy().pool_max_idle_per_host(2_000).tcp_nodelay(true).build()?;
         let url = format!("http://127.0.0.1:{port}/api");
         let mut plane = Self { client, url, token: String::new(), server, home };
-        plane.token = plane.first_token().await?;
+        plane.token = plane.wait_for_operator_token().await?;
         let scoped = plane.post("/tokens", &json!({ "name": "bench", "scope": "operate" })).await?;
         for name in ["a", "b"] {
             plane.post("/instances", &json!({ "name": name })).await?;
@@ -54,7 +54,7 @@ impl Plane {
     }
 
     /// The operator's, once it answers.
-    async fn first_token(&self) -> anyhow::Result<String> {
+    async fn wait_for_operator_token(&self) -> anyhow::Result<String> {
         let file = self.home.path().join("cp/token");
         let began = Instant::now();
         loop {
@@ -78,27 +78,32 @@ impl Plane {
     }
 }
 
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
-    let plane = Arc::new(Plane::start().await?);
+pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
+    let plane = Arc::new(BenchControlPlane::start().await?);
     let began = Instant::now();
-    let senders: Vec<_> = (0..SENDERS)
+    let senders: Vec<_> = (0..SENDER_COUNT)
         .map(|n| {
             let plane = Arc::clone(&plane);
-            tokio::spawn(async move { send(&plane, n, began, seconds).await })
+            tokio::spawn(async move { send_messages(&plane, n, began, seconds).await })
         })
         .collect();
-    let mut times = Times::default();
+    let mut times = OperationTimes::default();
     for sender in senders {
         times.extend(sender.await??);
     }
-    let accepted = rate(times.len(), began.elapsed());
-    report.add("messages between instances per second", accepted, "/s", Some(Bar::AtLeast(2_000.0)));
+    let accepted = per_second(times.len(), began.elapsed());
+    report.add("messages between instances per second", accepted, "/s", Some(FigureTarget::AtLeast(2_000.0)));
     report.add("message between instances p99", times.percentile(0.99), "ms", None);
     Ok(())
 }
 
-async fn send(plane: &Plane, sender: usize, began: Instant, seconds: Duration) -> anyhow::Result<Times> {
-    let mut times = Times::default();
+async fn send_messages(
+    plane: &BenchControlPlane,
+    sender: usize,
+    began: Instant,
+    seconds: Duration,
+) -> anyhow::Result<OperationTimes> {
+    let mut times = OperationTimes::default();
     while began.elapsed() < seconds {
         let body = json!({
             "from": "a", "to": "b", "type": "task.handoff", "correlation_id": format!("c{sender}"),

@@ -5,37 +5,47 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::bench::subject::Subject;
-use crate::bench::{Bar, Report, Times, rate};
+use crate::bench::bench_daemon::BenchDaemon;
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
-const SENDERS: usize = 64;
+const SENDER_COUNT: usize = 64;
 
 /// One slot in the lane: what is measured is accepting, not answering.
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
-    let subject = Arc::new(Subject::start("[lanes]\nmain = 1\n").await?);
-    subject
-        .model
-        .answer(|_| polyclaw_testkit::model_server::Script::reply("ok").wait(Duration::from_secs(1)));
+pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
+    let subject = Arc::new(BenchDaemon::start("[lanes]\nmain = 1\n").await?);
+    subject.model.answer_with(|_| {
+        polyclaw_testkit::model_server::ReplyScript::reply("ok").wait(Duration::from_secs(1))
+    });
     let began = Instant::now();
-    let senders: Vec<_> = (0..SENDERS)
+    let senders: Vec<_> = (0..SENDER_COUNT)
         .map(|n| {
             let subject = Arc::clone(&subject);
-            tokio::spawn(async move { send(&subject, n, began, seconds).await })
+            tokio::spawn(async move { send_messages(&subject, n, began, seconds).await })
         })
         .collect();
-    let mut times = Times::default();
+    let mut times = OperationTimes::default();
     for sender in senders {
         times.extend(sender.await??);
     }
-    let accepted = rate(times.len(), began.elapsed());
-    report.add("accepted messages per second, 64 senders", accepted, "/s", Some(Bar::AtLeast(5_000.0)));
+    let accepted = per_second(times.len(), began.elapsed());
+    report.add(
+        "accepted messages per second, 64 senders",
+        accepted,
+        "/s",
+        Some(FigureTarget::AtLeast(5_000.0)),
+    );
     report.add("accept p50", times.percentile(0.5), "ms", None);
     report.add("accept p99", times.percentile(0.99), "ms", None);
     Ok(())
 }
 
-async fn send(subject: &Subject, sender: usize, began: Instant, seconds: Duration) -> anyhow::Result<Times> {
-    let mut times = Times::default();
+async fn send_messages(
+    subject: &BenchDaemon,
+    sender: usize,
+    began: Instant,
+    seconds: Duration,
+) -> anyhow::Result<OperationTimes> {
+    let mut times = OperationTimes::default();
     let body = json!({ "text": "a message of ordinary length, as people write them" });
     while began.elapsed() < seconds {
         let peer = format!("s{sender}-{}", times.len() / 40);

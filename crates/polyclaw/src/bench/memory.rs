@@ -15,19 +15,19 @@ use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
 use polyclaw_provider::embedded::LocalEmbeddings;
 use polyclaw_store::{Db, memory};
 
-use crate::bench::{Bar, Report, Times};
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 use crate::clock::SystemClock;
 use crate::home::Home;
 use crate::ids::SortableIds;
-use crate::weights::{EMBEDDINGS, Shelf};
+use crate::weights::{EMBEDDING_WEIGHTS, ModelDir};
 
-const MEMORIES: u64 = 100_000;
-const DIM: usize = 384;
+const MEMORY_COUNT: u64 = 100_000;
+const EMBEDDING_DIM: usize = 384;
 /// Different words of all memories together.
-const VOCABULARY: u64 = 20_000;
-const BATCH: u64 = 1_000;
+const VOCABULARY_SIZE: u64 = 20_000;
+const INSERT_BATCH_SIZE: u64 = 1_000;
 
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("brain.db");
     let before = resident_mb()?;
@@ -37,54 +37,58 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     })
     .await??;
     let began = Instant::now();
-    fill(&db, 0..MEMORIES).await?;
-    report.add("memories stored and indexed per second", rate(began.elapsed()), "/s", None);
+    insert_memories(&db, 0..MEMORY_COUNT).await?;
+    report.add("memories stored and indexed per second", calls_per_second(began.elapsed()), "/s", None);
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let brain = MemoryStore::new(
         MemoryLocation::Open(db),
         Arc::clone(&clock),
         Arc::new(SortableIds::new(clock)),
-        vectors(),
+        bench_vectors(),
     );
-    brain.set_embedder(Some(Arc::new(Hashed)));
+    brain.set_embedder(Some(Arc::new(HashedEmbedder)));
     let began = Instant::now();
-    brain.recall_memories(&viewer(), &question(0), 800).await?;
+    brain.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
     report.add("first recall, which reads all vectors", began.elapsed().as_secs_f64() * 1000.0, "ms", None);
     // Reading goes on behind a turn's deadline.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    measure(report, &brain, seconds, "recall, 100,000 memories", Some(20.0)).await?;
+    measure_recalls(report, &brain, seconds, "recall, 100,000 memories", Some(20.0)).await?;
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are small")]
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     report.add("brain.db", megabytes(std::fs::metadata(&path)?.len()), "MB", None);
     report.add("vectors in memory", megabytes(brain.status().await?.cached_bytes as u64), "MB", None);
     report.add("process, grown by", resident_mb()? - before, "MB", None);
-    with_model(report, &brain, seconds).await
+    measure_with_model(report, &brain, seconds).await
 }
 
 /// What a recall takes with so many memories, each count beyond the one before; the median in milliseconds.
-pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<Vec<f64>> {
+pub(super) async fn measure_growth(counts: &[u64], seconds: Duration) -> anyhow::Result<Vec<f64>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("brain.db");
     let db = tokio::task::spawn_blocking(move || Db::open_memory_db(&path)).await??;
     let (mut before, mut medians) = (0, Vec::new());
     for &count in counts {
-        fill(&db, before..count).await?;
+        insert_memories(&db, before..count).await?;
         before = count;
         let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
-        let brain = MemoryStore::new(MemoryLocation::Open(db.clone()), clock, ids, vectors());
-        brain.set_embedder(Some(Arc::new(Hashed)));
-        brain.recall_memories(&viewer(), &question(0), 800).await?;
+        let brain = MemoryStore::new(MemoryLocation::Open(db.clone()), clock, ids, bench_vectors());
+        brain.set_embedder(Some(Arc::new(HashedEmbedder)));
+        brain.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        medians.push(timed(&brain, seconds).await?.0.percentile(0.5));
+        medians.push(time_recalls(&brain, seconds).await?.0.percentile(0.5));
     }
     Ok(medians)
 }
 
 /// The same with the embedding of each question, where the weights are here.
-async fn with_model(report: &mut Report, brain: &MemoryStore, seconds: Duration) -> anyhow::Result<()> {
-    let shelf = Shelf::of(&Home::locate()?);
-    if !shelf.has(&EMBEDDINGS) {
+async fn measure_with_model(
+    report: &mut BenchmarkReport,
+    brain: &MemoryStore,
+    seconds: Duration,
+) -> anyhow::Result<()> {
+    let shelf = ModelDir::for_home(&Home::locate()?);
+    if !shelf.is_present(&EMBEDDING_WEIGHTS) {
         report.add(
             "embedding of a question: not measured, no weights (model pull all-minilm-l6-v2)",
             0.0,
@@ -93,38 +97,39 @@ async fn with_model(report: &mut Report, brain: &MemoryStore, seconds: Duration)
         );
         return Ok(());
     }
-    let model = Arc::new(Real(LocalEmbeddings::new(shelf.path(&EMBEDDINGS))));
-    let mut times = Times::default();
+    let model = Arc::new(RealEmbedder(LocalEmbeddings::new(shelf.weights_path(&EMBEDDING_WEIGHTS))));
+    let mut times = OperationTimes::default();
     for n in 0..50 {
         let began = Instant::now();
-        model.embed_texts(&[question(n)]).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        model.embed_texts(&[make_question(n)]).await.map_err(|error| anyhow::anyhow!("{error}"))?;
         times.push(began.elapsed());
     }
     report.add("embedding of a question p50", times.percentile(0.5), "ms", None);
     brain.set_embedder(Some(model));
-    measure(report, brain, seconds, "recall with the embedding of its question", None).await
+    measure_recalls(report, brain, seconds, "recall with the embedding of its question", None).await
 }
 
-async fn measure(
-    report: &mut Report,
+async fn measure_recalls(
+    report: &mut BenchmarkReport,
     brain: &MemoryStore,
     seconds: Duration,
     name: &str,
     bar: Option<f64>,
 ) -> anyhow::Result<()> {
-    let (mut times, partial) = timed(brain, seconds).await?;
+    let (mut times, partial) = time_recalls(brain, seconds).await?;
     report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
-    report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(Bar::AtMost));
+    report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(FigureTarget::AtMost));
     report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
-    report.add("  of these by words alone", f64::from(partial), "", Some(Bar::AtMost(0.0)));
+    report.add("  of these by words alone", f64::from(partial), "", Some(FigureTarget::AtMost(0.0)));
     Ok(())
 }
 
 /// Recalls for so long, and how many of them went by words alone.
-async fn timed(brain: &MemoryStore, seconds: Duration) -> anyhow::Result<(Times, u32)> {
-    let (mut times, mut partial, began, viewer) = (Times::default(), 0_u32, Instant::now(), viewer());
+async fn time_recalls(brain: &MemoryStore, seconds: Duration) -> anyhow::Result<(OperationTimes, u32)> {
+    let (mut times, mut partial, began, viewer) =
+        (OperationTimes::default(), 0_u32, Instant::now(), bench_viewer());
     while began.elapsed() < seconds {
-        let asked = question(times.len() as u64 * 7 + 1);
+        let asked = make_question(times.len() as u64 * 7 + 1);
         let start = Instant::now();
         let recalled = brain.recall_memories(&viewer, &asked, 800).await?;
         times.push(start.elapsed());
@@ -133,15 +138,15 @@ async fn timed(brain: &MemoryStore, seconds: Duration) -> anyhow::Result<(Times,
     Ok((times, partial))
 }
 
-async fn fill(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
-    for batch in memories.start / BATCH..memories.end / BATCH {
+async fn insert_memories(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
+    for batch in memories.start / INSERT_BATCH_SIZE..memories.end / INSERT_BATCH_SIZE {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            for n in batch * BATCH..(batch + 1) * BATCH {
-                memory::upsert(tx, &memory(n))?;
+            for n in batch * INSERT_BATCH_SIZE..(batch + 1) * INSERT_BATCH_SIZE {
+                memory::upsert(tx, &make_memory(n))?;
             }
             for waiting in memory::list_pending_embeddings(tx, usize::MAX)? {
-                let vector = memory::quantize_vector(&direction(&waiting.content));
-                memory::store_vector(tx, &waiting, MODEL, &vector)?;
+                let vector = memory::quantize_vector(&hash_direction(&waiting.content));
+                memory::store_vector(tx, &waiting, BENCH_MODEL, &vector)?;
             }
             Ok(())
         };
@@ -150,7 +155,7 @@ async fn fill(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
     Ok(())
 }
 
-fn viewer() -> MemoryViewer {
+fn bench_viewer() -> MemoryViewer {
     let agent = AgentId::main();
     let session = SessionKey::main(&agent);
     let policy = ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() };
@@ -158,7 +163,7 @@ fn viewer() -> MemoryViewer {
 }
 
 /// Half belong to the agent that asks, a third is shared by others, the rest is of a hundred sessions.
-fn memory(n: u64) -> MemoryEntry {
+fn make_memory(n: u64) -> MemoryEntry {
     let agents = ["main", "ops", "research"];
     let (agent, scope) = match n % 6 {
         0..=2 => ("main", MemoryScope::Agent),
@@ -174,7 +179,7 @@ fn memory(n: u64) -> MemoryEntry {
         scope,
         key: format!("k{n}"),
         kind: "fact".to_owned(),
-        content: text(n, 8 + n % 20),
+        content: make_text(n, 8 + n % 20),
         metadata: serde_json::Map::new(),
         created_at: at,
         updated_at: at,
@@ -182,30 +187,30 @@ fn memory(n: u64) -> MemoryEntry {
 }
 
 /// Words of a memory and some of others, as people ask.
-fn question(n: u64) -> String {
-    format!("{} {}", text(n * 7919 % MEMORIES, 5), text(n + 1_000_000, 4))
+fn make_question(n: u64) -> String {
+    format!("{} {}", make_text(n * 7919 % MEMORY_COUNT, 5), make_text(n + 1_000_000, 4))
 }
 
 /// Words as languages have them: a few are everywhere, most are rare.
-fn text(seed: u64, words: u64) -> String {
+fn make_text(seed: u64, words: u64) -> String {
     let word = |at: u64| {
-        let chance = mix(seed * 131 + at) % 1_000_000;
+        let chance = mix_bits(seed * 131 + at) % 1_000_000;
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a share of a small number"
         )]
-        let rank = ((VOCABULARY as f64).powf(chance as f64 / 1e6)) as u64;
-        spell(rank)
+        let rank = ((VOCABULARY_SIZE as f64).powf(chance as f64 / 1e6)) as u64;
+        spell_word(rank)
     };
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn spell(rank: u64) -> String {
+fn spell_word(rank: u64) -> String {
     const SYLLABLES: [&str; 16] =
         ["ka", "mo", "ri", "te", "lu", "sa", "no", "vi", "pe", "du", "ga", "fi", "zo", "he", "ba", "ju"];
-    let mut left = mix(rank);
+    let mut left = mix_bits(rank);
     let mut word = String::new();
     for _ in 0..4 {
         word.push_str(SYLLABLES[usize::try_from(left % 16).unwrap_or(0)]);
@@ -214,33 +219,33 @@ fn spell(rank: u64) -> String {
     word
 }
 
-fn mix(n: u64) -> u64 {
+fn mix_bits(n: u64) -> u64 {
     let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ (n >> 29)
 }
 
-fn rate(time: Duration) -> f64 {
+fn calls_per_second(time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a round number")]
-    let count = MEMORIES as f64;
+    let count = MEMORY_COUNT as f64;
     count / time.as_secs_f64()
 }
 
-const MODEL: &str = "bench/hashed";
+const BENCH_MODEL: &str = "bench/hashed";
 
-fn vectors() -> VectorIndex {
+fn bench_vectors() -> VectorIndex {
     VectorIndex::new(128 << 20, polyclaw_provider::embedded::byte_dot_product)
 }
 
 /// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.
-struct Hashed;
+struct HashedEmbedder;
 
-fn direction(text: &str) -> Vec<f32> {
-    let mut vector = vec![0.0_f32; DIM];
+fn hash_direction(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.0_f32; EMBEDDING_DIM];
     for word in text.split(' ') {
-        let seed = word.bytes().fold(7_u64, |hash, byte| mix(hash ^ u64::from(byte)));
+        let seed = word.bytes().fold(7_u64, |hash, byte| mix_bits(hash ^ u64::from(byte)));
         for (at, value) in (0_u64..).zip(vector.iter_mut()) {
-            *value += if mix(seed ^ at).is_multiple_of(2) { 1.0 } else { -1.0 };
+            *value += if mix_bits(seed ^ at).is_multiple_of(2) { 1.0 } else { -1.0 };
         }
     }
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(1.0);
@@ -248,13 +253,13 @@ fn direction(text: &str) -> Vec<f32> {
     vector
 }
 
-impl Embedder for Hashed {
+impl Embedder for HashedEmbedder {
     fn model_id(&self) -> &str {
-        MODEL
+        BENCH_MODEL
     }
 
     fn dimensions(&self) -> usize {
-        DIM
+        EMBEDDING_DIM
     }
 
     fn batch_size(&self) -> usize {
@@ -262,20 +267,20 @@ impl Embedder for Hashed {
     }
 
     fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
-        Box::pin(std::future::ready(Ok(texts.iter().map(|text| direction(text)).collect())))
+        Box::pin(std::future::ready(Ok(texts.iter().map(|text| hash_direction(text)).collect())))
     }
 }
 
 /// The real model under the name of the vectors that are there: its time is what counts here.
-struct Real(LocalEmbeddings);
+struct RealEmbedder(LocalEmbeddings);
 
-impl Embedder for Real {
+impl Embedder for RealEmbedder {
     fn model_id(&self) -> &str {
-        MODEL
+        BENCH_MODEL
     }
 
     fn dimensions(&self) -> usize {
-        DIM
+        EMBEDDING_DIM
     }
 
     fn batch_size(&self) -> usize {

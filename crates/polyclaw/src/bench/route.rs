@@ -6,38 +6,39 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use polyclaw_domain::route::{Binding, BindingMatch, Router};
 
-use crate::bench::{Bar, Report, Times};
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 
-const MANY: usize = 10_000;
-const FEW: usize = 10;
+const MANY_BINDINGS: usize = 10_000;
+const FEW_BINDINGS: usize = 10;
 /// Decisions measured together: a clock takes about as long as one of them.
-const BATCH: u32 = 100;
+const DECISIONS_PER_SAMPLE: u32 = 100;
 
-pub fn run(report: &mut Report, seconds: Duration) {
-    let few = median_us(FEW, seconds / 5);
-    let many = median_us(MANY, seconds / 5);
+pub fn run(report: &mut BenchmarkReport, seconds: Duration) {
+    let few = median_us(FEW_BINDINGS, seconds / 5);
+    let many = median_us(MANY_BINDINGS, seconds / 5);
     report.add("route decision among 10 bindings, median", few, "us", None);
-    report.add("route decision among 10,000 bindings, median", many, "us", Some(Bar::AtMost(5.0)));
-    report.add("10,000 bindings against 10", many / few, "x", Some(Bar::AtMost(3.0)));
+    report.add("route decision among 10,000 bindings, median", many, "us", Some(FigureTarget::AtMost(5.0)));
+    report.add("10,000 bindings against 10", many / few, "x", Some(FigureTarget::AtMost(3.0)));
 }
 
 pub(super) fn median_us(bindings: usize, seconds: Duration) -> f64 {
-    let router = Router::new((0..bindings).map(binding).collect(), AgentId::main(), |_| "default".to_owned());
+    let router =
+        Router::new((0..bindings).map(make_binding).collect(), AgentId::main(), |_| "default".to_owned());
     let arrivals: Vec<InboundContext> =
-        (0..BATCH as usize).map(|n| arrival(n * 97 % (bindings * 2))).collect();
-    let (mut times, began) = (Times::default(), Instant::now());
+        (0..DECISIONS_PER_SAMPLE as usize).map(|n| make_inbound(n * 97 % (bindings * 2))).collect();
+    let (mut times, began) = (OperationTimes::default(), Instant::now());
     while began.elapsed() < seconds {
         let start = Instant::now();
         for arrival in &arrivals {
             std::hint::black_box(router.choose_agent(std::hint::black_box(arrival)));
         }
-        times.push(start.elapsed() / BATCH);
+        times.push(start.elapsed() / DECISIONS_PER_SAMPLE);
     }
     times.percentile(0.5) * 1_000.0
 }
 
 /// One of every kind in turn, each for a place of its own.
-fn binding(n: usize) -> Binding {
+fn make_binding(n: usize) -> Binding {
     let some = |kind: &str| Some(format!("{kind}{n}"));
     let on = BindingMatch { channel: "discord".to_owned(), ..BindingMatch::default() };
     let wanted = match n % 5 {
@@ -51,7 +52,7 @@ fn binding(n: usize) -> Binding {
 }
 
 /// Half of them fit a binding, by any of its tiers; the others fall through all.
-fn arrival(n: usize) -> InboundContext {
+fn make_inbound(n: usize) -> InboundContext {
     InboundContext {
         channel: "discord".to_owned(),
         account: format!("a{n}"),

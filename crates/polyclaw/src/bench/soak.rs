@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{Request, Script};
+use polyclaw_testkit::model_server::{ReceivedRequest, ReplyScript};
 use serde_json::json;
 
-use crate::bench::subject::Subject;
-use crate::bench::{Bar, Report, rate};
+use crate::bench::bench_daemon::BenchDaemon;
+use crate::bench::{BenchmarkReport, FigureTarget, per_second};
 
-const SESSIONS: usize = 500;
+const CHAT_SESSION_COUNT: usize = 500;
 
 /// Callers of the mixed load; each begins a new conversation after so many messages.
-const CALLERS: usize = 16;
+const CALLER_COUNT: usize = 16;
 const MESSAGES_PER_SESSION: usize = 20;
 /// Between two messages of a caller: the load is to last, not to be as high as it can be.
-const PACE: Duration = Duration::from_millis(200);
-const MINUTE: Duration = Duration::from_secs(60);
+const MESSAGE_INTERVAL: Duration = Duration::from_millis(200);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,18 +26,19 @@ pub struct Args {
     minutes: Option<u32>,
 }
 
-pub async fn run(report: &mut Report, args: &Args, seconds: Duration) -> anyhow::Result<()> {
+pub async fn run(report: &mut BenchmarkReport, args: &Args, seconds: Duration) -> anyhow::Result<()> {
     match args.minutes {
         Some(minutes) => run_mixed(report, minutes).await,
         None => run_chats(report, seconds).await,
     }
 }
 
-async fn run_chats(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
-    let subject = Arc::new(Subject::start("").await?);
-    let load = Load { subject, ends_at: Instant::now() + seconds, counts: Arc::default() };
+async fn run_chats(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
+    let subject = Arc::new(BenchDaemon::start("").await?);
+    let load = SoakLoad { subject, ends_at: Instant::now() + seconds, counts: Arc::default() };
     let began = Instant::now();
-    let callers: Vec<_> = (0..SESSIONS).map(|n| tokio::spawn(load.clone().chat(n, began))).collect();
+    let callers: Vec<_> =
+        (0..CHAT_SESSION_COUNT).map(|n| tokio::spawn(load.clone().run_chat_caller(n, began))).collect();
     for quarter in 1..=4 {
         tokio::time::sleep_until((began + seconds * quarter / 4).into()).await;
         report.add(format!("memory after {quarter} of 4 quarters"), load.subject.memory_mb()?, "MB", None);
@@ -45,19 +46,19 @@ async fn run_chats(report: &mut Report, seconds: Duration) -> anyhow::Result<()>
     for caller in callers {
         caller.await?;
     }
-    load.report(report, "500 sessions", began);
+    load.report_counts(report, "500 sessions", began);
     Ok(())
 }
 
-async fn run_mixed(report: &mut Report, minutes: u32) -> anyhow::Result<()> {
-    let subject = Arc::new(Subject::start("[turns]\nautomatic_budget = 1000000\n").await?);
-    subject.model.answer(answer_mixed);
+async fn run_mixed(report: &mut BenchmarkReport, minutes: u32) -> anyhow::Result<()> {
+    let subject = Arc::new(BenchDaemon::start("[turns]\nautomatic_budget = 1000000\n").await?);
+    subject.model.answer_with(answer_mixed);
     let began = Instant::now();
-    let load = Load { subject, ends_at: began + MINUTE * minutes, counts: Arc::default() };
-    let callers: Vec<_> = (0..CALLERS).map(|n| tokio::spawn(load.clone().mix(n))).collect();
+    let load = SoakLoad { subject, ends_at: began + MEASURE_INTERVAL * minutes, counts: Arc::default() };
+    let callers: Vec<_> = (0..CALLER_COUNT).map(|n| tokio::spawn(load.clone().run_mixed_caller(n))).collect();
     let mut marks = Vec::new();
     for minute in 1..=minutes {
-        tokio::time::sleep_until((began + MINUTE * minute).into()).await;
+        tokio::time::sleep_until((began + MEASURE_INTERVAL * minute).into()).await;
         let memory = load.subject.memory_mb()?;
         marks.push(memory);
         report.add(format!("memory after minute {minute}"), memory, "MB", None);
@@ -66,14 +67,14 @@ async fn run_mixed(report: &mut Report, minutes: u32) -> anyhow::Result<()> {
         caller.await?;
     }
     if let (Some(tenth), Some(last)) = (marks.get(9), marks.last()) {
-        report.add("memory at the end over minute 10", last / tenth, "x", Some(Bar::AtMost(1.1)));
+        report.add("memory at the end over minute 10", last / tenth, "x", Some(FigureTarget::AtMost(1.1)));
     }
-    load.report(report, "mixed load", began);
+    load.report_counts(report, "mixed load", began);
     Ok(())
 }
 
 /// Does what the word in front of a message asks for, once, and answers.
-fn answer_mixed(request: &Request) -> Script {
+fn answer_mixed(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let done = request.messages().iter().rev().take_while(|message| message["role"] != "user").count();
     let (name, arguments) = match asked.split_whitespace().next().unwrap_or_default() {
@@ -83,45 +84,48 @@ fn answer_mixed(request: &Request) -> Script {
         _ => ("", json!({})),
     };
     match request.tool_names().contains(&name) && done == 0 {
-        true => Script::new().call("c", name, arguments),
-        false => Script::reply("word ".repeat(80)),
+        true => ReplyScript::new().call("c", name, arguments),
+        false => ReplyScript::reply("word ".repeat(80)),
     }
 }
 
 #[derive(Clone)]
-struct Load {
-    subject: Arc<Subject>,
+struct SoakLoad {
+    subject: Arc<BenchDaemon>,
     ends_at: Instant,
-    counts: Arc<Counts>,
+    counts: Arc<SoakCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SoakCounts {
     done: AtomicUsize,
     errors: AtomicUsize,
 }
 
-impl Load {
-    async fn chat(self, n: usize, began: Instant) {
+impl SoakLoad {
+    async fn run_chat_caller(self, n: usize, began: Instant) {
         while Instant::now() < self.ends_at {
-            self.count(self.subject.turn(&format!("soak-{n}-{}", began.elapsed().as_secs() / 30)).await);
+            self.count_outcome(
+                self.subject.run_turn(&format!("soak-{n}-{}", began.elapsed().as_secs() / 30)).await,
+            );
         }
     }
 
-    async fn mix(self, n: usize) {
-        const KINDS: [&str; 4] = ["chat", "tool", "child", "memory"];
+    async fn run_mixed_caller(self, n: usize) {
+        const MESSAGE_KINDS: [&str; 4] = ["chat", "tool", "child", "memory"];
         for count in 0.. {
             if Instant::now() >= self.ends_at {
                 return;
             }
-            let text = format!("{} {n}-{count} {}", KINDS[count % KINDS.len()], "z".repeat(200));
+            let text =
+                format!("{} {n}-{count} {}", MESSAGE_KINDS[count % MESSAGE_KINDS.len()], "z".repeat(200));
             let user = format!("mixed-{n}-{}", count / MESSAGES_PER_SESSION);
-            self.count(self.subject.says(&user, &text).await);
-            tokio::time::sleep(PACE).await;
+            self.count_outcome(self.subject.run_turn_with_text(&user, &text).await);
+            tokio::time::sleep(MESSAGE_INTERVAL).await;
         }
     }
 
-    fn count(&self, outcome: anyhow::Result<()>) {
+    fn count_outcome(&self, outcome: anyhow::Result<()>) {
         match outcome {
             Ok(()) => self.counts.done.fetch_add(1, Ordering::Relaxed),
             Err(error) => {
@@ -131,11 +135,11 @@ impl Load {
         };
     }
 
-    fn report(&self, report: &mut Report, what: &str, began: Instant) {
+    fn report_counts(&self, report: &mut BenchmarkReport, what: &str, began: Instant) {
         #[expect(clippy::cast_precision_loss, reason = "counts of operations are small")]
         let errors = self.counts.errors.load(Ordering::Relaxed) as f64;
-        report.add(format!("errors, {what}"), errors, "", Some(Bar::AtMost(0.0)));
+        report.add(format!("errors, {what}"), errors, "", Some(FigureTarget::AtMost(0.0)));
         let done = self.counts.done.load(Ordering::Relaxed);
-        report.add(format!("turns per second, {what}"), rate(done, began.elapsed()), "/s", None);
+        report.add(format!("turns per second, {what}"), per_second(done, began.elapsed()), "/s", None);
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bench::subject::Subject;
-use crate::bench::{Bar, Report};
+use crate::bench::bench_daemon::BenchDaemon;
+use crate::bench::{BenchmarkReport, FigureTarget};
 
-pub async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let mut subject = Subject::start("").await?;
+pub async fn run(report: &mut BenchmarkReport) -> anyhow::Result<()> {
+    let mut subject = BenchDaemon::start("").await?;
     let mut best = subject.ready_after;
     for _ in 0..4 {
         best = best.min(subject.restart().await?);
@@ -16,31 +16,34 @@ pub async fn run(report: &mut Report) -> anyhow::Result<()> {
         "start to ready, existing home, best of 5",
         best.as_secs_f64() * 1000.0,
         "ms",
-        Some(Bar::AtMost(60.0)),
+        Some(FigureTarget::AtMost(60.0)),
     );
     tokio::time::sleep(Duration::from_secs(1)).await;
-    report.add("idle memory", subject.memory_mb()?, "MB", Some(Bar::AtMost(35.0)));
+    report.add("idle memory", subject.memory_mb()?, "MB", Some(FigureTarget::AtMost(35.0)));
     let before = subject.cpu_seconds()?;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let idle = (subject.cpu_seconds()? - before) / 10.0 * 100.0;
-    report.add("idle processor time", idle, "%", Some(Bar::AtMost(0.5)));
-    after_work(report, Arc::new(subject)).await?;
+    report.add("idle processor time", idle, "%", Some(FigureTarget::AtMost(0.5)));
+    measure_restart_after_work(report, Arc::new(subject)).await?;
     #[expect(clippy::cast_precision_loss, reason = "a file size in megabytes")]
     let size = std::fs::metadata(std::env::current_exe()?)?.len() as f64 / 1e6;
-    report.add("binary", size, "MB", Some(Bar::AtMost(45.0)));
+    report.add("binary", size, "MB", Some(FigureTarget::AtMost(45.0)));
     Ok(())
 }
 
 /// A thousand sessions of two turns each, twice: the second thousand must not cost what the first did.
-async fn after_work(report: &mut Report, subject: Arc<Subject>) -> anyhow::Result<()> {
+async fn measure_restart_after_work(
+    report: &mut BenchmarkReport,
+    subject: Arc<BenchDaemon>,
+) -> anyhow::Result<()> {
     for round in ["first", "second"] {
         let workers: Vec<_> = (0..16)
             .map(|worker| {
                 let subject = Arc::clone(&subject);
                 tokio::spawn(async move {
                     for n in (worker..1_000).step_by(16) {
-                        subject.turn(&format!("{round}-{n}")).await?;
-                        subject.turn(&format!("{round}-{n}")).await?;
+                        subject.run_turn(&format!("{round}-{n}")).await?;
+                        subject.run_turn(&format!("{round}-{n}")).await?;
                     }
                     anyhow::Ok(())
                 })
@@ -51,7 +54,7 @@ async fn after_work(report: &mut Report, subject: Arc<Subject>) -> anyhow::Resul
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         let name = format!("memory after the {round} 1,000 sessions of 2 turns");
-        report.add(name, subject.memory_mb()?, "MB", Some(Bar::AtMost(80.0)));
+        report.add(name, subject.memory_mb()?, "MB", Some(FigureTarget::AtMost(80.0)));
     }
     Ok(())
 }

@@ -8,32 +8,37 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::{Db, DbTarget, events};
 use serde_json::json;
 
-use crate::bench::{Bar, Report, Times, rate};
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
-const CALLERS: usize = 64;
+const CALLER_COUNT: usize = 64;
 
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let db = Arc::new(Db::open(&DbTarget::Sqlite(folder.path().join("bench.db")))?);
     let began = Instant::now();
-    let callers: Vec<_> = (0..CALLERS)
+    let callers: Vec<_> = (0..CALLER_COUNT)
         .map(|_| {
             let db = Arc::clone(&db);
-            tokio::spawn(async move { call(&db, began, seconds).await })
+            tokio::spawn(async move { time_writes(&db, began, seconds).await })
         })
         .collect();
-    let mut times = Times::default();
+    let mut times = OperationTimes::default();
     for caller in callers {
         times.extend(caller.await??);
     }
-    let done = rate(times.len(), began.elapsed());
-    report.add("store transactions per second, 64 callers", done, "/s", Some(Bar::AtLeast(20_000.0)));
-    report.add("store transaction p99", times.percentile(0.99), "ms", Some(Bar::AtMost(10.0)));
+    let done = per_second(times.len(), began.elapsed());
+    report.add(
+        "store transactions per second, 64 callers",
+        done,
+        "/s",
+        Some(FigureTarget::AtLeast(20_000.0)),
+    );
+    report.add("store transaction p99", times.percentile(0.99), "ms", Some(FigureTarget::AtMost(10.0)));
     Ok(())
 }
 
-async fn call(db: &Db, began: Instant, seconds: Duration) -> polyclaw_store::Result<Times> {
-    let mut times = Times::default();
+async fn time_writes(db: &Db, began: Instant, seconds: Duration) -> polyclaw_store::Result<OperationTimes> {
+    let mut times = OperationTimes::default();
     while began.elapsed() < seconds {
         let event = NewEvent {
             kind: EventKind::MessageWaiting,

@@ -3,61 +3,62 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use polyclaw_testkit::model_server::{Gate, Script};
+use polyclaw_testkit::model_server::{ReplyGate, ReplyScript};
 use reqwest::{RequestBuilder, Response};
 use serde_json::json;
 
-use crate::bench::subject::Subject;
-use crate::bench::{Bar, Report, Times};
+use crate::bench::bench_daemon::BenchDaemon;
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 
 /// Tokens of one answer that are timed, each by itself.
-const TOKENS: usize = 8;
+const TIMED_TOKENS: usize = 8;
 
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
-    let subject = Subject::start("").await?;
-    let (mut direct, mut forwarded) = (Way::default(), Way::default());
+pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
+    let subject = BenchDaemon::start("").await?;
+    let (mut direct, mut forwarded) = (StreamLatency::default(), StreamLatency::default());
     let began = Instant::now();
     while began.elapsed() < seconds {
         let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "hi" }] });
-        direct.time(&subject, subject.to_model(&body)).await?;
+        direct.time_request(&subject, subject.model_request(&body)).await?;
         let user = format!("stream-{}", forwarded.first.len() / 50);
         let body = json!({ "model": "polyclaw", "user": user, "stream": true,
             "messages": [{ "role": "user", "content": "hi" }] });
-        forwarded.time(&subject, subject.to_daemon("/v1/chat/completions", &body)).await?;
+        forwarded.time_request(&subject, subject.daemon_request("/v1/chat/completions", &body)).await?;
     }
-    let added =
-        |ours: &mut Times, theirs: &mut Times, share| ours.percentile(share) - theirs.percentile(share);
+    let added = |ours: &mut OperationTimes, theirs: &mut OperationTimes, share| {
+        ours.percentile(share) - theirs.percentile(share)
+    };
     let first = added(&mut forwarded.first, &mut direct.first, 0.5);
-    report.add("first token, over the direct way, p50", first, "ms", Some(Bar::AtMost(2.0)));
+    report.add("first token, over the direct way, p50", first, "ms", Some(FigureTarget::AtMost(2.0)));
     let first = added(&mut forwarded.first, &mut direct.first, 0.99);
     report.add("first token, over the direct way, p99", first, "ms", None);
     let later = added(&mut forwarded.later, &mut direct.later, 0.5);
-    report.add("later tokens, over the direct way, p50", later, "ms", Some(Bar::AtMost(2.0)));
+    report.add("later tokens, over the direct way, p50", later, "ms", Some(FigureTarget::AtMost(2.0)));
     Ok(())
 }
 
 /// Times from the moment the model lets a token go to the moment its reader has it.
 #[derive(Default)]
-struct Way {
-    first: Times,
-    later: Times,
+struct StreamLatency {
+    first: OperationTimes,
+    later: OperationTimes,
 }
 
-impl Way {
+impl StreamLatency {
     /// The model holds every token back until it is let go: what is timed is the way alone.
-    async fn time(&mut self, subject: &Subject, request: RequestBuilder) -> anyhow::Result<()> {
-        let gates: Vec<Gate> = (0..TOKENS).map(|_| Gate::new()).collect();
-        let script = gates.iter().enumerate().fold(Script::new().text("start "), |script, (n, gate)| {
+    async fn time_request(&mut self, subject: &BenchDaemon, request: RequestBuilder) -> anyhow::Result<()> {
+        let gates: Vec<ReplyGate> = (0..TIMED_TOKENS).map(|_| ReplyGate::new()).collect();
+        let script = gates.iter().enumerate().fold(ReplyScript::new().text("start "), |script, (n, gate)| {
             script.gate(gate).text(format!("token{n} "))
         });
-        subject.model.answer(move |_| script.clone());
+        subject.model.answer_with(move |_| script.clone());
         let mut answer = request.send().await?;
         ensure!(answer.status().is_success(), "{}", answer.status());
-        until(&mut answer, "start").await?;
+        read_until(&mut answer, "start").await?;
         for (n, gate) in gates.iter().enumerate() {
             let began = Instant::now();
             gate.open();
-            until(&mut answer, &format!("token{n}")).await?;
+            read_until(&mut answer, &format!("token{n}")).await?;
             let times = if n == 0 { &mut self.first } else { &mut self.later };
             times.push(began.elapsed());
         }
@@ -66,7 +67,7 @@ impl Way {
     }
 }
 
-async fn until(answer: &mut Response, word: &str) -> anyhow::Result<()> {
+async fn read_until(answer: &mut Response, word: &str) -> anyhow::Result<()> {
     loop {
         let chunk = answer.chunk().await?.context("the answer ended early")?;
         if String::from_utf8_lossy(&chunk).contains(word) {

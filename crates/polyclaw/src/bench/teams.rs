@@ -16,17 +16,17 @@ use polyclaw_store::tasks::{self, TaskClaimRequest, TaskInsert};
 use polyclaw_store::{Db, DbTarget, Tx};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Bar, Report, Times, rate};
+use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 use crate::clock::SystemClock;
 
-const PROCESSES: usize = 4;
+const PROCESS_COUNT: usize = 4;
 /// Of each process: 64 in all.
-const CLAIMERS: usize = 16;
-const LEASE_MS: i64 = 600_000;
+const CLAIMERS_PER_PROCESS: usize = 16;
+const CLAIM_LEASE_MS: i64 = 600_000;
 /// Tasks made in one transaction.
-const BATCH: usize = 500;
+const TASK_BATCH_SIZE: usize = 500;
 /// Where there is one, it has the ledger in place of a file.
-pub const DATABASE: &str = "POLYCLAW_BENCH_DATABASE";
+pub const DATABASE_ENV: &str = "POLYCLAW_BENCH_DATABASE";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,7 +43,7 @@ impl Default for Args {
 
 /// What a process is told before it begins.
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct ClaimerSetup {
     process: usize,
     file: Option<PathBuf>,
     database: Option<String>,
@@ -51,59 +51,64 @@ struct Order {
 
 /// What a process has to tell when nothing is left.
 #[derive(Default, Serialize, Deserialize)]
-struct Claims {
+struct ClaimTimes {
     tasks: Vec<i64>,
     micros: Vec<u64>,
 }
 
-fn team() -> TeamId {
+fn bench_team_id() -> TeamId {
     TeamId::new("bench")
 }
 
-pub async fn run(report: &mut Report, args: &Args) -> anyhow::Result<()> {
+pub async fn run(report: &mut BenchmarkReport, args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let database = std::env::var(DATABASE).ok();
+    let database = std::env::var(DATABASE_ENV).ok();
     let file = database.is_none().then(|| folder.path().join("ledger.db"));
-    let db = open(file.clone(), database.clone()).await?;
+    let db = open_task_db(file.clone(), database.clone()).await?;
     let tasks = usize::try_from(args.tasks)?;
-    fill(&db, tasks).await?;
+    create_tasks(&db, tasks).await?;
     let mut processes = Vec::new();
-    for process in 0..PROCESSES {
-        processes.push(Claimer::start(&Order { process, file: file.clone(), database: database.clone() })?);
+    for process in 0..PROCESS_COUNT {
+        processes.push(ClaimerProcess::start(&ClaimerSetup {
+            process,
+            file: file.clone(),
+            database: database.clone(),
+        })?);
     }
     let began = Instant::now();
-    processes.iter_mut().try_for_each(Claimer::begin)?;
-    let claims = processes.into_iter().map(Claimer::end).collect::<anyhow::Result<Vec<_>>>()?;
+    processes.iter_mut().try_for_each(ClaimerProcess::begin_claiming)?;
+    let claims =
+        processes.into_iter().map(ClaimerProcess::collect_claims).collect::<anyhow::Result<Vec<_>>>()?;
     let took = began.elapsed();
     let owners: HashSet<i64> = claims.iter().flat_map(|one| &one.tasks).copied().collect();
     let taken: usize = claims.iter().map(|one| one.tasks.len()).sum();
     ensure!(taken == tasks && owners.len() == tasks, "{taken} claims of {} tasks, of {tasks}", owners.len());
-    let mut times = Times::default();
+    let mut times = OperationTimes::default();
     claims.iter().flat_map(|one| &one.micros).for_each(|micros| times.push(Duration::from_micros(*micros)));
     #[expect(clippy::cast_precision_loss, reason = "counts of tasks are small")]
     report.add("tasks that have one owner", owners.len() as f64, "", None);
-    report.add("claims of 64 claimers in 4 processes", rate(taken, took), "/s", None);
+    report.add("claims of 64 claimers in 4 processes", per_second(taken, took), "/s", None);
     report.add("a claim, p50", times.percentile(0.5), "ms", None);
-    report.add("a claim, p99", times.percentile(0.99), "ms", Some(Bar::AtMost(10.0)));
+    report.add("a claim, p99", times.percentile(0.99), "ms", Some(FigureTarget::AtMost(10.0)));
     Ok(())
 }
 
 /// What one claim takes among so many tasks; the median in milliseconds.
-pub(super) async fn median_of(tasks: usize) -> anyhow::Result<f64> {
+pub(super) async fn median_claim_ms(tasks: usize) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
-    let db = open(Some(folder.path().join("ledger.db")), None).await?;
-    fill(&db, tasks).await?;
-    let claims = claim(db, "alone".to_owned(), tasks.min(CLAIMS)).await?;
-    let mut times = Times::default();
+    let db = open_task_db(Some(folder.path().join("ledger.db")), None).await?;
+    create_tasks(&db, tasks).await?;
+    let claims = claim_tasks(db, "alone".to_owned(), tasks.min(CLAIMS_PER_SAMPLE)).await?;
+    let mut times = OperationTimes::default();
     claims.micros.iter().for_each(|micros| times.push(Duration::from_micros(*micros)));
     Ok(times.percentile(0.5))
 }
 
 /// Claims whose median is one.
-const CLAIMS: usize = 100;
+const CLAIMS_PER_SAMPLE: usize = 100;
 
 /// Opening blocks, so it is done on a thread that may.
-async fn open(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
+async fn open_task_db(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
     let open = move || match (file, database) {
         (_, Some(url)) => Ok(Db::open(&DbTarget::Postgres { url, connections: 4 })?),
         (Some(file), None) => Ok(Db::open_ledger(&file)?),
@@ -112,13 +117,13 @@ async fn open(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result
     tokio::task::spawn_blocking(open).await?
 }
 
-async fn fill(db: &Db, tasks: usize) -> anyhow::Result<()> {
+async fn create_tasks(db: &Db, tasks: usize) -> anyhow::Result<()> {
     let now = SystemClock.now();
-    for first in (0..tasks).step_by(BATCH) {
-        let count = BATCH.min(tasks - first);
+    for first in (0..tasks).step_by(TASK_BATCH_SIZE) {
+        let count = TASK_BATCH_SIZE.min(tasks - first);
         let write = move |tx: &mut Tx<'_>| {
             for n in first..first + count {
-                let task = TeamTask::new_pending(team(), format!("task {n}"), LEAD_NAME, now);
+                let task = TeamTask::new_pending(bench_team_id(), format!("task {n}"), LEAD_NAME, now);
                 let new = TaskInsert { task, key: None, max_open: usize::MAX };
                 if let Err(refusal) = tasks::create(tx, &new)? {
                     return Ok(Err(refusal));
@@ -132,67 +137,67 @@ async fn fill(db: &Db, tasks: usize) -> anyhow::Result<()> {
 }
 
 /// Another process of this program that claims.
-struct Claimer {
+struct ClaimerProcess {
     child: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
 }
 
-impl Claimer {
+impl ClaimerProcess {
     /// Returns when it has the ledger open.
-    fn start(order: &Order) -> anyhow::Result<Self> {
+    fn start(order: &ClaimerSetup) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["bench", "claims"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let said = BufReader::new(child.stdout.take().context("no output")?);
-        let mut claimer = Self { child, said };
-        claimer.tell(&serde_json::to_string(order)?)?;
+        let mut claimer = Self { child, stdout: said };
+        claimer.write_line(&serde_json::to_string(order)?)?;
         let mut line = String::new();
-        claimer.said.read_line(&mut line)?;
-        ensure!(line.trim() == READY, "a process did not start");
+        claimer.stdout.read_line(&mut line)?;
+        ensure!(line.trim() == READY_LINE, "a process did not start");
         Ok(claimer)
     }
 
-    fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+    fn write_line(&mut self, line: &str) -> anyhow::Result<()> {
         let mut input = self.child.stdin.as_ref().context("no input")?;
         Ok(writeln!(input, "{line}")?)
     }
 
-    fn begin(&mut self) -> anyhow::Result<()> {
-        self.tell("go")
+    fn begin_claiming(&mut self) -> anyhow::Result<()> {
+        self.write_line("go")
     }
 
-    fn end(mut self) -> anyhow::Result<Claims> {
+    fn collect_claims(mut self) -> anyhow::Result<ClaimTimes> {
         let mut said = String::new();
-        self.said.read_to_string(&mut said)?;
+        self.stdout.read_to_string(&mut said)?;
         ensure!(self.child.wait()?.success(), "a process failed");
         Ok(serde_json::from_str(&said)?)
     }
 }
 
-impl Drop for Claimer {
+impl Drop for ClaimerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-const READY: &str = "ready";
+const READY_LINE: &str = "ready";
 
 /// What such a process does: waits for its word, and claims until nothing is free.
-pub async fn claim_all() -> anyhow::Result<()> {
+pub async fn run_claimer_process() -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lines();
-    let order: Order = serde_json::from_str(&lines.next().context("no order")??)?;
-    let db = open(order.file, order.database).await?;
+    let order: ClaimerSetup = serde_json::from_str(&lines.next().context("no order")??)?;
+    let db = open_task_db(order.file, order.database).await?;
     let mut output = std::io::stdout();
-    writeln!(output, "{READY}")?;
+    writeln!(output, "{READY_LINE}")?;
     lines.next().context("no word to begin")??;
     let mut claimers = tokio::task::JoinSet::new();
-    for n in 0..CLAIMERS {
-        claimers.spawn(claim(db.clone(), format!("p{}c{n}", order.process), usize::MAX));
+    for n in 0..CLAIMERS_PER_PROCESS {
+        claimers.spawn(claim_tasks(db.clone(), format!("p{}c{n}", order.process), usize::MAX));
     }
-    let mut all = Claims::default();
+    let mut all = ClaimTimes::default();
     while let Some(claims) = claimers.join_next().await {
         let claims = claims??;
         all.tasks.extend(claims.tasks);
@@ -202,15 +207,15 @@ pub async fn claim_all() -> anyhow::Result<()> {
 }
 
 /// Claims until nothing is free, or so many are claimed.
-async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
+async fn claim_tasks(db: Db, name: String, most: usize) -> anyhow::Result<ClaimTimes> {
     let session = SessionKey::from_parts(&AgentId::main(), &["teammate", &name]);
     let worker = TaskMember { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };
-    let mut claims = Claims::default();
+    let mut claims = ClaimTimes::default();
     while claims.tasks.len() < most {
         let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
         let began = Instant::now();
         let now = SystemClock.now();
-        let claim = TaskClaimRequest { team: team(), key, worker, now, lease_ms: LEASE_MS };
+        let claim = TaskClaimRequest { team: bench_team_id(), key, worker, now, lease_ms: CLAIM_LEASE_MS };
         match db.claim_oldest_task(claim).await? {
             Ok(task) => {
                 claims.micros.push(u64::try_from(began.elapsed().as_micros())?);

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 /// What stands below an answer that is not whole.
-pub const CUT: &str = "Cut off here: the model's length limit was reached.";
+pub const TRUNCATED_NOTE: &str = "Cut off here: the model's length limit was reached.";
 
 /// Lines of a tool's output that are shown.
-const TAIL: usize = 8;
+const MAX_SHOWN_OUTPUT_LINES: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
-    User(Said),
+pub enum TranscriptEntry {
+    User(UserMessage),
     /// What no person typed: an agent's result, mail of a team, an errand.
-    Told {
+    InternalMessage {
         id: String,
         /// Who wrote it, as the server names it.
         origin: String,
@@ -32,7 +32,7 @@ pub enum Entry {
         open: bool,
     },
     /// What another agent says here, for the turn that waits for it.
-    Speech {
+    DelegateText {
         turn: String,
         run: String,
         name: String,
@@ -41,42 +41,42 @@ pub enum Entry {
         /// It stands in the stored conversation, as the result of the call that asked for it.
         is_stored: bool,
     },
-    Tool(Tool),
-    Approval(Question),
+    Tool(ToolCard),
+    Approval(ApprovalCard),
     Note {
         text: String,
-        tone: Tone,
+        tone: NoteTone,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum NoteTone {
     Plain,
     Bad,
 }
 
 /// What a person said, and how far it got.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct UserMessage {
     pub text: String,
     /// Ours, until the server has given it an id.
     pub key: String,
     pub id: Option<String>,
     pub turn: Option<String>,
-    pub state: SaidState,
+    pub state: UserMessageState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidState {
+pub enum UserMessageState {
     Sending,
     /// A turn is running: it is taken up at its next boundary or its end.
     Waiting,
-    Taken,
+    Accepted,
     Refused,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ToolCard {
     pub call_id: String,
     pub name: String,
     pub arguments: String,
@@ -94,7 +94,7 @@ pub enum ToolState {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct ApprovalCard {
     pub id: String,
     pub turn: String,
     /// The agent or team member that asks.
@@ -105,26 +105,26 @@ pub struct Question {
     pub state: String,
 }
 
-impl Tool {
-    pub fn tail(&self) -> Vec<&str> {
+impl ToolCard {
+    pub fn visible_output(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.output.trim_end().lines().collect();
-        lines[lines.len().saturating_sub(TAIL)..].to_vec()
+        lines[lines.len().saturating_sub(MAX_SHOWN_OUTPUT_LINES)..].to_vec()
     }
 }
 
-impl Question {
+impl ApprovalCard {
     pub fn is_open(&self) -> bool {
         self.state == "pending"
     }
 }
 
 /// What was in force while a tool ran, as the daemon measured it.
-pub fn confinement(sandbox: &Value) -> Option<String> {
+pub fn describe_sandbox(sandbox: &Value) -> Option<String> {
     sandbox["line"].as_str().map(str::to_owned)
 }
 
 /// Arguments in one line: a single text stands for itself, such as the command of a shell.
-pub fn arguments(value: &Value) -> String {
+pub fn arguments_line(value: &Value) -> String {
     // A call that was refused before it began is told without its arguments.
     if value.is_null() {
         return String::new();
@@ -144,11 +144,11 @@ pub fn arguments(value: &Value) -> String {
 }
 
 /// What a person is asked about: the tool's own words where it has some, else the arguments.
-pub fn asked(data: &Value) -> String {
+pub fn question_text(data: &Value) -> String {
     let (tool, words) =
         (data["tool"].as_str().unwrap_or_default(), data["question"].as_str().unwrap_or_default());
     let is_plain = words.is_empty() || words.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
-    if is_plain { arguments(&data["arguments"]) } else { words.to_owned() }
+    if is_plain { arguments_line(&data["arguments"]) } else { words.to_owned() }
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
             (Value::Null, ""),
             (json!([1]), "[1]"),
         ] {
-            assert_eq!(arguments(&value), shown, "{value}");
+            assert_eq!(arguments_line(&value), shown, "{value}");
         }
     }
 }

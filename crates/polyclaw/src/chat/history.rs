@@ -5,17 +5,17 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-const KEPT: usize = 500;
+const RETAINED_HISTORY_LINES: usize = 500;
 
-pub fn read(path: &Path) -> Vec<String> {
+pub fn read_history(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    lines.drain(..lines.len().saturating_sub(KEPT));
+    lines.drain(..lines.len().saturating_sub(RETAINED_HISTORY_LINES));
     lines
 }
 
 /// Best effort: a chat goes on without its history.
-pub fn append(path: &Path, line: &str) {
+pub fn append_history(path: &Path, line: &str) {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     if let (Ok(mut file), Ok(line)) = (file, serde_json::to_string(line)) {
         let _ = writeln!(file, "{line}");
@@ -30,9 +30,9 @@ mod tests {
     fn lines_come_back_as_they_were_sent() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("chat_history");
-        append(&path, "one");
-        append(&path, "two\nlines \"quoted\"");
-        assert_eq!(read(&path), ["one", "two\nlines \"quoted\""]);
-        assert!(read(&dir.path().join("none")).is_empty());
+        append_history(&path, "one");
+        append_history(&path, "two\nlines \"quoted\"");
+        assert_eq!(read_history(&path), ["one", "two\nlines \"quoted\""]);
+        assert!(read_history(&dir.path().join("none")).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 /// What was typed and not yet sent. The cursor is a byte offset on a character boundary.
 #[derive(Clone, Debug, Default)]
-pub struct Input {
+pub struct InputLine {
     text: String,
     cursor: usize,
     history: Vec<String>,
@@ -12,7 +12,7 @@ pub struct Input {
     draft: String,
 }
 
-impl Input {
+impl InputLine {
     pub fn with_history(history: Vec<String>) -> Self {
         Self { history, ..Self::default() }
     }
@@ -26,7 +26,7 @@ impl Input {
     }
 
     /// The text before and after the cursor.
-    pub fn around(&self) -> (&str, &str) {
+    pub fn around_cursor(&self) -> (&str, &str) {
         self.text.split_at(self.cursor)
     }
 
@@ -35,18 +35,18 @@ impl Input {
         self.cursor += text.len();
     }
 
-    pub fn set(&mut self, text: &str) {
+    pub fn set_text(&mut self, text: &str) {
         text.clone_into(&mut self.text);
         self.cursor = self.text.len();
     }
 
     pub fn clear(&mut self) {
-        self.set("");
+        self.set_text("");
         self.at = None;
     }
 
     /// Takes what was typed, and remembers it.
-    pub fn take(&mut self) -> String {
+    pub fn take_text(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
             self.history.push(text.clone());
@@ -55,69 +55,69 @@ impl Input {
         text
     }
 
-    pub fn left(&mut self) {
-        self.cursor = self.before();
+    pub fn move_left(&mut self) {
+        self.cursor = self.previous_boundary();
     }
 
-    pub fn right(&mut self) {
+    pub fn move_right(&mut self) {
         let next = self.text[self.cursor..].chars().next().map_or(0, char::len_utf8);
         self.cursor += next;
     }
 
-    pub fn line_start(&mut self) {
+    pub fn move_to_line_start(&mut self) {
         self.cursor = self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1);
     }
 
-    pub fn line_end(&mut self) {
+    pub fn move_to_line_end(&mut self) {
         self.cursor = self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at);
     }
 
-    pub fn word_left(&mut self) {
-        self.cursor = self.word_before();
+    pub fn move_word_left(&mut self) {
+        self.cursor = self.word_boundary_before();
     }
 
     pub fn backspace(&mut self) {
-        let before = self.before();
-        self.cut(before);
+        let before = self.previous_boundary();
+        self.cut_from(before);
     }
 
-    pub fn delete(&mut self) {
+    pub fn delete_next(&mut self) {
         if self.cursor < self.text.len() {
             self.text.remove(self.cursor);
         }
     }
 
     pub fn delete_word(&mut self) {
-        let before = self.word_before();
-        self.cut(before);
+        let before = self.word_boundary_before();
+        self.cut_from(before);
     }
 
     pub fn delete_to_start(&mut self) {
         let end = self.cursor;
-        self.line_start();
+        self.move_to_line_start();
         self.text.replace_range(self.cursor..end, "");
     }
 
     pub fn delete_to_end(&mut self) {
         let start = self.cursor;
-        self.line_end();
+        self.move_to_line_end();
         self.text.replace_range(start..self.cursor, "");
         self.cursor = start;
     }
 
     /// A line up; on the first line, an older one from the history.
-    pub fn up(&mut self) {
+    pub fn move_up(&mut self) {
         match self.text[..self.cursor].rfind('\n') {
             Some(end) => self.move_to_line(self.text[..end].rfind('\n').map_or(0, |at| at + 1)),
-            None => self.older(),
+            None => self.recall_older(),
         }
     }
 
     /// A line down; on the last line, a newer one from the history.
-    pub fn down(&mut self) {
+    pub fn move_down(&mut self) {
         match self.text[self.cursor..].find('\n') {
             Some(end) => self.move_to_line(self.cursor + end + 1),
-            None => self.newer(),
+            None => self.recall_newer(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Input {
         self.cursor = start + offset;
     }
 
-    fn older(&mut self) {
+    fn recall_older(&mut self) {
         let next = match self.at {
             Some(at) => at.checked_sub(1),
             None => self.history.len().checked_sub(1),
@@ -140,28 +140,28 @@ impl Input {
         }
         self.at = Some(next);
         let line = self.history[next].clone();
-        self.set(&line);
+        self.set_text(&line);
     }
 
-    fn newer(&mut self) {
+    fn recall_newer(&mut self) {
         let Some(at) = self.at else { return };
         let line = self.history.get(at + 1).cloned();
         self.at = line.is_some().then_some(at + 1);
         let line = line.unwrap_or_else(|| std::mem::take(&mut self.draft));
-        self.set(&line);
+        self.set_text(&line);
     }
 
-    fn before(&self) -> usize {
+    fn previous_boundary(&self) -> usize {
         self.cursor - self.text[..self.cursor].chars().next_back().map_or(0, char::len_utf8)
     }
 
-    fn word_before(&self) -> usize {
+    fn word_boundary_before(&self) -> usize {
         let head = self.text[..self.cursor].trim_end_matches(char::is_whitespace);
         head.rfind(char::is_whitespace)
             .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8))
     }
 
-    fn cut(&mut self, from: usize) {
+    fn cut_from(&mut self, from: usize) {
         self.text.replace_range(from..self.cursor, "");
         self.cursor = from;
     }
@@ -171,8 +171,8 @@ impl Input {
 mod tests {
     use super::*;
 
-    fn typed(text: &str) -> Input {
-        let mut input = Input::default();
+    fn typed(text: &str) -> InputLine {
+        let mut input = InputLine::default();
         input.insert(text);
         input
     }
@@ -180,14 +180,14 @@ mod tests {
     #[test]
     fn letters_of_any_size_are_typed_moved_over_and_deleted() {
         let mut input = typed("aä日🦀");
-        input.left();
-        input.left();
+        input.move_left();
+        input.move_left();
         input.backspace();
-        assert_eq!(input.around(), ("a", "日🦀"));
-        input.right();
+        assert_eq!(input.around_cursor(), ("a", "日🦀"));
+        input.move_right();
         input.insert("!");
         assert_eq!(input.text(), "a日!🦀");
-        input.delete();
+        input.delete_next();
         assert_eq!(input.text(), "a日!");
     }
 
@@ -201,33 +201,33 @@ mod tests {
         let mut input = typed("first\nsecond");
         input.delete_to_start();
         assert_eq!(input.text(), "first\n");
-        input.up();
+        input.move_up();
         input.delete_to_end();
         assert_eq!(input.text(), "\n");
     }
 
     #[test]
     fn up_moves_in_the_text_first_and_in_the_history_then() {
-        let mut input = Input::with_history(vec!["old".into(), "older line".into()]);
+        let mut input = InputLine::with_history(vec!["old".into(), "older line".into()]);
         input.insert("ab\ncd");
-        input.up();
-        assert_eq!(input.around(), ("ab", "\ncd"));
-        input.up();
+        input.move_up();
+        assert_eq!(input.around_cursor(), ("ab", "\ncd"));
+        input.move_up();
         assert_eq!(input.text(), "older line");
-        input.up();
-        input.up();
+        input.move_up();
+        input.move_up();
         assert_eq!(input.text(), "old");
-        input.down();
-        input.down();
+        input.move_down();
+        input.move_down();
         assert_eq!(input.text(), "ab\ncd", "the draft comes back");
     }
 
     #[test]
     fn what_was_sent_is_remembered_once() {
         let mut input = typed("hi");
-        assert_eq!(input.take(), "hi");
+        assert_eq!(input.take_text(), "hi");
         input.insert("hi");
-        input.take();
+        input.take_text();
         assert_eq!(input.history, ["hi"]);
         assert!(input.is_empty());
     }

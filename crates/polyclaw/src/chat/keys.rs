@@ -2,13 +2,13 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::model::{Effect, Model};
+use super::state::{ChatEffect, ChatState};
 
 /// Lines of one page key.
-const PAGE: usize = 10;
+const PAGE_SCROLL_LINES: usize = 10;
 
-impl Model {
-    pub fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+impl ChatState {
+    pub fn handle_key(&mut self, key: KeyEvent) -> Vec<ChatEffect> {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
@@ -20,15 +20,15 @@ impl Model {
             return effects;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return self.control(key.code);
+            return self.handle_control_key(key.code);
         }
         if key.modifiers.contains(KeyModifiers::ALT) {
-            return self.alt(key.code);
+            return self.handle_alt_key(key.code);
         }
-        self.plain(key)
+        self.handle_plain_key(key)
     }
 
-    pub fn paste(&mut self, text: &str) {
+    pub fn paste_text(&mut self, text: &str) {
         let clean: String = text.replace("\r\n", "\n").replace('\r', "\n");
         self.input.insert(
             &clean.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect::<String>(),
@@ -37,9 +37,9 @@ impl Model {
     }
 
     /// The first time clears what is typed, the second time leaves.
-    fn interrupt(&mut self) -> Vec<Effect> {
+    fn interrupt(&mut self) -> Vec<ChatEffect> {
         if self.quit_armed {
-            return vec![Effect::Quit];
+            return vec![ChatEffect::Quit];
         }
         self.input.clear();
         self.completion.reset();
@@ -48,14 +48,16 @@ impl Model {
     }
 
     /// `y` and `n` answer the oldest question: as one key while nothing is typed, or as a word with Enter.
-    fn answer_question(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+    fn answer_question(&mut self, key: KeyEvent) -> Option<Vec<ChatEffect>> {
         let typed = self.input.text().trim().to_lowercase();
-        if key.code == KeyCode::Enter && self.answered.take().is_some_and(|first| ends_word(first, &typed)) {
+        if key.code == KeyCode::Enter
+            && self.answered.take().is_some_and(|first| completes_typed_answer(first, &typed))
+        {
             self.input.clear();
             return Some(Vec::new());
         }
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-        let question = self.question().filter(|_| plain)?.id.clone();
+        let question = self.open_question().filter(|_| plain)?.id.clone();
         let (word, letter) = match key.code {
             KeyCode::Char(letter) if self.input.is_empty() => {
                 (letter.to_lowercase().to_string(), Some(letter))
@@ -70,105 +72,105 @@ impl Model {
         };
         self.answered = letter.map(|letter| letter.to_ascii_lowercase());
         self.input.clear();
-        Some(vec![Effect::Decide { id: question, decision }])
+        Some(vec![ChatEffect::Decide { id: question, decision }])
     }
 
-    fn control(&mut self, code: KeyCode) -> Vec<Effect> {
+    fn handle_control_key(&mut self, code: KeyCode) -> Vec<ChatEffect> {
         match code {
-            KeyCode::Char('j') => self.typed("\n"),
-            KeyCode::Char('a') => self.input.line_start(),
-            KeyCode::Char('e') => self.input.line_end(),
-            KeyCode::Char('b') => self.input.left(),
-            KeyCode::Char('f') => self.input.right(),
-            KeyCode::Char('p') => self.input.up(),
-            KeyCode::Char('n') => self.input.down(),
-            KeyCode::Char('h') => self.deleted(|model| model.input.backspace()),
-            KeyCode::Char('w') => self.deleted(|model| model.input.delete_word()),
-            KeyCode::Char('u') => self.deleted(|model| model.input.delete_to_start()),
-            KeyCode::Char('k') => self.deleted(|model| model.input.delete_to_end()),
-            KeyCode::Left => self.input.word_left(),
+            KeyCode::Char('j') => self.insert_typed("\n"),
+            KeyCode::Char('a') => self.input.move_to_line_start(),
+            KeyCode::Char('e') => self.input.move_to_line_end(),
+            KeyCode::Char('b') => self.input.move_left(),
+            KeyCode::Char('f') => self.input.move_right(),
+            KeyCode::Char('p') => self.input.move_up(),
+            KeyCode::Char('n') => self.input.move_down(),
+            KeyCode::Char('h') => self.apply_delete(|model| model.input.backspace()),
+            KeyCode::Char('w') => self.apply_delete(|model| model.input.delete_word()),
+            KeyCode::Char('u') => self.apply_delete(|model| model.input.delete_to_start()),
+            KeyCode::Char('k') => self.apply_delete(|model| model.input.delete_to_end()),
+            KeyCode::Left => self.input.move_word_left(),
             KeyCode::Char('t') => return self.toggle_teams(),
-            KeyCode::Char('d') if self.input.is_empty() => return vec![Effect::Quit],
-            KeyCode::Char('d') => self.deleted(|model| model.input.delete()),
+            KeyCode::Char('d') if self.input.is_empty() => return vec![ChatEffect::Quit],
+            KeyCode::Char('d') => self.apply_delete(|model| model.input.delete_next()),
             _ => {}
         }
         Vec::new()
     }
 
-    fn alt(&mut self, code: KeyCode) -> Vec<Effect> {
+    fn handle_alt_key(&mut self, code: KeyCode) -> Vec<ChatEffect> {
         match code {
-            KeyCode::Enter => self.typed("\n"),
-            KeyCode::Backspace => self.deleted(|model| model.input.delete_word()),
-            KeyCode::Left | KeyCode::Char('b') => self.input.word_left(),
-            KeyCode::Char(letter) => self.typed(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Enter => self.insert_typed("\n"),
+            KeyCode::Backspace => self.apply_delete(|model| model.input.delete_word()),
+            KeyCode::Left | KeyCode::Char('b') => self.input.move_word_left(),
+            KeyCode::Char(letter) => self.insert_typed(letter.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         Vec::new()
     }
 
-    fn plain(&mut self, key: KeyEvent) -> Vec<Effect> {
-        let offering = !self.completion.offers(self.input.text()).is_empty();
+    fn handle_plain_key(&mut self, key: KeyEvent) -> Vec<ChatEffect> {
+        let offering = !self.completion.matching_offers(self.input.text()).is_empty();
         match key.code {
-            KeyCode::Enter if key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n"),
-            KeyCode::Enter => return self.enter(offering),
-            KeyCode::Tab if offering => self.complete(),
+            KeyCode::Enter if key.modifiers.contains(KeyModifiers::SHIFT) => self.insert_typed("\n"),
+            KeyCode::Enter => return self.handle_enter(offering),
+            KeyCode::Tab if offering => self.accept_completion(),
             KeyCode::Up if offering => self.completion.previous(self.input.text()),
             KeyCode::Down if offering => self.completion.next(self.input.text()),
-            KeyCode::Esc => return self.escape(offering),
-            KeyCode::Up => self.input.up(),
-            KeyCode::Down => self.input.down(),
-            KeyCode::Left => self.input.left(),
-            KeyCode::Right => self.input.right(),
-            KeyCode::Home => self.input.line_start(),
-            KeyCode::End => self.input.line_end(),
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_add(PAGE),
-            KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(PAGE),
-            KeyCode::Backspace => self.deleted(|model| model.input.backspace()),
-            KeyCode::Delete => self.deleted(|model| model.input.delete()),
-            KeyCode::Char(letter) => self.typed(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Esc => return self.handle_escape(offering),
+            KeyCode::Up => self.input.move_up(),
+            KeyCode::Down => self.input.move_down(),
+            KeyCode::Left => self.input.move_left(),
+            KeyCode::Right => self.input.move_right(),
+            KeyCode::Home => self.input.move_to_line_start(),
+            KeyCode::End => self.input.move_to_line_end(),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_add(PAGE_SCROLL_LINES),
+            KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(PAGE_SCROLL_LINES),
+            KeyCode::Backspace => self.apply_delete(|model| model.input.backspace()),
+            KeyCode::Delete => self.apply_delete(|model| model.input.delete_next()),
+            KeyCode::Char(letter) => self.insert_typed(letter.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         Vec::new()
     }
 
-    fn typed(&mut self, text: &str) {
+    fn insert_typed(&mut self, text: &str) {
         self.input.insert(text);
         self.completion.reset();
     }
 
-    fn deleted(&mut self, delete: impl FnOnce(&mut Self)) {
+    fn apply_delete(&mut self, delete: impl FnOnce(&mut Self)) {
         delete(self);
         self.completion.reset();
     }
 
-    fn complete(&mut self) {
-        if let Some(offer) = self.completion.selected(self.input.text()) {
-            self.input.set(&format!("/{} ", offer.name));
+    fn accept_completion(&mut self) {
+        if let Some(offer) = self.completion.selected_offer(self.input.text()) {
+            self.input.set_text(&format!("/{} ", offer.name));
         }
     }
 
     /// A command that takes nothing runs at once, and one that may be given nothing where its whole name was typed; any
     /// other is completed first.
-    fn enter(&mut self, offering: bool) -> Vec<Effect> {
-        if let Some(offer) = self.completion.selected(self.input.text()).filter(|_| offering) {
+    fn handle_enter(&mut self, offering: bool) -> Vec<ChatEffect> {
+        if let Some(offer) = self.completion.selected_offer(self.input.text()).filter(|_| offering) {
             let is_typed = self.input.text().strip_prefix('/') == Some(offer.name);
             let can_run = offer.arguments.is_empty() || is_typed && offer.arguments.starts_with('[');
             if !can_run {
-                self.complete();
+                self.accept_completion();
                 return Vec::new();
             }
-            self.input.set(&format!("/{}", offer.name));
+            self.input.set_text(&format!("/{}", offer.name));
         }
-        self.submit()
+        self.submit_input()
     }
 
-    fn escape(&mut self, offering: bool) -> Vec<Effect> {
+    fn handle_escape(&mut self, offering: bool) -> Vec<ChatEffect> {
         if offering {
             self.completion.close();
             return Vec::new();
         }
         match &self.running {
-            Some(_) => vec![Effect::Stop],
+            Some(_) => vec![ChatEffect::Stop],
             None => {
                 self.scroll = 0;
                 Vec::new()
@@ -178,6 +180,6 @@ impl Model {
 }
 
 /// Who typed a whole "yes" answered with its first letter; the rest is no message.
-fn ends_word(first: char, rest: &str) -> bool {
+fn completes_typed_answer(first: char, rest: &str) -> bool {
     matches!((first, rest), ('y', "es") | ('n', "o"))
 }

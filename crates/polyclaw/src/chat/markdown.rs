@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-pub fn render(text: &str) -> Vec<Line<'static>> {
+pub fn render_markdown(text: &str) -> Vec<Line<'static>> {
     let mut fenced = false;
     let mut lines = Vec::new();
     for line in text.trim_end().lines() {
@@ -11,47 +11,50 @@ pub fn render(text: &str) -> Vec<Line<'static>> {
             fenced = !fenced;
             let language = line.trim_start().trim_start_matches('`').trim();
             if fenced && !language.is_empty() {
-                lines.push(Line::from(Span::styled(format!("  {language}"), dim())));
+                lines.push(Line::from(Span::styled(format!("  {language}"), dim_style())));
             }
             continue;
         }
-        lines.push(if fenced { code_line(line) } else { prose(line) });
+        lines.push(if fenced { code_line(line) } else { prose_line(line) });
     }
     lines
 }
 
 fn code_line(line: &str) -> Line<'static> {
-    Line::from(vec![Span::styled("│ ", dim()), Span::styled(plain(line), code())])
+    Line::from(vec![Span::styled("│ ", dim_style()), Span::styled(strip_control_chars(line), code_style())])
 }
 
-fn prose(line: &str) -> Line<'static> {
+fn prose_line(line: &str) -> Line<'static> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     if (1..=6).contains(&level) && line[level..].starts_with(' ') {
-        return Line::from(Span::styled(plain(line[level..].trim()), bold()));
+        return Line::from(Span::styled(strip_control_chars(line[level..].trim()), bold_style()));
     }
-    Line::from(spans(line))
+    Line::from(inline_spans(line))
 }
 
 /// Splits at `**` and backticks. A mark without its partner is text.
-fn spans(line: &str) -> Vec<Span<'static>> {
+fn inline_spans(line: &str) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut rest = line;
     while let Some((at, mark)) = next_mark(rest) {
         let inner = &rest[at + mark.len()..];
         let Some(end) = inner.find(mark).filter(|end| *end > 0) else {
             let cut = at + mark.len();
-            spans.push(Span::raw(plain(&rest[..cut])));
+            spans.push(Span::raw(strip_control_chars(&rest[..cut])));
             rest = &rest[cut..];
             continue;
         };
         if at > 0 {
-            spans.push(Span::raw(plain(&rest[..at])));
+            spans.push(Span::raw(strip_control_chars(&rest[..at])));
         }
-        spans.push(Span::styled(plain(&inner[..end]), if mark == "`" { code() } else { bold() }));
+        spans.push(Span::styled(
+            strip_control_chars(&inner[..end]),
+            if mark == "`" { code_style() } else { bold_style() },
+        ));
         rest = &inner[end + mark.len()..];
     }
     if !rest.is_empty() {
-        spans.push(Span::raw(plain(rest)));
+        spans.push(Span::raw(strip_control_chars(rest)));
     }
     spans
 }
@@ -61,22 +64,22 @@ fn next_mark(text: &str) -> Option<(usize, &'static str)> {
 }
 
 /// Control characters would move the cursor; a model may write any of them.
-pub fn plain(text: &str) -> String {
+pub fn strip_control_chars(text: &str) -> String {
     polyclaw_domain::sanitize::escape_hidden(&text.replace('\t', "    "))
         .chars()
         .filter(|c| !c.is_control())
         .collect()
 }
 
-fn bold() -> Style {
+fn bold_style() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-fn code() -> Style {
+fn code_style() -> Style {
     Style::new().fg(Color::Cyan)
 }
 
-pub fn dim() -> Style {
+pub fn dim_style() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
@@ -85,15 +88,15 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
-        render(text).iter().map(ToString::to_string).collect()
+        render_markdown(text).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn marks_become_styles_and_unpaired_ones_stay() {
-        let lines = render("a **b** `c` 2 ** 3");
+        let lines = render_markdown("a **b** `c` 2 ** 3");
         let styles: Vec<_> = lines[0].spans.iter().map(|span| (span.content.as_ref(), span.style)).collect();
-        assert_eq!(styles[1], ("b", bold()));
-        assert_eq!(styles[3], ("c", code()));
+        assert_eq!(styles[1], ("b", bold_style()));
+        assert_eq!(styles[3], ("c", code_style()));
         assert_eq!(shown("a **b** `c` 2 ** 3"), ["a b c 2 ** 3"]);
     }
 

@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::ask::{Answer, Ask, command, tell_of_demo};
-use crate::cli::Context;
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use crate::one_shot::{OneShotAnswer, OneShotRequest, run_chat_command, warn_demo_answer};
 use crate::output;
 
-const LIMIT: Duration = Duration::from_secs(1800);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1800);
 
-pub async fn run(
-    client: &Client,
-    context: &Context,
+pub async fn run_plain_chat(
+    client: &ApiClient,
+    context: &CommandContext,
     session: &str,
     agent: Option<&str>,
 ) -> anyhow::Result<()> {
@@ -29,29 +29,37 @@ pub async fn run(
         if matches!(line, "/quit" | "/exit") {
             break;
         }
-        match answer(client, session, agent, line).await {
+        match answer_line(client, session, agent, line).await {
             Ok(answer) => {
-                context.output.say(&json!({ "text": answer.text }), |_| answer.text.clone())?;
+                context.output.print_value(&json!({ "text": answer.text }), |_| answer.text.clone())?;
                 if answer.is_demo() && !std::mem::replace(&mut told, true) {
-                    tell_of_demo();
+                    warn_demo_answer();
                 }
             }
             Err(failure) => {
-                output::report(&failure, context.output.json);
+                output::report_failure(&failure, context.output.json);
                 failed = Some(failure);
             }
         }
     }
     match failed {
-        Some(failure) => Err(Failure { message: "not every line was answered".to_owned(), ..failure }.into()),
+        Some(failure) => {
+            Err(CommandFailure { message: "not every line was answered".to_owned(), ..failure }.into())
+        }
         None => Ok(()),
     }
 }
 
-async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str) -> Result<Answer, Failure> {
-    if let Some(text) = command(client, session, line).await? {
-        return Ok(Answer { text, value: Value::Null });
+async fn answer_line(
+    client: &ApiClient,
+    session: &str,
+    agent: Option<&str>,
+    line: &str,
+) -> Result<OneShotAnswer, CommandFailure> {
+    if let Some(text) = run_chat_command(client, session, line).await? {
+        return Ok(OneShotAnswer { text, value: Value::Null });
     }
-    let answer = Ask::new(client, session, agent, line.to_owned()).wait(LIMIT).await?;
+    let answer =
+        OneShotRequest::new(client, session, agent, line.to_owned()).wait_for_answer(ANSWER_TIMEOUT).await?;
     answer.failure().map_or(Ok(answer), Err)
 }

@@ -6,24 +6,24 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::entry::{Entry, Said, SaidState, ToolState};
-use super::model::{Effect, Event, Model};
-use super::place::GAP;
-use super::transcript::{Row, from_transcript};
+use super::entry::{ToolState, TranscriptEntry, UserMessage, UserMessageState};
+use super::state::{ChatEffect, ChatEvent, ChatState};
+use super::stream_position::REPLAY_GAP_KIND;
+use super::transcript::{TranscriptRow, from_transcript};
 
 /// Something happened in the session that no frame tells.
-pub const CHANGED: &str = "session.changed";
+pub const SESSION_CHANGED_KIND: &str = "session.changed";
 
 /// How far reading the conversation is.
 #[derive(Debug)]
-pub struct Reload {
+pub struct TranscriptReload {
     /// It is read as soon as the link is there.
     pub is_due: bool,
     /// What came since it was asked for; `None` while it is not.
-    since: Option<Vec<Event>>,
+    since: Option<Vec<ChatEvent>>,
 }
 
-impl Default for Reload {
+impl Default for TranscriptReload {
     fn default() -> Self {
         Self { is_due: true, since: None }
     }
@@ -31,15 +31,15 @@ impl Default for Reload {
 
 /// What the stored conversation says about its turns.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct StoredTurns {
     /// Answers of the model, by turn.
     answers: HashMap<String, usize>,
     /// Turns that have said their last word.
     ended: HashSet<String>,
 }
 
-impl Known {
-    fn of(messages: &[Value]) -> Self {
+impl StoredTurns {
+    fn from_messages(messages: &[Value]) -> Self {
         let mut known = Self::default();
         for message in messages.iter().filter(|message| message["role"] == "assistant") {
             let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
@@ -64,76 +64,77 @@ impl Known {
 }
 
 /// The conversation is no longer what was read.
-fn is_stale(event: &Event) -> bool {
-    is_gap(event) || matches!(event, Event::Frame(frame) if frame.kind == CHANGED)
+fn is_stale(event: &ChatEvent) -> bool {
+    is_gap(event) || matches!(event, ChatEvent::Frame(frame) if frame.kind == SESSION_CHANGED_KIND)
 }
 
-fn is_gap(event: &Event) -> bool {
-    matches!(event, Event::Frame(frame) if frame.kind == GAP)
+fn is_gap(event: &ChatEvent) -> bool {
+    matches!(event, ChatEvent::Frame(frame) if frame.kind == REPLAY_GAP_KIND)
 }
 
-impl Model {
+impl ChatState {
     /// Asks for the conversation. What comes from here on waits for it.
-    pub(super) fn read_again(&mut self) -> Vec<Effect> {
+    pub(super) fn request_reload(&mut self) -> Vec<ChatEffect> {
         self.reload.is_due = false;
         match self.reload.since {
             Some(_) => Vec::new(),
             None => {
                 self.reload.since = Some(Vec::new());
-                vec![Effect::Reload]
+                vec![ChatEffect::Reload]
             }
         }
     }
 
     /// Lets an event wait for the conversation that was asked for; gives it back where none was.
-    pub(super) fn wait(&mut self, event: Event) -> Option<Event> {
+    pub(super) fn defer_event(&mut self, event: ChatEvent) -> Option<ChatEvent> {
         let Some(since) = &mut self.reload.since else { return Some(event) };
         if is_gap(&event) {
             // What came before it belongs to a text of which a part is missing.
-            since.retain(|event| !matches!(event, Event::Frame(_)));
+            since.retain(|event| !matches!(event, ChatEvent::Frame(_)));
         }
         since.push(event);
         None
     }
 
     /// Takes up what waited. What makes the conversation stale came after it was asked for: it is asked for once more.
-    pub(super) fn catch_up(&mut self) -> Vec<Effect> {
+    pub(super) fn replay_deferred(&mut self) -> Vec<ChatEffect> {
         let waited = self.reload.since.take().unwrap_or_default();
-        let (stale, rest): (Vec<Event>, Vec<Event>) = waited.into_iter().partition(is_stale);
+        let (stale, rest): (Vec<ChatEvent>, Vec<ChatEvent>) = waited.into_iter().partition(is_stale);
         if stale.iter().any(is_gap) {
-            self.forget_growing();
+            self.discard_partial_texts();
         }
-        let mut effects: Vec<Effect> = rest.into_iter().flat_map(|event| self.update(event)).collect();
+        let mut effects: Vec<ChatEffect> =
+            rest.into_iter().flat_map(|event| self.handle_event(event)).collect();
         if !stale.is_empty() {
-            effects.extend(self.read_again());
+            effects.extend(self.request_reload());
         }
         effects
     }
 
     /// Frames were missed: of texts that were growing nobody knows what is missing.
-    pub(super) fn forget_growing(&mut self) {
+    pub(super) fn discard_partial_texts(&mut self) {
         self.entries.retain(|entry| {
             !matches!(
                 entry,
-                Entry::Answer { open: true, .. }
-                    | Entry::Reasoning { open: true, .. }
-                    | Entry::Speech { open: true, .. }
+                TranscriptEntry::Answer { open: true, .. }
+                    | TranscriptEntry::Reasoning { open: true, .. }
+                    | TranscriptEntry::DelegateText { open: true, .. }
             )
         });
         for entry in &mut self.entries {
             match entry {
-                Entry::Tool(tool) if tool.state == ToolState::Running => tool.output.clear(),
+                TranscriptEntry::Tool(tool) if tool.state == ToolState::Running => tool.output.clear(),
                 _ => {}
             }
         }
     }
 
-    pub(super) fn load(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
-        self.known = Known::of(messages);
+    pub(super) fn load_conversation(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
+        self.stored_turns = StoredTurns::from_messages(messages);
         let mut rows = from_transcript(messages, &self.faces);
         let seen: HashSet<String> = self.entries.iter().filter_map(message_id).map(str::to_owned).collect();
         for entry in std::mem::take(&mut self.entries) {
-            self.keep(entry, &mut rows, &seen);
+            self.keep_local_entry(entry, &mut rows, &seen);
         }
         self.entries = rows.into_iter().map(|row| row.entry).collect();
         let running = session["running_turn_id"].as_str().filter(|turn| !self.has_ended(turn));
@@ -146,41 +147,46 @@ impl Model {
         }
         for one in approvals.iter().filter(|one| one["state"] == "pending") {
             if one["session_key"] == *self.session {
-                self.ask(one["id"].as_str().unwrap_or_default(), one);
+                self.add_question(one["id"].as_str().unwrap_or_default(), one);
             }
         }
     }
 
     /// Keeps what is only seen here: what grows, what another agent said, and what the server has not confirmed.
-    fn keep(&self, entry: Entry, rows: &mut Vec<Row>, seen: &HashSet<String>) {
+    fn keep_local_entry(
+        &self,
+        entry: TranscriptEntry,
+        rows: &mut Vec<TranscriptRow>,
+        seen: &HashSet<String>,
+    ) {
         match &entry {
-            Entry::Answer { turn, step, open: true, .. }
-            | Entry::Reasoning { turn, step, open: true, .. }
-                if !self.has_ended(turn) && !self.known.has_answer(turn, *step) =>
+            TranscriptEntry::Answer { turn, step, open: true, .. }
+            | TranscriptEntry::Reasoning { turn, step, open: true, .. }
+                if !self.has_ended(turn) && !self.stored_turns.has_answer(turn, *step) =>
             {
-                put(rows, turn.clone(), entry);
+                insert_row(rows, turn.clone(), entry);
             }
-            Entry::Speech { turn, run, .. } => {
-                let is_this = |row: &Row| matches!(&row.entry, Entry::Speech { run: own, .. } if own == run);
+            TranscriptEntry::DelegateText { turn, run, .. } => {
+                let is_this = |row: &TranscriptRow| matches!(&row.entry, TranscriptEntry::DelegateText { run: own, .. } if own == run);
                 // What was said in a conversation that is over is not said in the next.
                 let is_here = !self.has_ended(turn) || rows.iter().any(|row| row.turn == *turn);
                 if is_here && !rows.iter().any(is_this) {
-                    put(rows, turn.clone(), entry);
+                    insert_row(rows, turn.clone(), entry);
                 }
             }
-            Entry::Tool(seen) => {
+            TranscriptEntry::Tool(seen) => {
                 let same = rows.iter_mut().find_map(|row| match &mut row.entry {
-                    Entry::Tool(tool) if tool.call_id == seen.call_id => Some(tool),
+                    TranscriptEntry::Tool(tool) if tool.call_id == seen.call_id => Some(tool),
                     _ => None,
                 });
                 if let Some(tool) = same.filter(|tool| tool.state == ToolState::Running) {
                     tool.output.clone_from(&seen.output);
                 }
             }
-            Entry::User(said) if said.id.is_none() && said.state != SaidState::Refused => {
-                match stored_as(said, rows, seen) {
+            TranscriptEntry::User(said) if said.id.is_none() && said.state != UserMessageState::Refused => {
+                match find_stored_copy(said, rows, seen) {
                     Some(stored) => stored.key.clone_from(&said.key),
-                    None => rows.push(Row { turn: String::new(), entry }),
+                    None => rows.push(TranscriptRow { turn: String::new(), entry }),
                 }
             }
             _ => {}
@@ -188,24 +194,29 @@ impl Model {
     }
 }
 
-fn message_id(entry: &Entry) -> Option<&str> {
+fn message_id(entry: &TranscriptEntry) -> Option<&str> {
     match entry {
-        Entry::User(said) => said.id.as_deref(),
+        TranscriptEntry::User(said) => said.id.as_deref(),
         _ => None,
     }
 }
 
 /// The stored message that one of ours is, of which the server's answer is still on its way.
-fn stored_as<'a>(ours: &Said, rows: &'a mut [Row], seen: &HashSet<String>) -> Option<&'a mut Said> {
-    let is_new = |said: &Said| said.key.is_empty() && said.id.as_ref().is_some_and(|id| !seen.contains(id));
+fn find_stored_copy<'a>(
+    ours: &UserMessage,
+    rows: &'a mut [TranscriptRow],
+    seen: &HashSet<String>,
+) -> Option<&'a mut UserMessage> {
+    let is_new =
+        |said: &UserMessage| said.key.is_empty() && said.id.as_ref().is_some_and(|id| !seen.contains(id));
     rows.iter_mut().find_map(|row| match &mut row.entry {
-        Entry::User(said) if is_new(said) && said.text.trim() == ours.text.trim() => Some(said),
+        TranscriptEntry::User(said) if is_new(said) && said.text.trim() == ours.text.trim() => Some(said),
         _ => None,
     })
 }
 
 /// What belongs to a turn stands behind what is stored of it.
-fn put(rows: &mut Vec<Row>, turn: String, entry: Entry) {
+fn insert_row(rows: &mut Vec<TranscriptRow>, turn: String, entry: TranscriptEntry) {
     let at = rows.iter().rposition(|row| row.turn == turn).map_or(rows.len(), |at| at + 1);
-    rows.insert(at, Row { turn, entry });
+    rows.insert(at, TranscriptRow { turn, entry });
 }

@@ -10,32 +10,32 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::command::teams::status_words;
 
-use super::markdown::dim;
-use super::model::{Effect, Model};
+use super::markdown::dim_style;
+use super::state::{ChatEffect, ChatState};
 
 /// Columns the section takes, where the terminal has room for it beside the conversation.
-const WIDTH: u16 = 44;
+const TEAMS_PANEL_WIDTH: u16 = 44;
 /// Narrower than this the conversation would be hard to read: the section takes its place.
-const LEAST: u16 = 40;
-const SHOWN_TASKS: usize = 12;
+const MIN_CHAT_WIDTH: u16 = 40;
+const MAX_SHOWN_TASKS: usize = 12;
 /// Columns of a name.
 const MAX_NAME: usize = 14;
 
-impl Model {
+impl ChatState {
     /// Opens the section, or closes it.
-    pub(super) fn toggle_teams(&mut self) -> Vec<Effect> {
+    pub(super) fn toggle_teams(&mut self) -> Vec<ChatEffect> {
         match self.teams.take() {
             Some(_) => Vec::new(),
             None => {
                 self.teams = Some(Vec::new());
-                vec![Effect::LookAtTeams]
+                vec![ChatEffect::FetchTeams]
             }
         }
     }
 
     /// Something happened in a team: looked at again where somebody looks.
-    pub(super) fn team_changed(&self) -> Vec<Effect> {
-        if self.teams.is_some() { vec![Effect::LookAtTeams] } else { Vec::new() }
+    pub(super) fn team_changed(&self) -> Vec<ChatEffect> {
+        if self.teams.is_some() { vec![ChatEffect::FetchTeams] } else { Vec::new() }
     }
 
     /// An answer that comes after the section was closed does not open it.
@@ -47,15 +47,17 @@ impl Model {
 }
 
 /// Draws the section if it is open; returns what is left for the conversation.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) -> Rect {
+pub(super) fn draw_teams(frame: &mut Frame<'_>, area: Rect, model: &ChatState) -> Rect {
     let Some(teams) = &model.teams else { return area };
-    let is_beside = area.width >= WIDTH + LEAST;
-    let width = if is_beside { WIDTH } else { area.width };
+    let is_beside = area.width >= TEAMS_PANEL_WIDTH + MIN_CHAT_WIDTH;
+    let width = if is_beside { TEAMS_PANEL_WIDTH } else { area.width };
     let own = Rect { x: area.right() - width, width, ..area };
-    let block =
-        Block::bordered().border_type(BorderType::Rounded).border_style(dim()).title(" teams (Ctrl+T) ");
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(dim_style())
+        .title(" teams (Ctrl+T) ");
     let inner = block.inner(own);
-    let lines = within(lines(teams), usize::from(inner.height));
+    let lines = within(panel_lines(teams), usize::from(inner.height));
     let lines: Vec<Line<'_>> = lines.into_iter().map(|line| cut(line, usize::from(inner.width))).collect();
     frame.render_widget(Paragraph::new(lines).block(block), own);
     Rect { width: area.width - width, ..area }
@@ -70,7 +72,7 @@ fn within(mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
         let shown = room.saturating_sub(1);
         let hidden = lines.len() - shown;
         lines.truncate(shown);
-        lines.push(Line::styled(format!("… {hidden} more"), dim()));
+        lines.push(Line::styled(format!("… {hidden} more"), dim_style()));
     }
     lines
 }
@@ -91,7 +93,7 @@ fn cut(line: Line<'static>, width: usize) -> Line<'static> {
             break;
         }
     }
-    spans.push(Span::styled("…", dim()));
+    spans.push(Span::styled("…", dim_style()));
     Line::from(spans).style(line.style)
 }
 
@@ -113,9 +115,9 @@ fn short(name: &str) -> String {
     }
 }
 
-fn lines(teams: &[Value]) -> Vec<Line<'static>> {
+fn panel_lines(teams: &[Value]) -> Vec<Line<'static>> {
     if teams.is_empty() {
-        return vec![Line::styled("There is no team.", dim())];
+        return vec![Line::styled("There is no team.", dim_style())];
     }
     teams.iter().flat_map(team_lines).collect()
 }
@@ -124,8 +126,8 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
     let counts = |name: &str| team["counts"][name].as_u64().unwrap_or_default();
     let all = ["pending", "blocked", "in_progress", "completed", "failed"].map(counts).iter().sum::<u64>();
     let head = vec![
-        Span::raw(short(&text(&team["name"]))).bold(),
-        Span::styled(format!(" {} ", text(&team["status"])), dim()),
+        Span::raw(short(&printable_text(&team["name"]))).bold(),
+        Span::styled(format!(" {} ", printable_text(&team["status"])), dim_style()),
         Span::raw(format!("{}/{all} done", counts("completed"))),
     ];
     let mut lines = vec![Line::from(head)];
@@ -134,16 +136,16 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
         lines.push(Line::from(vec![Span::raw(" @lead "), status_span(status.to_owned())]));
     }
     lines.extend(failure_line(&team["setback"]));
-    for member in array(&team["members"]) {
+    for member in array_items(&team["members"]) {
         lines.push(member_line(member));
         lines.extend(failure_line(&member["setback"]));
     }
-    let open = array(&team["open"]);
-    lines.extend(open.iter().take(SHOWN_TASKS).map(task_line));
-    if open.len() > SHOWN_TASKS {
-        lines.push(Line::styled(format!("  … {} more", open.len() - SHOWN_TASKS), dim()));
+    let open = array_items(&team["open"]);
+    lines.extend(open.iter().take(MAX_SHOWN_TASKS).map(task_line));
+    if open.len() > MAX_SHOWN_TASKS {
+        lines.push(Line::styled(format!("  … {} more", open.len() - MAX_SHOWN_TASKS), dim_style()));
     }
-    lines.extend(array(&team["ended"]).iter().take(3).map(task_line));
+    lines.extend(array_items(&team["ended"]).iter().take(3).map(task_line));
     lines.push(Line::default());
     lines
 }
@@ -165,7 +167,7 @@ fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
 fn failure_line(setback: &Value) -> Option<Line<'static>> {
     let failures = setback["failures"].as_u64()?;
     let turns = if failures == 1 { "turn" } else { "turns" };
-    Some(warning(format!("   {failures} {turns} failed: {}", text(&setback["code"]))))
+    Some(warning(format!("   {failures} {turns} failed: {}", printable_text(&setback["code"]))))
 }
 
 fn warning(words: impl Into<String>) -> Line<'static> {
@@ -182,33 +184,33 @@ fn status_span(status: String) -> Span<'static> {
 }
 
 fn member_line(member: &Value) -> Line<'static> {
-    let tasks: Vec<String> = array(&member["tasks"]).iter().map(text).collect();
+    let tasks: Vec<String> = array_items(&member["tasks"]).iter().map(printable_text).collect();
     Line::from(vec![
-        Span::raw(format!(" @{} ", short(&text(&member["name"])))),
-        status_span(super::markdown::plain(&status_words(member))),
-        Span::styled(format!(" {}", tasks.join("; ")), dim()),
+        Span::raw(format!(" @{} ", short(&printable_text(&member["name"])))),
+        status_span(super::markdown::strip_control_chars(&status_words(member))),
+        Span::styled(format!(" {}", tasks.join("; ")), dim_style()),
     ])
 }
 
 fn task_line(task: &Value) -> Line<'static> {
-    let waits: Vec<String> = array(&task["blocked_by"]).iter().map(|no| format!("#{no}")).collect();
+    let waits: Vec<String> = array_items(&task["blocked_by"]).iter().map(|no| format!("#{no}")).collect();
     let after = match (task["owner"].as_str(), waits.is_empty()) {
         (_, false) => format!(" waits for {}", waits.join(", ")),
-        (Some(owner), _) => format!(" @{}", short(&super::markdown::plain(owner))),
+        (Some(owner), _) => format!(" @{}", short(&super::markdown::strip_control_chars(owner))),
         _ => String::new(),
     };
     Line::from(vec![
-        Span::styled(format!("  #{} {} ", task["task_id"], text(&task["status"])), dim()),
-        Span::raw(text(&task["title"])),
-        Span::styled(after, dim()),
+        Span::styled(format!("  #{} {} ", task["task_id"], printable_text(&task["status"])), dim_style()),
+        Span::raw(printable_text(&task["title"])),
+        Span::styled(after, dim_style()),
     ])
 }
 
 /// What others wrote, without anything a terminal would obey.
-fn text(value: &Value) -> String {
-    super::markdown::plain(value.as_str().unwrap_or_default())
+fn printable_text(value: &Value) -> String {
+    super::markdown::strip_control_chars(value.as_str().unwrap_or_default())
 }
 
-fn array(value: &Value) -> &[Value] {
+fn array_items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

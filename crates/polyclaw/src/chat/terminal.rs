@@ -6,11 +6,11 @@ use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use ratatui::DefaultTerminal;
 
-pub struct Screen {
+pub struct TerminalScreen {
     pub terminal: DefaultTerminal,
 }
 
-impl Screen {
+impl TerminalScreen {
     pub fn open() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -24,7 +24,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         let _ = execute!(stdout(), DisableBracketedPaste);
         ratatui::restore();

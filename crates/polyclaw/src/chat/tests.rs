@@ -8,78 +8,78 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
-use super::entry::{Entry, SaidState, ToolState};
-use super::model::{Effect, Event, Link, Model};
-use super::view::View;
-use crate::stream::Frame;
+use super::entry::{ToolState, TranscriptEntry, UserMessageState};
+use super::state::{ChatEffect, ChatEvent, ChatState, LinkState};
+use super::view::ChatView;
+use crate::stream::StreamFrame;
 
 const SESSION: &str = "agent:main:main";
 
-fn chat() -> Model {
-    let mut model = Model::new(SESSION.to_owned(), Vec::new());
-    assert_eq!(model.update(Event::Link(Link::Live)), [Effect::Reload]);
+fn chat() -> ChatState {
+    let mut model = ChatState::new(SESSION.to_owned(), Vec::new());
+    assert_eq!(model.handle_event(ChatEvent::Link(LinkState::Live)), [ChatEffect::Reload]);
     load(&mut model, json!({}), vec![]);
     model
 }
 
-fn load(model: &mut Model, session: Value, messages: Vec<Value>) -> Vec<Effect> {
-    model.update(Event::Loaded { session, messages, approvals: vec![] })
+fn load(model: &mut ChatState, session: Value, messages: Vec<Value>) -> Vec<ChatEffect> {
+    model.handle_event(ChatEvent::Loaded { session, messages, approvals: vec![] })
 }
 
-fn key(model: &mut Model, code: KeyCode) -> Vec<Effect> {
-    model.key(KeyEvent::new(code, KeyModifiers::NONE))
+fn key(model: &mut ChatState, code: KeyCode) -> Vec<ChatEffect> {
+    model.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn ctrl(model: &mut Model, letter: char) -> Vec<Effect> {
-    model.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
+fn ctrl(model: &mut ChatState, letter: char) -> Vec<ChatEffect> {
+    model.handle_key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
 }
 
-fn type_in(model: &mut Model, text: &str) {
+fn type_in(model: &mut ChatState, text: &str) {
     for letter in text.chars() {
         key(model, KeyCode::Char(letter));
     }
 }
 
-fn send(model: &mut Model, text: &str) -> Vec<Effect> {
+fn send(model: &mut ChatState, text: &str) -> Vec<ChatEffect> {
     type_in(model, text);
     key(model, KeyCode::Enter)
 }
 
-fn frame(model: &mut Model, kind: &str, data: Value) -> Vec<Effect> {
-    model.update(Event::Frame(Frame { id: None, kind: kind.to_owned(), data }))
+fn frame(model: &mut ChatState, kind: &str, data: Value) -> Vec<ChatEffect> {
+    model.handle_event(ChatEvent::Frame(StreamFrame { id: None, kind: kind.to_owned(), data }))
 }
 
-fn started(model: &mut Model, turn: &str) {
+fn started(model: &mut ChatState, turn: &str) {
     frame(model, "turn.started", json!({ "turn_id": turn, "agent_id": "main", "resumes": [] }));
 }
 
-fn delta(model: &mut Model, turn: &str, text: &str) {
+fn delta(model: &mut ChatState, turn: &str, text: &str) {
     frame(model, "turn.delta", json!({ "turn_id": turn, "text": text }));
 }
 
-fn ended(model: &mut Model, turn: &str, state: &str, text: Option<&str>) {
+fn ended(model: &mut ChatState, turn: &str, state: &str, text: Option<&str>) {
     frame(model, "turn.ended", json!({ "turn_id": turn, "state": state, "text": text, "model": "lab/demo" }));
 }
 
-fn said(model: &Model) -> Vec<(&str, SaidState)> {
+fn said(model: &ChatState) -> Vec<(&str, UserMessageState)> {
     let users = model.entries.iter().filter_map(|entry| match entry {
-        Entry::User(said) => Some((said.text.as_str(), said.state)),
+        TranscriptEntry::User(said) => Some((said.text.as_str(), said.state)),
         _ => None,
     });
     users.collect()
 }
 
-fn answers(model: &Model) -> Vec<&str> {
+fn answers(model: &ChatState) -> Vec<&str> {
     let answers = model.entries.iter().filter_map(|entry| match entry {
-        Entry::Answer { text, .. } => Some(text.as_str()),
+        TranscriptEntry::Answer { text, .. } => Some(text.as_str()),
         _ => None,
     });
     answers.collect()
 }
 
-fn screen(model: &mut Model, width: u16, height: u16) -> String {
+fn screen(model: &mut ChatState, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| View::default().draw(frame, model)).unwrap();
+    terminal.draw(|frame| ChatView::default().draw_chat(frame, model)).unwrap();
     terminal.backend().to_string()
 }
 
@@ -87,11 +87,13 @@ fn screen(model: &mut Model, width: u16, height: u16) -> String {
 fn a_message_is_sent_accepted_and_answered() {
     let mut model = chat();
     let effects = send(&mut model, "hello");
-    let [Effect::Remember(_), Effect::Send { key, text }] = effects.as_slice() else { panic!("{effects:?}") };
+    let [ChatEffect::Remember(_), ChatEffect::Send { key, text }] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
     assert_eq!(text, "hello");
-    assert_eq!(said(&model), [("hello", SaidState::Sending)]);
+    assert_eq!(said(&model), [("hello", UserMessageState::Sending)]);
     let answer = json!({ "message_id": "m1", "turn_id": "t1", "waiting": false });
-    model.update(Event::Posted { key: key.clone(), answer });
+    model.handle_event(ChatEvent::Posted { key: key.clone(), answer });
     frame(
         &mut model,
         "message.accepted",
@@ -104,7 +106,7 @@ fn a_message_is_sent_accepted_and_answered() {
     assert!(model.running.is_some());
     ended(&mut model, "t1", "done", Some("Hi there!"));
     assert_eq!(answers(&model), ["Hi there!"], "the stored text is the answer");
-    assert_eq!(said(&model), [("hello", SaidState::Taken)], "shown once, whoever told first");
+    assert_eq!(said(&model), [("hello", UserMessageState::Accepted)], "shown once, whoever told first");
     assert!(model.running.is_none());
     assert_eq!(model.model, "lab/demo");
 }
@@ -113,7 +115,7 @@ fn a_message_is_sent_accepted_and_answered() {
 fn another_agent_speaks_under_its_name_and_once() {
     let mut model = chat();
     started(&mut model, "t1");
-    let says = |model: &mut Model, kind: &str, text: &str| {
+    let says = |model: &mut ChatState, kind: &str, text: &str| {
         let data = json!({ "turn_id": "t1", "run_id": "r1", "name": "Expert", "text": text });
         frame(model, kind, data);
     };
@@ -125,9 +127,11 @@ fn another_agent_speaks_under_its_name_and_once() {
     says(&mut model, "delegate.ended", "It is 42.");
     delta(&mut model, "t1", "As the expert says.");
     ended(&mut model, "t1", "done", Some("As the expert says."));
-    let spoken = |model: &Model| -> Vec<(String, String)> {
+    let spoken = |model: &ChatState| -> Vec<(String, String)> {
         let speeches = model.entries.iter().filter_map(|entry| match entry {
-            Entry::Speech { name, text, open: false, .. } => Some((name.clone(), text.clone())),
+            TranscriptEntry::DelegateText { name, text, open: false, .. } => {
+                Some((name.clone(), text.clone()))
+            }
             _ => None,
         });
         speeches.collect()
@@ -150,9 +154,12 @@ fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
         "message.accepted",
         json!({ "message_id": "m1", "turn_id": "t1", "text": "hello", "waiting": false }),
     );
-    let Effect::Send { key, .. } = &effects[1] else { panic!() };
-    model.update(Event::Posted { key: key.clone(), answer: json!({ "message_id": "m1", "turn_id": "t1" }) });
-    assert_eq!(said(&model), [("hello", SaidState::Taken)]);
+    let ChatEffect::Send { key, .. } = &effects[1] else { panic!() };
+    model.handle_event(ChatEvent::Posted {
+        key: key.clone(),
+        answer: json!({ "message_id": "m1", "turn_id": "t1" }),
+    });
+    assert_eq!(said(&model), [("hello", UserMessageState::Accepted)]);
 }
 
 #[test]
@@ -165,19 +172,19 @@ fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
         "message.accepted",
         json!({ "message_id": "m2", "turn_id": "t2", "text": "and this", "waiting": true }),
     );
-    assert_eq!(said(&model), [("and this", SaidState::Waiting)]);
-    assert_eq!(model.waiting(), 1);
+    assert_eq!(said(&model), [("and this", UserMessageState::Waiting)]);
+    assert_eq!(model.waiting_count(), 1);
     delta(&mut model, "t1", "still the ");
     delta(&mut model, "t1", "first");
     assert!(
-        matches!(model.entries.last(), Some(Entry::User(_))),
+        matches!(model.entries.last(), Some(TranscriptEntry::User(_))),
         "the answer stands before what waits for it"
     );
     assert_eq!(answers(&model), ["still the first"]);
     assert!(screen(&mut model, 80, 12).contains("1 waiting"));
     ended(&mut model, "t1", "steered", None);
     started(&mut model, "t2");
-    assert_eq!(model.waiting(), 0);
+    assert_eq!(model.waiting_count(), 0);
 }
 
 #[test]
@@ -210,8 +217,7 @@ fn an_agent_has_the_same_heading_live_and_after_a_reload() {
         let speaks =
             json!({ "turn_id": "t1", "run_id": "r1", "agent_id": "expert", "name": "Expert", "text": "It" });
         frame(&mut model, "delegate.delta", speaks);
-        let named =
-            |model: &Model| matches!(&model.entries[0], Entry::Speech { name, .. } if name == heading);
+        let named = |model: &ChatState| matches!(&model.entries[0], TranscriptEntry::DelegateText { name, .. } if name == heading);
         assert!(named(&model), "{:?}", model.entries);
         load(&mut model, json!({}), vec![message.clone()]);
         assert!(named(&model), "{:?}", model.entries);
@@ -226,7 +232,7 @@ fn what_another_window_says_is_shown_too() {
         "message.accepted",
         json!({ "message_id": "m9", "turn_id": "t9", "text": "from the web", "waiting": false }),
     );
-    assert_eq!(said(&model), [("from the web", SaidState::Taken)]);
+    assert_eq!(said(&model), [("from the web", UserMessageState::Accepted)]);
 }
 
 #[test]
@@ -251,9 +257,9 @@ fn a_fallback_model_starts_over_and_a_tool_parts_the_text() {
         json!({ "turn_id": "t1", "call_id": "c1", "name": "shell", "arguments": { "command": "ls" } }),
     );
     frame(&mut model, "tool.output", json!({ "turn_id": "t1", "call_id": "c1", "text": "a\nb\n" }));
-    let Some(Entry::Tool(tool)) = model.entries.last() else { panic!() };
+    let Some(TranscriptEntry::Tool(tool)) = model.entries.last() else { panic!() };
     assert_eq!(
-        (tool.arguments.as_str(), tool.tail(), tool.state),
+        (tool.arguments.as_str(), tool.visible_output(), tool.state),
         ("ls", vec!["a", "b"], ToolState::Running)
     );
     frame(
@@ -282,9 +288,12 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
     assert!(key(&mut model, KeyCode::Char('y')).is_empty(), "a letter of a message");
     assert_eq!(model.input.text(), "oy");
     model.input.clear();
-    assert_eq!(key(&mut model, KeyCode::Char('n')), [Effect::Decide { id: "a1".into(), decision: "deny" }]);
+    assert_eq!(
+        key(&mut model, KeyCode::Char('n')),
+        [ChatEffect::Decide { id: "a1".into(), decision: "deny" }]
+    );
     frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "denied" }));
-    assert!(model.question().is_none());
+    assert!(model.open_question().is_none());
     key(&mut model, KeyCode::Char('y'));
     assert_eq!(model.input.text(), "y");
 }
@@ -292,7 +301,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
 #[test]
 fn a_question_is_answered_with_a_word_and_enter_too() {
     let asked = json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": {} });
-    let approve = [Effect::Decide { id: "a1".into(), decision: "approve" }];
+    let approve = [ChatEffect::Decide { id: "a1".into(), decision: "approve" }];
     // The word was typed before the question came up.
     for word in ["y", "Yes"] {
         let mut model = chat();
@@ -320,9 +329,9 @@ fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
         frame(&mut model, "approval.asked", asked);
     }
     frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "expired" }));
-    assert_eq!(model.question().unwrap().id, "a2");
+    assert_eq!(model.open_question().unwrap().id, "a2");
     ended(&mut model, "t2", "cancelled", None);
-    assert!(model.question().is_none());
+    assert!(model.open_question().is_none());
     let shown = screen(&mut model, 60, 20);
     assert!(shown.contains("expired") && shown.contains("no longer asked"), "{shown}");
     assert!(key(&mut model, KeyCode::Char('y')).is_empty());
@@ -334,14 +343,14 @@ fn escape_stops_the_turn_and_ctrl_c_leaves_at_the_second_time() {
     let mut model = chat();
     assert!(key(&mut model, KeyCode::Esc).is_empty());
     started(&mut model, "t1");
-    assert_eq!(key(&mut model, KeyCode::Esc), [Effect::Stop]);
+    assert_eq!(key(&mut model, KeyCode::Esc), [ChatEffect::Stop]);
     ended(&mut model, "t1", "cancelled", None);
     assert!(screen(&mut model, 60, 10).contains("Stopped."));
     type_in(&mut model, "draft");
     assert!(ctrl(&mut model, 'c').is_empty() && model.input.is_empty());
     type_in(&mut model, "x");
     assert!(ctrl(&mut model, 'c').is_empty(), "typing disarms it");
-    assert_eq!(ctrl(&mut model, 'c'), [Effect::Quit]);
+    assert_eq!(ctrl(&mut model, 'c'), [ChatEffect::Quit]);
 }
 
 #[test]
@@ -353,20 +362,24 @@ fn slash_commands_are_completed_and_sent_as_commands() {
     key(&mut model, KeyCode::Tab);
     assert_eq!(model.input.text(), "/model ");
     type_in(&mut model, "lab/demo");
-    assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/model lab/demo".into()));
+    assert_eq!(key(&mut model, KeyCode::Enter)[1], ChatEffect::Command("/model lab/demo".into()));
     type_in(&mut model, "/sta");
-    assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/status".into()), "no argument: at once");
+    assert_eq!(
+        key(&mut model, KeyCode::Enter)[1],
+        ChatEffect::Command("/status".into()),
+        "no argument: at once"
+    );
     assert_eq!(
         send(&mut model, "/team")[1],
-        Effect::Command("/team".into()),
+        ChatEffect::Command("/team".into()),
         "what it takes may be left out"
     );
     assert!(send(&mut model, "/focus").is_empty(), "what it takes may not");
     assert_eq!(model.input.text(), "/focus ");
     model.input.clear();
-    assert_eq!(send(&mut model, "/stop")[1], Effect::Stop);
-    assert!(matches!(&send(&mut model, "/etc/hosts is a file")[1], Effect::Send { .. }));
-    assert_eq!(send(&mut model, "/quit")[1], Effect::Quit);
+    assert_eq!(send(&mut model, "/stop")[1], ChatEffect::Stop);
+    assert!(matches!(&send(&mut model, "/etc/hosts is a file")[1], ChatEffect::Send { .. }));
+    assert_eq!(send(&mut model, "/quit")[1], ChatEffect::Quit);
 }
 
 #[test]
@@ -387,17 +400,20 @@ fn the_stored_conversation_replaces_what_was_seen_but_not_what_is_unsent() {
         json!({ "id": "a2", "session_key": "agent:other:main", "state": "pending", "tool": "shell", "arguments": {} }),
     ];
     let session = json!({ "active_agent_id": "ops", "model": null, "running_turn_id": "t2" });
-    model.update(Event::Loaded { session, messages, approvals });
-    assert_eq!(said(&model), [("hi", SaidState::Taken), ("not accepted yet", SaidState::Sending)]);
+    model.handle_event(ChatEvent::Loaded { session, messages, approvals });
+    assert_eq!(
+        said(&model),
+        [("hi", UserMessageState::Accepted), ("not accepted yet", UserMessageState::Sending)]
+    );
     assert_eq!(answers(&model), ["It says content."]);
-    assert_eq!(model.question().unwrap().id, "a1");
+    assert_eq!(model.open_question().unwrap().id, "a1");
     assert_eq!((model.agent.as_str(), model.running.as_deref()), ("ops", Some("t2")));
     assert!(screen(&mut model, 80, 24).contains("✓ read_file path=a lines=3"));
 }
 
 #[test]
 fn a_gap_in_the_stream_reads_the_conversation_again() {
-    assert_eq!(frame(&mut chat(), "replay.gap", json!({})), [Effect::Reload]);
+    assert_eq!(frame(&mut chat(), "replay.gap", json!({})), [ChatEffect::Reload]);
 }
 
 #[test]
@@ -405,8 +421,8 @@ fn a_failed_turn_says_why_and_a_refused_message_too() {
     let mut model = chat();
     ended(&mut model, "t1", "failed", Some("The model did not answer."));
     let effects = send(&mut model, "hello");
-    let Effect::Send { key, .. } = &effects[1] else { panic!() };
-    model.update(Event::Refused { key: key.clone(), reason: "50 messages already wait".into() });
+    let ChatEffect::Send { key, .. } = &effects[1] else { panic!() };
+    model.handle_event(ChatEvent::Refused { key: key.clone(), reason: "50 messages already wait".into() });
     let shown = screen(&mut model, 60, 14);
     assert!(shown.contains("The model did not answer.") && shown.contains("not accepted"), "{shown}");
 }
@@ -415,7 +431,7 @@ fn a_failed_turn_says_why_and_a_refused_message_too() {
 fn the_state_of_the_link_is_shown() {
     let mut model = chat();
     assert!(screen(&mut model, 60, 8).contains("ready"));
-    model.update(Event::Link(Link::Lost));
+    model.handle_event(ChatEvent::Link(LinkState::Lost));
     assert!(screen(&mut model, 60, 8).contains("reconnecting"));
 }
 
@@ -439,8 +455,8 @@ fn several_lines_are_typed_pasted_and_fit_any_size_of_screen() {
     let mut model = chat();
     type_in(&mut model, "one");
     ctrl(&mut model, 'j');
-    model.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
-    model.paste("日本\r\nthree\x1b[31m");
+    model.handle_key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    model.paste_text("日本\r\nthree\x1b[31m");
     assert_eq!(model.input.text(), "one\n\n日本\nthree[31m");
     for (width, height) in [(80, 24), (20, 8), (5, 4), (1, 1)] {
         screen(&mut model, width, height);
@@ -456,7 +472,7 @@ fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
     let mut stored = chat();
     let message = json!({ "id": "m1", "role": "assistant", "text": "and then the", "turn_id": "t1", "parts": [],
         "meta": { "finish_reason": "length" } });
-    stored.update(Event::Loaded { session: json!({}), messages: vec![message], approvals: vec![] });
+    stored.handle_event(ChatEvent::Loaded { session: json!({}), messages: vec![message], approvals: vec![] });
     for model in [&mut live, &mut stored] {
         assert!(screen(model, 70, 12).contains("Cut off here"));
     }
@@ -466,7 +482,7 @@ fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
 fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     let mut model = chat();
     assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [], "nobody looks");
-    assert_eq!(ctrl(&mut model, 't'), [Effect::LookAtTeams]);
+    assert_eq!(ctrl(&mut model, 't'), [ChatEffect::FetchTeams]);
     assert!(screen(&mut model, 100, 14).contains("There is no team."));
     let team = json!({
         "name": "web", "status": "active", "counts": { "pending": 1, "in_progress": 1, "completed": 1 },
@@ -477,14 +493,14 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
         ],
         "ended": [{ "task_id": 1, "status": "completed", "title": "Plan", "owner": "bob", "blocked_by": [] }],
     });
-    model.update(Event::Teams(vec![team]));
+    model.handle_event(ChatEvent::Teams(vec![team]));
     frame(&mut model, "turn.notice", json!({ "text": "the conversation" }));
     insta::assert_snapshot!(screen(&mut model, 100, 14));
     let narrow = screen(&mut model, 60, 14);
     assert!(narrow.contains("@ann working") && !narrow.contains("the conversation"), "{narrow}");
-    assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [Effect::LookAtTeams]);
+    assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [ChatEffect::FetchTeams]);
     assert_eq!(ctrl(&mut model, 't'), []);
-    model.update(Event::Teams(vec![json!({ "name": "late" })]));
+    model.handle_event(ChatEvent::Teams(vec![json!({ "name": "late" })]));
     assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
 }
 
@@ -504,6 +520,6 @@ fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
         ],
         "open": (1..=9).map(task).collect::<Vec<_>>(),
     });
-    model.update(Event::Teams(vec![team]));
+    model.handle_event(ChatEvent::Teams(vec![team]));
     insta::assert_snapshot!(screen(&mut model, 100, 18));
 }

@@ -4,65 +4,68 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::entry::{CUT, Entry, Said, SaidState, Tone, Tool, ToolState, arguments, confinement};
+use super::entry::{
+    NoteTone, TRUNCATED_NOTE, ToolCard, ToolState, TranscriptEntry, UserMessage, UserMessageState,
+    arguments_line, describe_sandbox,
+};
 
 /// An entry, and the turn that it is of.
 #[derive(Debug)]
-pub struct Row {
+pub struct TranscriptRow {
     pub turn: String,
-    pub entry: Entry,
+    pub entry: TranscriptEntry,
 }
 
 /// The entries of stored messages, oldest first. `faces`: how agents show themselves, by id.
-pub fn from_transcript(messages: &[Value], faces: &HashMap<String, String>) -> Vec<Row> {
+pub fn from_transcript(messages: &[Value], faces: &HashMap<String, String>) -> Vec<TranscriptRow> {
     let mut rows = Vec::new();
     for message in messages {
         let turn = message["turn_id"].as_str().unwrap_or_default();
         let text = message["text"].as_str().unwrap_or_default().to_owned();
         let entries = match message["role"].as_str() {
-            Some("user") => vec![user(message, text)],
-            Some("assistant") => assistant(message, turn, text),
-            Some("tool") => resulted(message, &text, &mut rows, faces),
+            Some("user") => vec![user_entry(message, text)],
+            Some("assistant") => assistant_entries(message, turn, text),
+            Some("tool") => apply_tool_result(message, &text, &mut rows, faces),
             _ => Vec::new(),
         };
-        rows.extend(entries.into_iter().map(|entry| Row { turn: turn.to_owned(), entry }));
+        rows.extend(entries.into_iter().map(|entry| TranscriptRow { turn: turn.to_owned(), entry }));
     }
     rows
 }
 
-fn user(message: &Value, text: String) -> Entry {
-    if let Some(origin) = told_by(message) {
+fn user_entry(message: &Value, text: String) -> TranscriptEntry {
+    if let Some(origin) = internal_author(message) {
         let id = message["id"].as_str().unwrap_or_default().to_owned();
-        return Entry::Told { id, origin, text };
+        return TranscriptEntry::InternalMessage { id, origin, text };
     }
-    Entry::User(Said {
+    TranscriptEntry::User(UserMessage {
         text,
         key: String::new(),
         id: message["id"].as_str().map(str::to_owned),
         turn: message["turn_id"].as_str().map(str::to_owned),
-        state: SaidState::Taken,
+        state: UserMessageState::Accepted,
     })
 }
 
 /// Who wrote a message, where that is no person.
-pub fn told_by(message: &Value) -> Option<String> {
+pub fn internal_author(message: &Value) -> Option<String> {
     message["origin"].as_str().filter(|origin| *origin != "user").map(str::to_owned)
 }
 
-fn assistant(message: &Value, turn: &str, text: String) -> Vec<Entry> {
+fn assistant_entries(message: &Value, turn: &str, text: String) -> Vec<TranscriptEntry> {
     let said = message["meta"]["said"].as_str().unwrap_or_default().to_owned();
-    let answer = |text| Entry::Answer { turn: turn.to_owned(), step: None, text, open: false };
-    let mut entries: Vec<Entry> =
+    let answer = |text| TranscriptEntry::Answer { turn: turn.to_owned(), step: None, text, open: false };
+    let mut entries: Vec<TranscriptEntry> =
         [said, text].into_iter().filter(|text| !text.trim().is_empty()).map(answer).collect();
     if message["meta"]["finish_reason"] == "length" {
-        entries.push(Entry::Note { text: CUT.to_owned(), tone: Tone::Plain });
+        entries.push(TranscriptEntry::Note { text: TRUNCATED_NOTE.to_owned(), tone: NoteTone::Plain });
     }
     let parts = message["parts"].as_array().into_iter().flatten();
     for call in parts.filter(|part| part["type"] == "tool_call") {
-        entries.push(Entry::Tool(Tool {
+        entries.push(TranscriptEntry::Tool(ToolCard {
             call_id: call["id"].as_str().unwrap_or_default().to_owned(),
             name: call["name"].as_str().unwrap_or_default().to_owned(),
-            arguments: arguments(&call["arguments"]),
+            arguments: arguments_line(&call["arguments"]),
             output: String::new(),
             sandbox: None,
             state: ToolState::Running,
@@ -72,29 +75,34 @@ fn assistant(message: &Value, turn: &str, text: String) -> Vec<Entry> {
 }
 
 /// Completes the card of the call, and gives what another agent said for it.
-fn resulted(message: &Value, text: &str, rows: &mut [Row], faces: &HashMap<String, String>) -> Vec<Entry> {
+fn apply_tool_result(
+    message: &Value,
+    text: &str,
+    rows: &mut [TranscriptRow],
+    faces: &HashMap<String, String>,
+) -> Vec<TranscriptEntry> {
     let turn = message["turn_id"].as_str().unwrap_or_default();
     let mut entries = Vec::new();
     let parts = message["parts"].as_array().into_iter().flatten();
     for result in parts.filter(|part| part["type"] == "tool_result") {
         let found = rows.iter_mut().rev().find_map(|row| match &mut row.entry {
-            Entry::Tool(tool) if result["call_id"] == *tool.call_id => Some(tool),
+            TranscriptEntry::Tool(tool) if result["call_id"] == *tool.call_id => Some(tool),
             _ => None,
         });
         if let Some(tool) = found {
             tool.state = if result["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
             text.clone_into(&mut tool.output);
-            tool.sandbox = confinement(&message["meta"]["sandbox"]);
+            tool.sandbox = describe_sandbox(&message["meta"]["sandbox"]);
         }
         if result["name"] == "delegate_to_agent" {
-            entries.extend(spoken(turn, text, faces));
+            entries.extend(delegate_entry(turn, text, faces));
         }
     }
     entries
 }
 
 /// What another agent said here, as the result of the call that asked it keeps it.
-fn spoken(turn: &str, result: &str, faces: &HashMap<String, String>) -> Option<Entry> {
+fn delegate_entry(turn: &str, result: &str, faces: &HashMap<String, String>) -> Option<TranscriptEntry> {
     let told: Value = serde_json::from_str(result).ok().filter(|told: &Value| told["streamed"] == true)?;
     let text = match (told["response"].as_str(), told["partial_response"].as_str()) {
         (Some(whole), _) => whole.to_owned(),
@@ -104,5 +112,12 @@ fn spoken(turn: &str, result: &str, faces: &HashMap<String, String>) -> Option<E
     let agent = told["agent_id"].as_str().unwrap_or_default();
     let name = faces.get(agent).map_or(agent, String::as_str).to_owned();
     let run = told["run_id"].as_str().unwrap_or_default().to_owned();
-    Some(Entry::Speech { turn: turn.to_owned(), run, name, text, open: false, is_stored: true })
+    Some(TranscriptEntry::DelegateText {
+        turn: turn.to_owned(),
+        run,
+        name,
+        text,
+        open: false,
+        is_stored: true,
+    })
 }

@@ -9,36 +9,36 @@ use ratatui::widgets::{Block, BorderType, Clear, Paragraph};
 use unicode_width::UnicodeWidthChar;
 
 use super::card;
-use super::entry::Entry;
-use super::markdown::dim;
-use super::model::{Link, Model};
+use super::entry::TranscriptEntry;
+use super::markdown::dim_style;
+use super::state::{ChatState, LinkState};
 use super::teams;
 
-const MOST_INPUT_ROWS: usize = 8;
+const MAX_INPUT_ROWS: usize = 8;
 
 /// Entries as they were last drawn: only what changed is laid out again.
 #[derive(Default)]
-pub struct View {
-    drawn: Vec<(Entry, usize, Vec<Line<'static>>)>,
+pub struct ChatView {
+    drawn: Vec<(TranscriptEntry, usize, Vec<Line<'static>>)>,
 }
 
-impl View {
-    pub fn draw(&mut self, frame: &mut Frame<'_>, model: &mut Model) {
+impl ChatView {
+    pub fn draw_chat(&mut self, frame: &mut Frame<'_>, model: &mut ChatState) {
         let width = usize::from(frame.area().width.saturating_sub(4));
         let (rows, cursor) = input_rows(model, width.max(1));
-        let height = rows.len().clamp(1, MOST_INPUT_ROWS) as u16 + 2;
+        let height = rows.len().clamp(1, MAX_INPUT_ROWS) as u16 + 2;
         let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(height), Constraint::Length(1)]);
         let [transcript, input, status] = areas.areas(frame.area());
-        let transcript = teams::draw(frame, transcript, model);
-        self.transcript(frame, transcript, model);
+        let transcript = teams::draw_teams(frame, transcript, model);
+        self.draw_transcript(frame, transcript, model);
         draw_input(frame, input, &rows, cursor);
         draw_offers(frame, input, model);
         frame.render_widget(status_line(model, usize::from(status.width)), status);
     }
 
-    fn transcript(&mut self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    fn draw_transcript(&mut self, frame: &mut Frame<'_>, area: Rect, model: &mut ChatState) {
         let area = area.inner(ratatui::layout::Margin { horizontal: 1, vertical: 0 });
-        self.lay_out(&model.entries, usize::from(area.width));
+        self.layout_entries(&model.entries, usize::from(area.width));
         let total: usize = self.drawn.iter().map(|(_, _, lines)| lines.len()).sum();
         let room = usize::from(area.height);
         model.scroll = model.scroll.min(total.saturating_sub(room));
@@ -47,20 +47,20 @@ impl View {
         let lines: Vec<Line<'_>> = shown.cloned().collect();
         if lines.is_empty() {
             let hint = "Say something. / shows commands, Alt+Enter begins a new line, Ctrl+T shows teams, Ctrl+C twice leaves.";
-            frame.render_widget(Paragraph::new(hint).style(dim()), area);
+            frame.render_widget(Paragraph::new(hint).style(dim_style()), area);
             return;
         }
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    fn lay_out(&mut self, entries: &[Entry], width: usize) {
+    fn layout_entries(&mut self, entries: &[TranscriptEntry], width: usize) {
         self.drawn.truncate(entries.len());
         for (n, entry) in entries.iter().enumerate() {
             let fresh = self.drawn.get(n).is_some_and(|(old, at, _)| *at == width && old == entry);
             if fresh {
                 continue;
             }
-            let drawn = (entry.clone(), width, card::lines(entry, width));
+            let drawn = (entry.clone(), width, card::entry_lines(entry, width));
             match self.drawn.get_mut(n) {
                 Some(old) => *old = drawn,
                 None => self.drawn.push(drawn),
@@ -70,8 +70,8 @@ impl View {
 }
 
 /// The input cut into rows, and the cursor's row and column.
-fn input_rows(model: &Model, width: usize) -> (Vec<String>, (usize, usize)) {
-    let (before, _) = model.input.around();
+fn input_rows(model: &ChatState, width: usize) -> (Vec<String>, (usize, usize)) {
+    let (before, _) = model.input.around_cursor();
     let mut rows = vec![String::new()];
     let (mut column, mut cursor, mut seen) = (0, (0, 0), 0);
     for letter in model.input.text().chars() {
@@ -102,7 +102,7 @@ fn input_rows(model: &Model, width: usize) -> (Vec<String>, (usize, usize)) {
 }
 
 fn draw_input(frame: &mut Frame<'_>, area: Rect, rows: &[String], (row, column): (usize, usize)) {
-    let block = Block::bordered().border_type(BorderType::Rounded).border_style(dim());
+    let block = Block::bordered().border_type(BorderType::Rounded).border_style(dim_style());
     let inner = block.inner(area);
     let room = usize::from(inner.height).max(1);
     let first = (row + 1).saturating_sub(room);
@@ -117,16 +117,16 @@ fn draw_input(frame: &mut Frame<'_>, area: Rect, rows: &[String], (row, column):
     frame.set_cursor_position(Position { x: x.min(inner.right()), y });
 }
 
-fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &Model) {
-    let offers = model.completion.offers(model.input.text());
+fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &ChatState) {
+    let offers = model.completion.matching_offers(model.input.text());
     if offers.is_empty() {
         return;
     }
     let selected = model.completion.position().min(offers.len() - 1);
-    let line = |(n, offer): (usize, &super::complete::Offer)| {
+    let line = |(n, offer): (usize, &super::completion::CommandOffer)| {
         let name = format!(" /{:<10} {:<30} ", offer.name, offer.arguments);
         let style = if n == selected { Style::new().reversed() } else { Style::new() };
-        Line::from(vec![Span::styled(name, style), Span::styled(format!(" {}", offer.does), dim())])
+        Line::from(vec![Span::styled(name, style), Span::styled(format!(" {}", offer.does), dim_style())])
     };
     let height = u16::try_from(offers.len()).unwrap_or(u16::MAX).min(input.y);
     let first = (selected + 1).saturating_sub(usize::from(height));
@@ -138,32 +138,32 @@ fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &Model) {
 }
 
 /// What there is to know beside the conversation, the least important left out where there is no room for all.
-fn status_line(model: &Model, width: usize) -> Line<'static> {
+fn status_line(model: &ChatState, width: usize) -> Line<'static> {
     let face = model.faces.get(&model.agent).unwrap_or(&model.agent);
     let mut parts = vec![(2, Span::raw(face.clone()).bold())];
     parts.extend(model_parts(&model.model));
-    parts.push((0, state(model)));
+    parts.push((0, state_span(model)));
     let warning = |text: String| Span::styled(text, Style::new().fg(Color::Yellow));
-    if model.waiting() > 0 {
-        parts.push((1, warning(format!("{} waiting", model.waiting()))));
+    if model.waiting_count() > 0 {
+        parts.push((1, warning(format!("{} waiting", model.waiting_count()))));
     }
     if model.scroll > 0 {
-        parts.push((3, Span::styled(format!("{} lines below", model.scroll), dim())));
+        parts.push((3, Span::styled(format!("{} lines below", model.scroll), dim_style())));
     }
     if model.quit_armed {
         parts.push((0, warning("Ctrl+C again leaves".to_owned())));
     }
-    parts.push((5, Span::styled(model.session.clone(), dim())));
-    joined(fitting(parts, width))
+    parts.push((5, Span::styled(model.session.clone(), dim_style())));
+    join_parts(fit_parts(parts, width))
 }
 
-fn state(model: &Model) -> Span<'static> {
-    match (&model.link, &model.running, model.question()) {
-        (Link::Connecting, ..) => Span::styled("connecting", Style::new().fg(Color::Yellow)),
-        (Link::Lost, ..) => Span::styled("reconnecting", Style::new().fg(Color::Red)),
+fn state_span(model: &ChatState) -> Span<'static> {
+    match (&model.link, &model.running, model.open_question()) {
+        (LinkState::Connecting, ..) => Span::styled("connecting", Style::new().fg(Color::Yellow)),
+        (LinkState::Lost, ..) => Span::styled("reconnecting", Style::new().fg(Color::Red)),
         (_, _, Some(_)) => Span::styled("asks you: y / n", Style::new().fg(Color::Yellow)),
         (_, Some(_), _) => Span::styled("answering (Esc stops)", Style::new().fg(Color::Green)),
-        _ => Span::styled("ready", dim()),
+        _ => Span::styled("ready", dim_style()),
     }
 }
 
@@ -180,7 +180,7 @@ fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
 }
 
 /// Without the last of the least important ones, until the rest fits.
-fn fitting(mut parts: Vec<(u8, Span<'static>)>, width: usize) -> Vec<Span<'static>> {
+fn fit_parts(mut parts: Vec<(u8, Span<'static>)>, width: usize) -> Vec<Span<'static>> {
     let taken = |parts: &[(u8, Span<'_>)]| parts.iter().map(|(_, span)| span.width() + 3).sum::<usize>();
     while taken(&parts) > width + 2 && parts.len() > 1 {
         let least = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank).map_or(0, |(at, _)| at);
@@ -189,7 +189,7 @@ fn fitting(mut parts: Vec<(u8, Span<'static>)>, width: usize) -> Vec<Span<'stati
     parts.into_iter().map(|(_, span)| span).collect()
 }
 
-fn joined(parts: Vec<Span<'static>>) -> Line<'static> {
-    let apart = |(at, span)| [if at == 0 { Span::raw(" ") } else { Span::styled(" · ", dim()) }, span];
+fn join_parts(parts: Vec<Span<'static>>) -> Line<'static> {
+    let apart = |(at, span)| [if at == 0 { Span::raw(" ") } else { Span::styled(" · ", dim_style()) }, span];
     Line::from(parts.into_iter().enumerate().flat_map(apart).collect::<Vec<_>>())
 }

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
 
-pub fn wrap(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
+pub fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     let width = width.max(2);
     let letters: Vec<(char, usize)> = line
         .spans
@@ -15,7 +15,7 @@ pub fn wrap(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     let mut start = 0;
     while start < letters.len() {
         let end = row_end(&letters, start, width);
-        rows.push(row(line, &letters[start..end]));
+        rows.push(build_row(line, &letters[start..end]));
         start = end;
         // The space at which a row ended is not the next one's first.
         while rows.len() < letters.len()
@@ -50,7 +50,7 @@ fn row_end(letters: &[(char, usize)], start: usize, width: usize) -> usize {
     letters.len()
 }
 
-fn row(line: &Line<'static>, letters: &[(char, usize)]) -> Line<'static> {
+fn build_row(line: &Line<'static>, letters: &[(char, usize)]) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut last = None;
     for (letter, index) in letters {
@@ -70,7 +70,10 @@ mod tests {
     use super::*;
 
     fn rows(text: &'static str, width: usize) -> Vec<String> {
-        wrap(&Line::from(text), width).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+        wrap_line(&Line::from(text), width)
+            .iter()
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect()
     }
 
     #[test]
@@ -90,7 +93,7 @@ mod tests {
     #[test]
     fn styles_stay_with_their_letters() {
         let line = Line::from(vec!["plain ".into(), "bold".bold()]);
-        let rows = wrap(&line, 6);
+        let rows = wrap_line(&line, 6);
         assert_eq!(rows[1].spans[0], Span::from("bold").bold());
     }
 }

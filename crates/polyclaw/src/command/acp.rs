@@ -1,7 +1,7 @@
 //! `polyclaw acp`: agents in an editor.
 
 use crate::acp;
-use crate::cli::Context;
+use crate::cli::CommandContext;
 
 /// Speak ACP on stdin and stdout: agents in an editor. Started by the editor.
 #[derive(clap::Args)]
@@ -19,6 +19,6 @@ pub struct Args {
     agent: Option<String>,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     acp::serve(context.clone(), args.agent.clone()).await
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 use polyclaw_domain::command::parse;
 use serde_json::json;
 
-use crate::ask::{Answer, Ask, agent_id, command, main_session, tell_of_demo};
-use crate::attach;
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::attachment;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
+use crate::one_shot::{
+    OneShotAnswer, OneShotRequest, agent_id, main_session, run_chat_command, warn_demo_answer,
+};
 
 /// Ask an agent one thing; its answer is on stdout.
 #[derive(clap::Args)]
@@ -54,8 +56,8 @@ pub struct Args {
     wait_for_approval: bool,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     let given = args.message.as_ref().or(args.text.as_ref()).map(String::as_str).unwrap_or_default();
     let text = if given == "-" { read_stdin()? } else { given.to_owned() };
     let agent = match &args.agent {
@@ -69,22 +71,27 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     if is_command(given) {
         if args.deliver || !args.attach.is_empty() {
             let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
-            return Err(Failure::usage(why).into());
+            return Err(CommandFailure::usage(why).into());
         }
-        let said = command(&client, &session, &text).await?.unwrap_or_default();
-        return Ok(context.output.say(&json!({ "text": said }), |_| said.clone())?);
+        let said = run_chat_command(&client, &session, &text).await?.unwrap_or_default();
+        return Ok(context.output.print_value(&json!({ "text": said }), |_| said.clone())?);
     }
-    let mut ask = Ask::new(&client, &session, agent.as_deref(), text);
+    let mut ask = OneShotRequest::new(&client, &session, agent.as_deref(), text);
     ask.deliver = args.deliver;
-    ask.attachments = args.attach.iter().map(|path| attach::read(path)).collect::<Result<_, _>>()?;
+    ask.attachments =
+        args.attach.iter().map(|path| attachment::read_attachment(path)).collect::<Result<_, _>>()?;
     let limit = Duration::from_secs(args.timeout);
     let live = !context.output.json && std::io::stdout().is_terminal();
     ask.can_ask = args.wait_for_approval || (live && std::io::stdin().is_terminal());
-    let answer = if live { ask.live(limit, context.output).await? } else { ask.wait(limit).await? };
+    let answer = if live {
+        ask.stream_answer(limit, context.output).await?
+    } else {
+        ask.wait_for_answer(limit).await?
+    };
     let is_silent = answer.failure().is_none() && answer.text.trim().is_empty();
-    finish(&answer, context, live)?;
+    print_answer(&answer, context, live)?;
     if is_silent {
-        tell_of_silence(&client, &session).await;
+        warn_no_reply(&client, &session).await;
     }
     Ok(())
 }
@@ -95,8 +102,9 @@ fn is_command(message: &str) -> bool {
 }
 
 /// An answer of nothing: the agent waits for others, or has nothing to say. Stdout is the answer's alone.
-async fn tell_of_silence(client: &Client, session: &str) {
-    let runs = client.get(&format!("/runs?owner={}&limit=100", segment(session))).await.unwrap_or_default();
+async fn warn_no_reply(client: &ApiClient, session: &str) {
+    let runs =
+        client.get(&format!("/runs?owner={}&limit=100", encode_segment(session))).await.unwrap_or_default();
     let waits = runs["runs"].as_array().into_iter().flatten().any(|run| run["status"] == "running");
     let words = match waits {
         true => format!(
@@ -108,19 +116,19 @@ async fn tell_of_silence(client: &Client, session: &str) {
     let _ = writeln!(std::io::stderr(), "({words})");
 }
 
-fn finish(answer: &Answer, context: &Context, live: bool) -> anyhow::Result<()> {
+fn print_answer(answer: &OneShotAnswer, context: &CommandContext, live: bool) -> anyhow::Result<()> {
     if let Some(failure) = answer.failure() {
         return Err(failure.into());
     }
     if answer.value["reply"]["finish_reason"] == "length" {
-        let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::CUT);
+        let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::TRUNCATED_NOTE);
     }
     match live {
-        true => context.output.piece("\n")?,
-        false => context.output.say(&answer.value, |_| answer.text.clone())?,
+        true => context.output.print_piece("\n")?,
+        false => context.output.print_value(&answer.value, |_| answer.text.clone())?,
     }
     if answer.is_demo() {
-        tell_of_demo();
+        warn_demo_answer();
     }
     Ok(())
 }
@@ -129,7 +137,7 @@ fn read_stdin() -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing on stdin to ask").into());
+        return Err(CommandFailure::usage("there is nothing on stdin to ask").into());
     }
     Ok(text)
 }

@@ -7,11 +7,11 @@ mod list;
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
 
-pub use list::faces;
+pub use list::display_names;
 
 /// Who answers: list, show, add, set, set-identity, bind, unbind, delete.
 #[derive(clap::Args)]
@@ -27,11 +27,11 @@ pub use list::faces;
 Agents of the config file are changed there, and read again on SIGHUP.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<AgentsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum AgentsCommand {
     /// All agents.
     #[command(after_help = "Examples:
   polyclaw agents list
@@ -51,7 +51,7 @@ enum Verb {
   polyclaw agents add ops
   polyclaw agents add ops --model openai/gpt-5-mini --prompt \"You look after our servers.\"
   polyclaw agents add research --workspace research --description \"Reads papers\"")]
-    Add(Add),
+    Add(AgentsAddArgs),
     /// Change an agent, from its next turn on.
     #[command(after_help = "Examples:
   polyclaw agents set ops '{\"defaults\":{\"model\":\"openai/gpt-5-mini\"}}'
@@ -81,7 +81,7 @@ The closest binding wins: `polyclaw route explain` shows which.")]
     #[command(after_help = "Examples:
   polyclaw agents unbind ops --channel telegram --kind group --peer -100123
   polyclaw agents unbind ops --all")]
-    Unbind(bindings::Unbind),
+    Unbind(bindings::AgentsUnbindArgs),
     /// Take an agent away; its conversations stay readable.
     #[command(after_help = "Examples:
   polyclaw agents delete ops
@@ -90,7 +90,7 @@ The closest binding wins: `polyclaw route explain` shows which.")]
 }
 
 #[derive(clap::Args)]
-struct Add {
+struct AgentsAddArgs {
     /// A lower-case word; it is part of session keys.
     id: String,
     /// The name people see. The id if left out.
@@ -110,8 +110,8 @@ struct Add {
     workspace: Option<String>,
 }
 
-impl Add {
-    fn body(&self) -> Value {
+impl AgentsAddArgs {
+    fn request_body(&self) -> Value {
         let mut defaults = serde_json::Map::new();
         if let Some(model) = &self.model {
             defaults.insert("model".to_owned(), json!(model));
@@ -132,36 +132,36 @@ impl Add {
     }
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     match &args.verb {
         None => list::run(&list::Args::default(), &client, context).await,
-        Some(Verb::List(args)) => list::run(args, &client, context).await,
-        Some(Verb::Show { id }) => {
-            let agent = client.get(&path(id)).await?;
-            Ok(context.output.say(&agent, |_| pretty(&agent))?)
+        Some(AgentsCommand::List(args)) => list::run(args, &client, context).await,
+        Some(AgentsCommand::Show { id }) => {
+            let agent = client.get(&agent_path(id)).await?;
+            Ok(context.output.print_value(&agent, |_| pretty_json(&agent))?)
         }
-        Some(Verb::Add(add)) => {
-            let made = client.post("/agents", &add.body()).await?;
-            Ok(context.output.say(&made, |_| format!("{} is there and can be talked to.", add.id))?)
+        Some(AgentsCommand::Add(add)) => {
+            let made = client.post("/agents", &add.request_body()).await?;
+            Ok(context.output.print_value(&made, |_| format!("{} is there and can be talked to.", add.id))?)
         }
-        Some(Verb::Set { id, patch }) => {
+        Some(AgentsCommand::Set { id, patch }) => {
             let patch: Value = serde_json::from_str(patch)
-                .map_err(|error| Failure::usage(format!("the change is not JSON: {error}")))?;
-            let changed = client.patch(&path(id), &patch).await?;
-            Ok(context.output.say(&changed, |_| format!("{id} is changed from its next turn on."))?)
+                .map_err(|error| CommandFailure::usage(format!("the change is not JSON: {error}")))?;
+            let changed = client.patch(&agent_path(id), &patch).await?;
+            Ok(context.output.print_value(&changed, |_| format!("{id} is changed from its next turn on."))?)
         }
-        Some(Verb::SetIdentity(args)) => identity::run(args, &client, context).await,
-        Some(Verb::Bind(args)) => bindings::bind(args, &client, context).await,
-        Some(Verb::Unbind(args)) => bindings::unbind(args, &client, context).await,
-        Some(Verb::Delete(args)) => delete::run(args, &client, context).await,
+        Some(AgentsCommand::SetIdentity(args)) => identity::run(args, &client, context).await,
+        Some(AgentsCommand::Bind(args)) => bindings::bind_agent(args, &client, context).await,
+        Some(AgentsCommand::Unbind(args)) => bindings::unbind_agent(args, &client, context).await,
+        Some(AgentsCommand::Delete(args)) => delete::run(args, &client, context).await,
     }
 }
 
-fn path(id: &str) -> String {
-    format!("/agents/{}", segment(id))
+fn agent_path(id: &str) -> String {
+    format!("/agents/{}", encode_segment(id))
 }
 
-fn pretty(value: &Value) -> String {
+fn pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::cell;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::cell_text;
 
 /// Tool calls that wait for your yes or no: list, show, approve, deny.
 #[derive(clap::Args)]
@@ -17,11 +17,11 @@ use crate::output::cell;
 An agent that wants to run something risky, such as a shell command, waits for this for half an hour.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<ApprovalsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ApprovalsCommand {
     /// All questions that wait.
     #[command(after_help = "Examples:
   polyclaw approvals list
@@ -54,51 +54,53 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     let output = context.output;
     let (id, body, done) = match &args.verb {
-        None | Some(Verb::List) => return list(&client, context).await,
-        Some(Verb::Show { id }) => {
-            let asked = client.get(&format!("/approvals/{}", segment(id))).await?;
-            let text = shown(&asked);
-            return Ok(output.say(&asked, |_| text)?);
+        None | Some(ApprovalsCommand::List) => return list_approvals(&client, context).await,
+        Some(ApprovalsCommand::Show { id }) => {
+            let asked = client.get(&format!("/approvals/{}", encode_segment(id))).await?;
+            let text = approval_text(&asked);
+            return Ok(output.print_value(&asked, |_| text)?);
         }
-        Some(Verb::Approve { id }) => (id, json!({ "decision": "approve" }), "Approved: it runs now."),
-        Some(Verb::Deny { id, reason }) => {
+        Some(ApprovalsCommand::Approve { id }) => {
+            (id, json!({ "decision": "approve" }), "Approved: it runs now.")
+        }
+        Some(ApprovalsCommand::Deny { id, reason }) => {
             (id, json!({ "decision": "deny", "reason": reason }), "Denied: the agent is told.")
         }
     };
-    let decided = client.post(&format!("/approvals/{}", segment(id)), &body).await?;
-    Ok(output.say(&decided, |_| done.to_owned())?)
+    let decided = client.post(&format!("/approvals/{}", encode_segment(id)), &body).await?;
+    Ok(output.print_value(&decided, |_| done.to_owned())?)
 }
 
 /// The question, how it stands, where it was asked and how long it waits.
-fn shown(asked: &Value) -> String {
-    let told = |key: &str| cell(&asked[key]);
+fn approval_text(asked: &Value) -> String {
+    let told = |key: &str| cell_text(&asked[key]);
     let (state, session) = (told("state"), told("session_key"));
     let until = if state == "pending" { "open until" } else { "it was open until" };
     let (question, asked_by, expires_at) = (told("question"), told("asked_by"), told("expires_at"));
     format!("{question}\n\n{state}; asked by {asked_by} in {session}, {until} {expires_at}")
 }
 
-async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn list_approvals(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let answer = client.get("/approvals").await?;
     let approvals = answer["approvals"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         let arguments = one["arguments"].to_string();
         vec![
-            cell(&one["id"]),
-            cell(&one["asked_by"]),
-            cell(&one["tool"]),
-            cell(&one["session_key"]),
+            cell_text(&one["id"]),
+            cell_text(&one["asked_by"]),
+            cell_text(&one["tool"]),
+            cell_text(&one["session_key"]),
             arguments,
         ]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => "Nothing waits for you.".to_owned(),
-        false => output.table(&["ID", "ASKED BY", "TOOL", "SESSION", "ARGUMENTS"], &rows),
+        false => output.format_table(&["ID", "ASKED BY", "TOOL", "SESSION", "ARGUMENTS"], &rows),
     })?)
 }
 
@@ -111,7 +113,7 @@ mod tests {
         let asked = json!({ "question": "Run it?", "state": "pending", "asked_by": "ann", "session_key": "agent:main:main",
             "expires_at": "2026-01-02T03:04:05Z" });
         assert_eq!(
-            shown(&asked),
+            approval_text(&asked),
             "Run it?\n\npending; asked by ann in agent:main:main, open until 2026-01-02T03:04:05Z"
         );
     }

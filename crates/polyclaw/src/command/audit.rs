@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::Client;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
 use crate::control;
-use crate::failure::{Exit, Failure};
-use crate::output::{cell, safe};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::{cell_text, visible_line};
 
 /// What was changed, by whom; whether the record is whole.
 #[derive(clap::Args)]
@@ -19,11 +19,11 @@ and what is missing at the end by a row of the registry and by the file cp/audit
 a record that fits: write its `head` down on another machine now and then, and that shows too.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<AuditCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum AuditCommand {
     /// The newest entries first.
     #[command(after_help = "Examples:
   polyclaw audit list
@@ -40,51 +40,58 @@ enum Verb {
     Verify,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context);
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::for_control_plane(context);
     match &args.verb {
-        Some(Verb::Verify) => verify(client, context).await,
-        Some(Verb::List { limit }) => list(&client?, context, *limit).await,
-        None => list(&client?, context, 50).await,
+        Some(AuditCommand::Verify) => verify_chain(client, context).await,
+        Some(AuditCommand::List { limit }) => list_entries(&client?, context, *limit).await,
+        None => list_entries(&client?, context, 50).await,
     }
 }
 
-async fn list(client: &Client, context: &Context, limit: usize) -> anyhow::Result<()> {
-    let entries = client.list("/audit", "entries", limit).await?;
-    let row =
-        |one: &Value| ["seq", "at", "who", "action", "detail"].map(|name| safe(&cell(&one[name]))).to_vec();
+async fn list_entries(client: &ApiClient, context: &CommandContext, limit: usize) -> anyhow::Result<()> {
+    let entries = client.list_items("/audit", "entries", limit).await?;
+    let row = |one: &Value| {
+        ["seq", "at", "who", "action", "detail"].map(|name| visible_line(&cell_text(&one[name]))).to_vec()
+    };
     let rows: Vec<_> = entries.iter().map(row).collect();
-    Ok(context.output.say(&json!({ "entries": entries }), |output| match rows.is_empty() {
+    Ok(context.output.print_value(&json!({ "entries": entries }), |output| match rows.is_empty() {
         true => "Nothing was changed yet.".to_owned(),
-        false => output.table(&["#", "WHEN", "WHO", "WHAT", "OF"], &rows),
+        false => output.format_table(&["#", "WHEN", "WHO", "WHAT", "OF"], &rows),
     })?)
 }
 
-async fn verify(client: Result<Client, Failure>, context: &Context) -> anyhow::Result<()> {
+async fn verify_chain(
+    client: Result<ApiClient, CommandFailure>,
+    context: &CommandContext,
+) -> anyhow::Result<()> {
     let answered = match client {
         Ok(client) => client.get("/audit/verify").await,
         Err(failure) => Err(failure),
     };
     let verdict = match answered {
-        Err(failure) if failure.exit == Exit::Unavailable => by_ourselves(context).await?,
+        Err(failure) if failure.exit == FailureExit::Unavailable => verify_offline(context).await?,
         answered => answered?,
     };
     if verdict["whole"] == true {
-        let text =
-            format!("The record is whole: {} entries, head {}.", verdict["entries"], cell(&verdict["head"]));
-        return Ok(context.output.say(&verdict, |_| text)?);
+        let text = format!(
+            "The record is whole: {} entries, head {}.",
+            verdict["entries"],
+            cell_text(&verdict["head"])
+        );
+        return Ok(context.output.print_value(&verdict, |_| text)?);
     }
-    let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell(&verdict["why"]));
-    let mut failure = Failure::failed("audit_broken", message)
+    let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell_text(&verdict["why"]));
+    let mut failure = CommandFailure::failed("audit_broken", message)
         .hint("somebody changed the registry behind the control plane's back: restore it from a copy");
     failure.details = Some(Box::new(verdict));
     Err(failure.into())
 }
 
 /// Where nothing serves the record, it is read as it lies.
-async fn by_ourselves(context: &Context) -> anyhow::Result<Value> {
+async fn verify_offline(context: &CommandContext) -> anyhow::Result<Value> {
     let control = control::open(&context.home)?;
-    let (chain, broken) = control.verify_audit().await.map_err(Failure::from)?;
+    let (chain, broken) = control.verify_audit().await.map_err(CommandFailure::from)?;
     Ok(json!({
         "whole": broken.is_none(),
         "entries": chain.len(),

@@ -6,10 +6,10 @@ use polyclaw_control::backup::{self, BackupManifest, SecretKeys};
 use polyclaw_domain::port::WallClock;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
+use crate::cli::CommandContext;
 use crate::clock::SystemClock;
-use crate::failure::Failure;
-use crate::output::safe;
+use crate::failure::CommandFailure;
+use crate::output::visible_line;
 
 /// Copy this home with all its instances into a folder: config, secrets, files, conversations.
 #[derive(clap::Args)]
@@ -30,24 +30,24 @@ pub struct Args {
     with_key: bool,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let named = || PathBuf::from(format!("polyclaw-backup-{}", now.to_string().replace([':', '.'], "-")));
     let to = std::path::absolute(args.to.clone().unwrap_or_else(named))?;
     let keys = if args.with_key { SecretKeys::Included } else { SecretKeys::LeftOut };
     let made = backup::create_backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now), keys);
-    let list = made.map_err(Failure::from)?;
+    let list = made.map_err(CommandFailure::from)?;
     let place = to.display().to_string();
-    let answer = described(&place, &list);
+    let answer = describe_backup(&place, &list);
     let left = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
         keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
     };
-    let head = || format!("Copied to {}: {}.{left}", safe(&place), in_numbers(&list));
-    Ok(context.output.say(&answer, |_| head())?)
+    let head = || format!("Copied to {}: {}.{left}", visible_line(&place), backup_summary(&list));
+    Ok(context.output.print_value(&answer, |_| head())?)
 }
 
-pub fn described(place: &str, list: &BackupManifest) -> Value {
+pub fn describe_backup(place: &str, list: &BackupManifest) -> Value {
     let entry = |entry: &backup::BackupEntry| json!({ "path": entry.path, "bytes": entry.bytes });
     json!({
         "path": place,
@@ -59,7 +59,7 @@ pub fn described(place: &str, list: &BackupManifest) -> Value {
     })
 }
 
-pub fn in_numbers(list: &BackupManifest) -> String {
+pub fn backup_summary(list: &BackupManifest) -> String {
     let sum = list.sum_totals();
     let megabytes = sum.bytes.div_ceil(1024 * 1024);
     format!(

@@ -2,8 +2,8 @@
 
 use clap::Subcommand;
 
-use crate::bench::{self, Report};
-use crate::cli::Context;
+use crate::bench::{self, BenchmarkReport};
+use crate::cli::CommandContext;
 
 /// Measure how fast this build is on this machine, with a scripted model that answers at once.
 ///
@@ -27,14 +27,14 @@ use crate::cli::Context;
   polyclaw bench all --json")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: BenchCommand,
     /// Seconds each measurement lasts.
     #[arg(long, global = true, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum BenchCommand {
     /// Latency a turn adds, and turns per second.
     #[command(after_help = "Examples:
   polyclaw bench turns
@@ -99,59 +99,59 @@ enum What {
     All,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    if matches!(args.what, What::Claims) {
-        return runtime.block_on(bench::teams::claim_all());
+    if matches!(args.what, BenchCommand::Claims) {
+        return runtime.block_on(bench::teams::run_claimer_process());
     }
-    let report = runtime.block_on(measure(args))?;
-    context.output.say(&report.to_json(), |_| report.to_text())?;
+    let report = runtime.block_on(run_benchmark(args))?;
+    context.output.print_value(&report.to_json(), |_| report.to_text())?;
     Ok(())
 }
 
-async fn measure(args: &Args) -> anyhow::Result<Report> {
-    let mut report = Report::default();
+async fn run_benchmark(args: &Args) -> anyhow::Result<BenchmarkReport> {
+    let mut report = BenchmarkReport::default();
     let seconds = std::time::Duration::from_secs(args.seconds);
-    if matches!(args.what, What::Store | What::All) {
+    if matches!(args.what, BenchCommand::Store | BenchCommand::All) {
         bench::store::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, What::Route | What::All) {
+    if matches!(args.what, BenchCommand::Route | BenchCommand::All) {
         bench::route::run(&mut report, seconds);
     }
-    if matches!(args.what, What::Memory | What::All) {
+    if matches!(args.what, BenchCommand::Memory | BenchCommand::All) {
         bench::memory::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, What::Start | What::All) {
+    if matches!(args.what, BenchCommand::Start | BenchCommand::All) {
         bench::start::run(&mut report).await?;
     }
-    if matches!(args.what, What::Ingress | What::All) {
+    if matches!(args.what, BenchCommand::Ingress | BenchCommand::All) {
         bench::ingress::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, What::Stream | What::All) {
+    if matches!(args.what, BenchCommand::Stream | BenchCommand::All) {
         bench::stream::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, What::Families | What::All) {
-        bench::families::run(&mut report, seconds).await?;
+    if matches!(args.what, BenchCommand::Families | BenchCommand::All) {
+        bench::subagents::run(&mut report, seconds).await?;
     }
-    if let What::Teams(teams) = &args.what {
+    if let BenchCommand::Teams(teams) = &args.what {
         bench::teams::run(&mut report, teams).await?;
     }
-    if matches!(args.what, What::All) {
+    if matches!(args.what, BenchCommand::All) {
         bench::teams::run(&mut report, &bench::teams::Args::default()).await?;
     }
-    if matches!(args.what, What::Broker | What::All) {
+    if matches!(args.what, BenchCommand::Broker | BenchCommand::All) {
         bench::broker::run(&mut report, seconds).await?;
     }
-    if let What::Growth(growth) = &args.what {
+    if let BenchCommand::Growth(growth) = &args.what {
         bench::growth::run(&mut report, growth, seconds).await?;
     }
-    if matches!(args.what, What::Size) {
+    if matches!(args.what, BenchCommand::Size) {
         bench::size::run(&mut report, seconds).await?;
     }
-    if let What::Soak(soak) = &args.what {
+    if let BenchCommand::Soak(soak) = &args.what {
         bench::soak::run(&mut report, soak, seconds).await?;
     }
-    if matches!(args.what, What::Turns | What::All) {
+    if matches!(args.what, BenchCommand::Turns | BenchCommand::All) {
         bench::turns::run(&mut report, seconds).await?;
     }
     Ok(report)

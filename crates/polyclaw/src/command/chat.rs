@@ -2,13 +2,13 @@
 
 use std::io::{IsTerminal, Write};
 
-use crate::ask::{agent_id, main_session};
-use crate::chat::{Chat, plain};
-use crate::cli::Context;
-use crate::client::Client;
+use crate::chat::{TerminalChat, plain};
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
 use crate::command::agents;
-use crate::failure::{Exit, Failure};
-use crate::spawn;
+use crate::daemon_start;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::one_shot::{agent_id, main_session};
 
 /// Talk to an agent in the terminal.
 #[derive(clap::Args)]
@@ -30,8 +30,8 @@ pub struct Args {
     session: Option<String>,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = connect(context).await?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = connect_or_start(context).await?;
     let agent = match &args.agent {
         Some(named) => Some(agent_id(&client, named).await?),
         None => None,
@@ -41,20 +41,20 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         None => main_session(&client, agent.as_deref()).await?,
     };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return plain::run(&client, context, &session, agent.as_deref()).await;
+        return plain::run_plain_chat(&client, context, &session, agent.as_deref()).await;
     }
     let models = client.get("/models").await?;
     let model = models["default_model"].as_str().unwrap_or_default().to_owned();
-    let faces = agents::faces(&client.get("/agents").await?);
-    Chat { client, home: context.home.clone(), session, agent, model, faces }.run().await
+    let faces = agents::display_names(&client.get("/agents").await?);
+    TerminalChat { client, home: context.home.clone(), session, agent, model, faces }.run().await
 }
 
 /// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.
-pub async fn connect(context: &Context) -> Result<Client, Failure> {
-    let client = Client::new(context)?;
+pub async fn connect_or_start(context: &CommandContext) -> Result<ApiClient, CommandFailure> {
+    let client = ApiClient::new(context)?;
     match client.get("/agents").await {
         Ok(_) => return Ok(client),
-        Err(failure) if failure.exit != Exit::Unavailable || context.global.url().is_some() => {
+        Err(failure) if failure.exit != FailureExit::Unavailable || context.global.url().is_some() => {
             return Err(failure);
         }
         Err(_) => {}
@@ -62,6 +62,6 @@ pub async fn connect(context: &Context) -> Result<Client, Failure> {
     let log = context.home.log_file();
     let _ =
         writeln!(std::io::stderr(), "No daemon runs on this home: starting one (log: {}).", log.display());
-    spawn::daemon(context).await?;
-    Client::new(context)
+    daemon_start::start_daemon(context).await?;
+    ApiClient::new(context)
 }

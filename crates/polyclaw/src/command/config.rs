@@ -5,7 +5,7 @@ use std::path::Path;
 use polyclaw_domain::config::{self, Config};
 use serde_json::json;
 
-use crate::cli::Context;
+use crate::cli::CommandContext;
 use crate::redaction;
 
 /// The config file: where it is, whether it is right, what is in force.
@@ -17,11 +17,11 @@ use crate::redaction;
   polyclaw config schema > config.schema.json")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ConfigCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ConfigCommand {
     /// Where the file is.
     #[command(after_help = "Examples:
   polyclaw config path
@@ -42,13 +42,13 @@ enum Verb {
     Schema,
 }
 
-fn checked(config: &Config, path: &Path) -> serde_json::Value {
+fn check_result(config: &Config, path: &Path) -> serde_json::Value {
     let elsewhere: Vec<String> = config.unknown_agents.iter().map(|one| one.error.to_string()).collect();
     json!({ "path": path, "exists": path.exists(), "agents": config.agents.agent_specs().len(), "not_in_file": elsewhere })
 }
 
 /// The database is not looked at here: what was made while the instance ran is checked when it starts.
-fn in_words(config: &Config, path: &Path) -> String {
+fn config_summary(config: &Config, path: &Path) -> String {
     let agents = config.agents.agent_specs().len();
     if !path.exists() {
         return format!("There is no {}: the defaults hold, with {agents} agent(s).", path.display());
@@ -63,24 +63,26 @@ fn in_words(config: &Config, path: &Path) -> String {
     lines.join("\n")
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let (output, path) = (context.output, context.home.config());
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let (output, path) = (context.output, context.home.config_file());
     match args.verb {
-        Verb::Path => output.say(&path, |_| path.display().to_string())?,
-        Verb::Check => {
+        ConfigCommand::Path => output.print_value(&path, |_| path.display().to_string())?,
+        ConfigCommand::Check => {
             let config = context.home.read_config()?;
-            output.say(&checked(&config, &path), |_| in_words(&config, &path))?;
+            output.print_value(&check_result(&config, &path), |_| config_summary(&config, &path))?;
         }
-        Verb::Show => {
+        ConfigCommand::Show => {
             let config = context.home.read_config()?;
             // A variable may stand in any text, and may hold a secret.
-            let redactor = redaction::redactor(&config, &context.home);
+            let redactor = redaction::build_redactor(&config, &context.home);
             let text = redactor.redact_text(&toml::to_string_pretty(&config)?).into_owned();
             let mut value = serde_json::to_value(&config)?;
             redactor.redact_json(&mut value);
-            output.say(&value, |_| text)?;
+            output.print_value(&value, |_| text)?;
         }
-        Verb::Schema => output.line(&serde_json::to_string_pretty(&config::config_schema())?)?,
+        ConfigCommand::Schema => {
+            output.print_line(&serde_json::to_string_pretty(&config::config_schema())?)?
+        }
     }
     Ok(())
 }

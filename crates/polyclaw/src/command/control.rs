@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Context, client_runtime};
-use crate::client::{Client, segment};
-use crate::control::{self, Plan};
-use crate::output::cell;
+use crate::cli::{CommandContext, client_runtime};
+use crate::client::{ApiClient, encode_segment};
+use crate::control::{self, ControlPlaneOptions};
+use crate::output::cell_text;
 
-const LISTED: usize = 10_000;
+const MAX_LISTED_ITEMS: usize = 10_000;
 
 /// Run the control plane for a service manager; make and revoke tokens for it.
 #[derive(clap::Args)]
@@ -27,24 +27,24 @@ this home; `polyclaw instances` talks to it."
 )]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<ControlCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ControlCommand {
     /// Serve until a signal comes. The same as no word at all.
     #[command(after_help = "Examples:
   polyclaw control serve
   polyclaw control serve --port 18800
   polyclaw control serve --bind 0.0.0.0 --allow-host cp.example.com")]
-    Serve(Serve),
+    Serve(ControlServeArgs),
     /// Tokens with less than all rights.
     #[command(after_help = "Examples:
   polyclaw control token list
   polyclaw control token make dashboard --scope read")]
     Token {
         #[command(subcommand)]
-        verb: Token,
+        verb: ControlTokenCommand,
     },
     /// Browsers that are logged in: list them, end one.
     #[command(after_help = "Examples:
@@ -52,12 +52,12 @@ enum Verb {
   polyclaw control login end 3f2a…")]
     Login {
         #[command(subcommand)]
-        verb: Login,
+        verb: ControlLoginCommand,
     },
 }
 
 #[derive(clap::Args, Default)]
-struct Serve {
+struct ControlServeArgs {
     /// The port to listen on, instead of POLYCLAW_CP_PORT or 18800.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -74,7 +74,7 @@ struct Serve {
 }
 
 #[derive(clap::Subcommand)]
-enum Login {
+enum ControlLoginCommand {
     /// The most recently used first.
     #[command(after_help = "Examples:
   polyclaw control login list")]
@@ -89,7 +89,7 @@ enum Login {
 }
 
 #[derive(clap::Subcommand)]
-enum Token {
+enum ControlTokenCommand {
     /// Those that were made, the newest first.
     #[command(after_help = "Examples:
   polyclaw control token list")]
@@ -114,63 +114,68 @@ enum Token {
     },
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
-        None => serve(&Serve::default(), context),
-        Some(Verb::Serve(args)) => serve(args, context),
-        Some(Verb::Token { verb }) => client_runtime()?.block_on(tokens(verb, context)),
-        Some(Verb::Login { verb }) => client_runtime()?.block_on(logins(verb, context)),
+        None => serve_control_plane(&ControlServeArgs::default(), context),
+        Some(ControlCommand::Serve(args)) => serve_control_plane(args, context),
+        Some(ControlCommand::Token { verb }) => client_runtime()?.block_on(run_token_command(verb, context)),
+        Some(ControlCommand::Login { verb }) => client_runtime()?.block_on(run_login_command(verb, context)),
     }
 }
 
-fn serve(args: &Serve, context: &Context) -> anyhow::Result<()> {
-    let mut plan = Plan { asks_for_token: !args.no_token, ..Plan::of(args.bind, args.port)? };
+fn serve_control_plane(args: &ControlServeArgs, context: &CommandContext) -> anyhow::Result<()> {
+    let mut plan = ControlPlaneOptions {
+        asks_for_token: !args.no_token,
+        ..ControlPlaneOptions::from_options(args.bind, args.port)?
+    };
     plan.allowed_hosts.extend(args.allow_host.iter().cloned());
     control::run(&context.home, &plan, Box::new(|_, _| Box::pin(async { Ok(()) })))
 }
 
-async fn logins(verb: &Login, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context)?;
+async fn run_login_command(verb: &ControlLoginCommand, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::for_control_plane(context)?;
     match verb {
-        Login::List => {
+        ControlLoginCommand::List => {
             let answer = client.get("/logins").await?;
             let row = |one: &Value| {
-                ["id", "created_at", "used_at", "expires_at", "client"].map(|name| cell(&one[name])).to_vec()
+                ["id", "created_at", "used_at", "expires_at", "client"]
+                    .map(|name| cell_text(&one[name]))
+                    .to_vec()
             };
             let rows: Vec<_> = answer["logins"].as_array().into_iter().flatten().map(row).collect();
-            Ok(context.output.say(&answer, |output| match rows.is_empty() {
+            Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
                 true => "No browser is logged in.".to_owned(),
-                false => output.table(&["ID", "LOGGED IN", "USED", "EXPIRES", "BROWSER"], &rows),
+                false => output.format_table(&["ID", "LOGGED IN", "USED", "EXPIRES", "BROWSER"], &rows),
             })?)
         }
-        Login::End { id } => {
-            let answer = client.delete(&format!("/logins/{}", segment(id))).await?;
-            Ok(context.output.say(&answer, |_| format!("{id} is logged out."))?)
+        ControlLoginCommand::End { id } => {
+            let answer = client.delete(&format!("/logins/{}", encode_segment(id))).await?;
+            Ok(context.output.print_value(&answer, |_| format!("{id} is logged out."))?)
         }
     }
 }
 
-async fn tokens(verb: &Token, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context)?;
+async fn run_token_command(verb: &ControlTokenCommand, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::for_control_plane(context)?;
     match verb {
-        Token::List => {
-            let tokens = client.list("/tokens", "tokens", LISTED).await?;
+        ControlTokenCommand::List => {
+            let tokens = client.list_items("/tokens", "tokens", MAX_LISTED_ITEMS).await?;
             let row = |one: &Value| {
-                ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell(&one[name])).to_vec()
+                ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell_text(&one[name])).to_vec()
             };
             let rows: Vec<_> = tokens.iter().map(row).collect();
-            Ok(context.output.say(&json!({ "tokens": tokens }), |output| match rows.is_empty() {
+            Ok(context.output.print_value(&json!({ "tokens": tokens }), |output| match rows.is_empty() {
                 true => "None was made.".to_owned(),
-                false => output.table(&["ID", "SCOPE", "MADE", "REVOKED", "NAME"], &rows),
+                false => output.format_table(&["ID", "SCOPE", "MADE", "REVOKED", "NAME"], &rows),
             })?)
         }
-        Token::Make { name, scope } => {
+        ControlTokenCommand::Make { name, scope } => {
             let made = client.post("/tokens", &json!({ "name": name, "scope": scope })).await?;
-            Ok(context.output.say(&made, |_| cell(&made["secret"]))?)
+            Ok(context.output.print_value(&made, |_| cell_text(&made["secret"]))?)
         }
-        Token::Revoke { id } => {
-            let answer = client.delete(&format!("/tokens/{}", segment(id))).await?;
-            Ok(context.output.say(&answer, |_| format!("{id} opens nothing any more."))?)
+        ControlTokenCommand::Revoke { id } => {
+            let answer = client.delete(&format!("/tokens/{}", encode_segment(id))).await?;
+            Ok(context.output.print_value(&answer, |_| format!("{id} opens nothing any more."))?)
         }
     }
 }

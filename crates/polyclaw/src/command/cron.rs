@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
-use crate::output::cell;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
+use crate::output::cell_text;
 
 /// What agents do at set times: list, show, add, edit, remove, run one now.
 #[derive(clap::Args)]
@@ -25,11 +25,11 @@ Jobs can be in config.toml too, where they are changed and not here:
   deliver_to = { channel = \"telegram\", peer = \"123\" }")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<CronCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum CronCommand {
     /// Every job and heartbeat, and when it is due.
     #[command(after_help = "Examples:
   polyclaw cron list
@@ -52,7 +52,7 @@ enum Verb {
         /// Its name: up to 64 of a-z, 0-9, _ and -.
         id: String,
         #[command(flatten)]
-        job: Job,
+        job: CronJobArgs,
     },
     /// Change a job; what is not named stays.
     #[command(after_help = "Examples:
@@ -63,7 +63,7 @@ enum Verb {
         /// The ID that `polyclaw cron list` shows.
         id: String,
         #[command(flatten)]
-        job: Job,
+        job: CronJobArgs,
         /// It comes by itself again.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
@@ -92,7 +92,7 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-struct Job {
+struct CronJobArgs {
     /// When: a cron expression, "every 10m" or "at 2026-12-01 09:00".
     #[arg(long, value_name = "WHEN")]
     schedule: Option<String>,
@@ -113,9 +113,9 @@ struct Job {
     catch_up: Option<String>,
 }
 
-impl Job {
+impl CronJobArgs {
     /// What was named, in the words of `[[cron]]`.
-    fn fields(&self) -> Result<Map<String, Value>, Failure> {
+    fn job_fields(&self) -> Result<Map<String, Value>, CommandFailure> {
         let named = [
             ("schedule", &self.schedule),
             ("message", &self.message),
@@ -127,38 +127,42 @@ impl Job {
             named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
         let mut fields: Map<String, Value> = named.collect();
         if let Some(place) = &self.deliver_to {
-            fields.insert("deliver_to".to_owned(), place_of(place)?);
+            fields.insert("deliver_to".to_owned(), parse_address(place)?);
         }
         Ok(fields)
     }
 }
 
-fn place_of(text: &str) -> Result<Value, Failure> {
+fn parse_address(text: &str) -> Result<Value, CommandFailure> {
     let parts: Vec<&str> = text.splitn(3, ':').collect();
     match parts.as_slice() {
         [channel, peer] => Ok(json!({ "channel": channel, "peer": peer })),
         [channel, account, peer] => Ok(json!({ "channel": channel, "account": account, "peer": peer })),
-        _ => Err(Failure::usage("where an answer goes is written channel:peer or channel:account:peer")),
+        _ => {
+            Err(CommandFailure::usage("where an answer goes is written channel:peer or channel:account:peer"))
+        }
     }
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
-    let at = |id: &str| format!("/cron/{}", segment(id));
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
+    let at = |id: &str| format!("/cron/{}", encode_segment(id));
     match &args.verb {
-        None | Some(Verb::List) => list(&client, context).await,
-        Some(Verb::Show { id }) => {
+        None | Some(CronCommand::List) => list_jobs(&client, context).await,
+        Some(CronCommand::Show { id }) => {
             let one = client.get(&at(id)).await?;
-            Ok(context.output.say(&one, |_| shown(&one))?)
+            Ok(context.output.print_value(&one, |_| job_text(&one))?)
         }
-        Some(Verb::Add { id, job }) => {
-            let mut body = job.fields()?;
+        Some(CronCommand::Add { id, job }) => {
+            let mut body = job.job_fields()?;
             body.insert("id".to_owned(), json!(id));
             let made = client.post("/cron", &Value::Object(body)).await?;
-            Ok(context.output.say(&made, |_| format!("{id} is next due at {}.", cell(&made["next_due"])))?)
+            Ok(context
+                .output
+                .print_value(&made, |_| format!("{id} is next due at {}.", cell_text(&made["next_due"])))?)
         }
-        Some(Verb::Edit { id, job, enable, disable, keep_here }) => {
-            let mut patch = job.fields()?;
+        Some(CronCommand::Edit { id, job, enable, disable, keep_here }) => {
+            let mut patch = job.job_fields()?;
             if *enable || *disable {
                 patch.insert("enabled".to_owned(), json!(*enable));
             }
@@ -166,18 +170,20 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
                 patch.insert("deliver_to".to_owned(), Value::Null);
             }
             if patch.is_empty() {
-                return Err(Failure::usage("name what is to be changed").into());
+                return Err(CommandFailure::usage("name what is to be changed").into());
             }
             let changed = client.patch(&at(id), &Value::Object(patch)).await?;
-            Ok(context.output.say(&changed, |_| shown(&changed))?)
+            Ok(context.output.print_value(&changed, |_| job_text(&changed))?)
         }
-        Some(Verb::Remove { id }) => {
+        Some(CronCommand::Remove { id }) => {
             let gone = client.delete(&at(id)).await?;
-            Ok(context.output.say(&gone, |_| format!("{id} is gone; its conversation stays readable."))?)
+            Ok(context
+                .output
+                .print_value(&gone, |_| format!("{id} is gone; its conversation stays readable."))?)
         }
-        Some(Verb::Run { id }) => {
+        Some(CronCommand::Run { id }) => {
             let begun = client.post(&format!("{}/run", at(id)), &json!({})).await?;
-            Ok(context.output.say(&begun, |_| match begun["session_key"].as_str() {
+            Ok(context.output.print_value(&begun, |_| match begun["session_key"].as_str() {
                 Some(session) => format!("It runs in {session}."),
                 None => "There is nothing to do.".to_owned(),
             })?)
@@ -185,38 +191,40 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     }
 }
 
-async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn list_jobs(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let answer = client.get("/cron").await?;
     let row = |one: &Value| {
-        let mut row: Vec<String> = vec![cell(&one["id"]), rule(one)];
-        row.extend(["agent_id", "source", "last_due"].map(|key| cell(&one[key])));
-        row.push(if one["enabled"] == false { "disabled".to_owned() } else { cell(&one["next_due"]) });
+        let mut row: Vec<String> = vec![cell_text(&one["id"]), schedule_text(one)];
+        row.extend(["agent_id", "source", "last_due"].map(|key| cell_text(&one[key])));
+        row.push(if one["enabled"] == false { "disabled".to_owned() } else { cell_text(&one["next_due"]) });
         row
     };
     let rows: Vec<_> = answer["cron"].as_array().into_iter().flatten().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => "Nothing is scheduled. `polyclaw cron --help` shows how.".to_owned(),
-        false => output.table(&["ID", "SCHEDULE", "AGENT", "SOURCE", "LAST DUE", "NEXT DUE"], &rows),
+        false => output.format_table(&["ID", "SCHEDULE", "AGENT", "SOURCE", "LAST DUE", "NEXT DUE"], &rows),
     })?)
 }
 
 /// Its schedule, and its zone where that is not the usual one.
-fn rule(one: &Value) -> String {
+fn schedule_text(one: &Value) -> String {
     match one["timezone"].as_str() {
-        Some(zone) => format!("{} {zone}", cell(&one["schedule"])),
-        None => cell(&one["schedule"]),
+        Some(zone) => format!("{} {zone}", cell_text(&one["schedule"])),
+        None => cell_text(&one["schedule"]),
     }
 }
 
-fn shown(one: &Value) -> String {
+fn job_text(one: &Value) -> String {
     let place = match &one["deliver_to"] {
-        Value::Object(to) => {
-            ["channel", "account", "peer"].map(|part| cell(to.get(part).unwrap_or(&Value::Null))).join(":")
-        }
+        Value::Object(to) => ["channel", "account", "peer"]
+            .map(|part| cell_text(to.get(part).unwrap_or(&Value::Null)))
+            .join(":"),
         _ => "nowhere: it stays in the conversation".to_owned(),
     };
-    let mut lines =
-        vec![format!("{:<10} {}", "id", cell(&one["id"])), format!("{:<10} {}", "schedule", rule(one))];
+    let mut lines = vec![
+        format!("{:<10} {}", "id", cell_text(&one["id"])),
+        format!("{:<10} {}", "schedule", schedule_text(one)),
+    ];
     let named = [
         ("agent", "agent_id"),
         ("session", "session_key"),
@@ -228,7 +236,7 @@ fn shown(one: &Value) -> String {
         ("last due", "last_due"),
         ("next due", "next_due"),
     ];
-    lines.extend(named.map(|(title, field)| format!("{title:<10} {}", cell(&one[field]))));
+    lines.extend(named.map(|(title, field)| format!("{title:<10} {}", cell_text(&one[field]))));
     lines.push(format!("{:<10} {place}", "answer"));
     lines.join("\n")
 }
@@ -239,9 +247,9 @@ mod tests {
 
     #[test]
     fn where_an_answer_goes_is_read_with_and_without_an_account() {
-        assert_eq!(place_of("telegram:-7").unwrap(), json!({ "channel": "telegram", "peer": "-7" }));
-        let whole = place_of("matrix:work:!room:example.org").unwrap();
+        assert_eq!(parse_address("telegram:-7").unwrap(), json!({ "channel": "telegram", "peer": "-7" }));
+        let whole = parse_address("matrix:work:!room:example.org").unwrap();
         assert_eq!(whole, json!({ "channel": "matrix", "account": "work", "peer": "!room:example.org" }));
-        assert!(place_of("telegram").is_err());
+        assert!(parse_address("telegram").is_err());
     }
 }

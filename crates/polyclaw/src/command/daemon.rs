@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::cli::Context;
-use crate::instance::Overrides;
+use crate::cli::CommandContext;
+use crate::instance::ConfigOverrides;
 
 /// Run one instance for a service manager: no link, logs on stderr.
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub struct Args {
     bind: Option<IpAddr>,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let overrides = Overrides { port: args.port, bind: args.bind, quiet: false };
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let overrides = ConfigOverrides { port: args.port, bind: args.bind, quiet: false };
     crate::daemon::run(&context.home, overrides, |_| Ok(()))
 }

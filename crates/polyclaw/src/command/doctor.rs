@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::failure::Failure;
-use crate::health::{self, Check, Verdict};
-use crate::output::{Output, Tone};
+use crate::cli::CommandContext;
+use crate::failure::CommandFailure;
+use crate::health::{self, CheckVerdict, HealthCheck};
+use crate::output::{CliOutput, TextTone};
 
 /// Check the home, the database, the daemon and the model.
 #[derive(clap::Args)]
@@ -21,44 +21,47 @@ pub struct Args {
     fix: bool,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     if args.fix {
-        health::fix(&context.home)?;
+        health::fix_home(&context.home)?;
     }
-    let checks = health::all(context).await;
-    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    let checks = health::run_all_checks(context).await;
+    let failed = checks.iter().filter(|check| check.verdict == CheckVerdict::Fail).count();
     if context.output.json && failed == 0 {
-        return Ok(context.output.say(&json!({ "checks": values(&checks) }), |_| String::new())?);
+        return Ok(context
+            .output
+            .print_value(&json!({ "checks": checks_json(&checks) }), |_| String::new())?);
     }
     if !context.output.json {
         for check in &checks {
-            context.output.line(&told(check, context.output))?;
+            context.output.print_line(&check_line(check, context.output))?;
         }
     }
     if failed == 0 {
         return Ok(());
     }
     let names: Vec<&str> =
-        checks.iter().filter(|check| check.verdict == Verdict::Fail).map(|check| check.name).collect();
-    let first = checks.iter().find(|check| check.verdict == Verdict::Fail);
-    let mut failure = Failure::failed("unhealthy", format!("{failed} check(s) failed: {}", names.join(", ")));
+        checks.iter().filter(|check| check.verdict == CheckVerdict::Fail).map(|check| check.name).collect();
+    let first = checks.iter().find(|check| check.verdict == CheckVerdict::Fail);
+    let mut failure =
+        CommandFailure::failed("unhealthy", format!("{failed} check(s) failed: {}", names.join(", ")));
     failure.hint = first.and_then(|check| check.hint.clone());
-    failure.details = Some(Box::new(json!({ "checks": values(&checks) })));
+    failure.details = Some(Box::new(json!({ "checks": checks_json(&checks) })));
     Err(failure.into())
 }
 
-fn values(checks: &[Check]) -> Vec<Value> {
-    let value = |check: &Check| json!({ "name": check.name, "verdict": check.verdict.as_str(), "found": check.found, "hint": check.hint });
+fn checks_json(checks: &[HealthCheck]) -> Vec<Value> {
+    let value = |check: &HealthCheck| json!({ "name": check.name, "verdict": check.verdict.as_str(), "found": check.finding, "hint": check.hint });
     checks.iter().map(value).collect()
 }
 
-fn told(check: &Check, output: Output) -> String {
+fn check_line(check: &HealthCheck, output: CliOutput) -> String {
     let tone = match check.verdict {
-        Verdict::Ok => Tone::Good,
-        Verdict::Warn => Tone::Warn,
-        Verdict::Fail => Tone::Bad,
+        CheckVerdict::Ok => TextTone::Good,
+        CheckVerdict::Warn => TextTone::Warn,
+        CheckVerdict::Fail => TextTone::Bad,
     };
     let verdict = output.paint(tone, &format!("{:<4}", check.verdict.as_str()));
     let hint = check.hint.as_ref().map(|hint| format!("\n       {hint}")).unwrap_or_default();
-    format!("{verdict}  {:<10} {}{hint}", check.name, check.found)
+    format!("{verdict}  {:<10} {}{hint}", check.name, check.finding)
 }

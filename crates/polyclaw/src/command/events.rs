@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::{Output, Tone, cell};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::{CliOutput, TextTone, cell_text};
 
-const PAUSE: Duration = Duration::from_millis(700);
+const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(700);
 
 /// What happened: turns that failed or gave way, messages delivered or kept back, approvals.
 #[derive(clap::Args)]
@@ -32,41 +32,41 @@ pub struct Args {
 }
 
 impl Args {
-    fn path(&self, after: i64) -> String {
+    fn events_path(&self, after: i64) -> String {
         let mut path = format!("/events?after={after}");
         for (name, value) in [("kind", &self.kind), ("session", &self.session)] {
             if let Some(value) = value {
-                path += &format!("&{name}={}", segment(value));
+                path += &format!("&{name}={}", encode_segment(value));
             }
         }
         path
     }
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     let mut after = args.after;
     loop {
-        let events = client.list(&args.path(after), "events", usize::MAX).await?;
-        let lines: Vec<String> = events.iter().map(|event| told(event, context.output)).collect();
+        let events = client.list_items(&args.events_path(after), "events", usize::MAX).await?;
+        let lines: Vec<String> = events.iter().map(|event| event_line(event, context.output)).collect();
         if !args.follow {
             let none = || "Nothing happened yet.".to_owned();
             let text = if lines.is_empty() { none() } else { lines.join("\n") };
-            return Ok(context.output.say(&json!({ "events": events }), |_| text.clone())?);
+            return Ok(context.output.print_value(&json!({ "events": events }), |_| text.clone())?);
         }
-        context.output.line(&lines.join("\n"))?;
+        context.output.print_line(&lines.join("\n"))?;
         match events.last().and_then(|event| event["seq"].as_i64()) {
             Some(last) => after = last,
-            None => tokio::time::sleep(PAUSE).await,
+            None => tokio::time::sleep(RECONNECT_RETRY_AFTER).await,
         }
     }
 }
 
-fn told(event: &Value, output: Output) -> String {
+fn event_line(event: &Value, output: CliOutput) -> String {
     if output.json {
         return event.to_string();
     }
     let session = event["session_key"].as_str().unwrap_or_default();
-    let at = output.paint(Tone::Dim, &cell(&event["created_at"]));
-    format!("{at} {} {session} {}", output.paint(Tone::Bold, &cell(&event["kind"])), event["data"])
+    let at = output.paint(TextTone::Dim, &cell_text(&event["created_at"]));
+    format!("{at} {} {session} {}", output.paint(TextTone::Bold, &cell_text(&event["kind"])), event["data"])
 }

@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::client_runtime;
 
 /// How often those below are looked for at the most, and the pause between two looks.
-const ROUNDS: usize = 400;
-const PAUSE: Duration = Duration::from_millis(5);
+const MAX_KILL_ROUNDS: usize = 400;
+const KILL_ROUND_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What is written before a program that is to be guarded.
-pub const GUARD: [&str; 3] = ["/proc/self/exe", "guard", "--"];
+pub const GUARD_COMMAND: [&str; 3] = ["/proc/self/exe", "guard", "--"];
 
 /// Run a program, and kill it with all it started when the process that asked for it is gone.
 #[derive(clap::Args)]
@@ -37,12 +37,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     set_child_subreaper(Some(getpid()))?;
-    let code = client_runtime()?.block_on(watch(args))?;
-    end_all();
+    let code = client_runtime()?.block_on(run_guarded(args))?;
+    kill_descendants();
     std::process::exit(code);
 }
 
-async fn watch(args: &Args) -> anyhow::Result<i32> {
+async fn run_guarded(args: &Args) -> anyhow::Result<i32> {
     let mut told = signal(SignalKind::terminate())?;
     let mut child = tokio::process::Command::new(&args.program[0])
         .args(&args.program[1..])
@@ -55,27 +55,27 @@ async fn watch(args: &Args) -> anyhow::Result<i32> {
 }
 
 /// Again and again, for one that is just being started is not yet seen.
-fn end_all() {
-    for _ in 0..ROUNDS {
-        let below = alive_below(getpid());
+fn kill_descendants() {
+    for _ in 0..MAX_KILL_ROUNDS {
+        let below = live_descendants(getpid());
         if below.is_empty() {
             return;
         }
         for process in below {
             let _ = kill_process(process, Signal::KILL);
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(KILL_ROUND_INTERVAL);
     }
 }
 
-fn alive_below(process: Pid) -> Vec<Pid> {
+fn live_descendants(process: Pid) -> Vec<Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid()));
     let lists = tasks.into_iter().flatten().flatten().map(|task| task.path().join("children"));
     let children: String = lists.filter_map(|list| std::fs::read_to_string(list).ok()).collect();
     let children = children.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?));
     children
         .filter(|child| is_alive(*child))
-        .flat_map(|child| [vec![child], alive_below(child)].concat())
+        .flat_map(|child| [vec![child], live_descendants(child)].concat())
         .collect()
 }
 

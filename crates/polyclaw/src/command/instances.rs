@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::usage::dollars;
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::level::LEVELS;
-use crate::output::{cell, safe};
+use super::usage::format_dollars;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::log_level::LOG_LEVELS;
+use crate::output::{cell_text, visible_line};
 
-const LISTED: usize = 10_000;
-const HEAD: [&str; 8] = ["NAME", "STATUS", "PORT", "PID", "RESTART", "TOKENS 24H", "COST 24H", "ID"];
+const MAX_LISTED_INSTANCES: usize = 10_000;
+const LIST_COLUMNS: [&str; 8] = ["NAME", "STATUS", "PORT", "PID", "RESTART", "TOKENS 24H", "COST 24H", "ID"];
 /// Instances that are asked at once what they used.
-const ASKED: usize = 8;
+const MAX_CONCURRENT_USAGE_REQUESTS: usize = 8;
 
 /// The instances of this home: list, create, start, stop, restart, archive, clone, delete, logs, config.
 #[derive(clap::Args)]
@@ -33,17 +33,17 @@ const ASKED: usize = 8;
 A control plane must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<InstancesCommand>,
 }
 
 #[derive(clap::Args)]
-struct Which {
+struct InstanceArg {
     /// Its name or id.
     instance: String,
 }
 
 #[derive(clap::Args)]
-struct Ending {
+struct InstancesStopArgs {
     /// Its name or id.
     instance: String,
     /// Seconds that running work gets to reach a safe point.
@@ -52,7 +52,7 @@ struct Ending {
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum InstancesCommand {
     /// All of them, as they are now.
     #[command(after_help = "Examples:
   polyclaw instances list
@@ -65,7 +65,7 @@ enum Verb {
     /// One of them, as it is now.
     #[command(after_help = "Examples:
   polyclaw instances status main")]
-    Status(Which),
+    Status(InstanceArg),
     /// Make one. It does not run yet.
     #[command(after_help = "Examples:
   polyclaw instances create research
@@ -89,26 +89,26 @@ enum Verb {
     /// Start one and wait until it answers.
     #[command(after_help = "Examples:
   polyclaw instances start research")]
-    Start(Which),
+    Start(InstanceArg),
     /// Let running work reach a safe point, then end it.
     #[command(after_help = "Examples:
   polyclaw instances stop research
   polyclaw instances stop research --timeout 120")]
-    Stop(Ending),
+    Stop(InstancesStopArgs),
     /// Stop it, if it runs, and start it.
     #[command(after_help = "Examples:
   polyclaw instances restart research")]
-    Restart(Ending),
+    Restart(InstancesStopArgs),
     /// Stop it and put it aside.
     #[command(after_help = "Examples:
   polyclaw instances archive research")]
-    Archive(Ending),
+    Archive(InstancesStopArgs),
     /// Take an archived one back.
     #[command(after_help = "Examples:
   polyclaw instances unarchive research")]
     Unarchive {
         #[command(flatten)]
-        which: Which,
+        which: InstanceArg,
         /// The port to take; the one it had, or a free one, if not given.
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
@@ -128,7 +128,7 @@ enum Verb {
     /// Remove an archived one with all it has.
     #[command(after_help = "Examples:
   polyclaw instances archive research && polyclaw instances delete research")]
-    Delete(Which),
+    Delete(InstanceArg),
     /// The last lines of its log.
     #[command(after_help = "Examples:
   polyclaw instances logs research
@@ -144,7 +144,7 @@ enum Verb {
         #[arg(short, long)]
         follow: bool,
         /// Only lines of this level and above.
-        #[arg(long, value_parser = LEVELS)]
+        #[arg(long, value_parser = LOG_LEVELS)]
         level: Option<String>,
         /// Write all that is kept of it into this file instead.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "level", "lines"])]
@@ -156,21 +156,24 @@ enum Verb {
   polyclaw instances config set research turns.max_rounds 20")]
     Config {
         #[command(subcommand)]
-        verb: config::Verb,
+        verb: config::InstancesConfigCommand,
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context)?;
-    let at = |instance: &str, verb: &str| format!("/instances/{}{verb}", segment(instance));
-    let ending =
-        |verb: &str, ending: &Ending| at(&ending.instance, &format!("/{verb}?timeout={}", ending.timeout));
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::for_control_plane(context)?;
+    let at = |instance: &str, verb: &str| format!("/instances/{}{verb}", encode_segment(instance));
+    let ending = |verb: &str, ending: &InstancesStopArgs| {
+        at(&ending.instance, &format!("/{verb}?timeout={}", ending.timeout))
+    };
     let none = json!({});
     match &args.verb {
-        None => list(&client, context, false).await,
-        Some(Verb::List { all }) => list(&client, context, *all).await,
-        Some(Verb::Status(which)) => said(context, client.get(&at(&which.instance, "")).await?),
-        Some(Verb::Create { name, port, provider, model, restart }) => {
+        None => list_instances(&client, context, false).await,
+        Some(InstancesCommand::List { all }) => list_instances(&client, context, *all).await,
+        Some(InstancesCommand::Status(which)) => {
+            print_instance(context, client.get(&at(&which.instance, "")).await?)
+        }
+        Some(InstancesCommand::Create { name, port, provider, model, restart }) => {
             let mut body = json!({ "name": name });
             let wishes = [
                 ("port", json!(port)),
@@ -181,44 +184,51 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             wishes.into_iter().filter(|(_, wish)| !wish.is_null()).for_each(|(key, wish)| body[key] = wish);
             let made = client.post("/instances", &body).await?;
             let names_one = model.is_some() || provider.is_some();
-            let hint = if names_one { None } else { Some(no_model(&client, name).await) };
-            said_with(context, made, hint)
+            let hint = if names_one { None } else { Some(no_model_hint(&client, name).await) };
+            print_instance_with_hint(context, made, hint)
         }
-        Some(Verb::Start(which)) => said(context, client.post(&at(&which.instance, "/start"), &none).await?),
-        Some(Verb::Stop(end)) => {
-            said(context, client.post_for(&ending("stop", end), &none, end.timeout).await?)
+        Some(InstancesCommand::Start(which)) => {
+            print_instance(context, client.post(&at(&which.instance, "/start"), &none).await?)
         }
-        Some(Verb::Restart(end)) => {
-            said(context, client.post_for(&ending("restart", end), &none, end.timeout).await?)
-        }
-        Some(Verb::Archive(end)) => {
-            said(context, client.post_for(&ending("archive", end), &none, end.timeout).await?)
-        }
-        Some(Verb::Unarchive { which, port }) => {
+        Some(InstancesCommand::Stop(end)) => print_instance(
+            context,
+            client.post_with_extra_time(&ending("stop", end), &none, end.timeout).await?,
+        ),
+        Some(InstancesCommand::Restart(end)) => print_instance(
+            context,
+            client.post_with_extra_time(&ending("restart", end), &none, end.timeout).await?,
+        ),
+        Some(InstancesCommand::Archive(end)) => print_instance(
+            context,
+            client.post_with_extra_time(&ending("archive", end), &none, end.timeout).await?,
+        ),
+        Some(InstancesCommand::Unarchive { which, port }) => {
             let body = json!({ "port": port });
-            said(context, client.post(&at(&which.instance, "/unarchive"), &body).await?)
+            print_instance(context, client.post(&at(&which.instance, "/unarchive"), &body).await?)
         }
-        Some(Verb::Clone { instance, new_name, port }) => {
+        Some(InstancesCommand::Clone { instance, new_name, port }) => {
             let body = json!({ "new_name": new_name, "port": port });
-            said(context, client.post(&at(instance, "/clone"), &body).await?)
+            print_instance(context, client.post(&at(instance, "/clone"), &body).await?)
         }
-        Some(Verb::Delete(which)) => {
+        Some(InstancesCommand::Delete(which)) => {
             let answer = client.delete(&at(&which.instance, "")).await?;
-            Ok(context.output.say(&answer, |_| format!("{} is gone.", safe(&which.instance)))?)
+            Ok(context
+                .output
+                .print_value(&answer, |_| format!("{} is gone.", visible_line(&which.instance)))?)
         }
-        Some(Verb::Config { verb }) => config::run(verb, client, context).await,
-        Some(Verb::Logs { instance, save: Some(file), .. }) => {
-            logs::save(&client, context, &at(instance, "/logs/download"), file).await
+        Some(InstancesCommand::Config { verb }) => config::run(verb, client, context).await,
+        Some(InstancesCommand::Logs { instance, save: Some(file), .. }) => {
+            logs::save_logs(&client, context, &at(instance, "/logs/download"), file).await
         }
-        Some(Verb::Logs { instance, lines, follow, level, save: None }) => {
-            let wish = logs::Wish { lines: *lines, follow: *follow, level: level.as_deref() };
-            logs::show(&client, context, &at(instance, "/logs"), &wish).await
+        Some(InstancesCommand::Logs { instance, lines, follow, level, save: None }) => {
+            let wish = logs::LogQuery { lines: *lines, follow: *follow, level: level.as_deref() };
+            logs::show_logs(&client, context, &at(instance, "/logs"), &wish).await
         }
     }
 }
 
 /// A new instance has a config of its own, and no other's model is in it.
-async fn no_model(client: &Client, name: &str) -> String {
+async fn no_model_hint(client: &ApiClient, name: &str) -> String {
     let has_main = name != "main" && client.get("/instances/main").await.is_ok();
     let clone = " `polyclaw instances clone main <new name>` makes another with main's providers and model;"
         .to_owned();
@@ -229,48 +239,67 @@ async fn no_model(client: &Client, name: &str) -> String {
     )
 }
 
-fn said(context: &Context, instance: Value) -> anyhow::Result<()> {
-    said_with(context, instance, None)
+fn print_instance(context: &CommandContext, instance: Value) -> anyhow::Result<()> {
+    print_instance_with_hint(context, instance, None)
 }
 
-fn said_with(context: &Context, mut instance: Value, hint: Option<String>) -> anyhow::Result<()> {
+fn print_instance_with_hint(
+    context: &CommandContext,
+    mut instance: Value,
+    hint: Option<String>,
+) -> anyhow::Result<()> {
     if let (Value::Object(fields), Some(hint)) = (&mut instance, &hint) {
         fields.insert("hint".to_owned(), json!(hint));
     }
-    Ok(context.output.say(&instance, |_| {
+    Ok(context.output.print_value(&instance, |_| {
         let place = format!("http://127.0.0.1:{}", instance["port"]);
-        let why = instance["error"].as_str().map(|why| format!(": {}", safe(why))).unwrap_or_default();
+        let why =
+            instance["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
         let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-        let state = match cell(&instance["status"]).as_str() {
+        let state = match cell_text(&instance["status"]).as_str() {
             "error" => "was given up".to_owned(),
             status => format!("is {status}"),
         };
-        format!("{} {state}{why} ({place}, {}){hint}", cell(&instance["name"]), cell(&instance["id"]))
+        format!(
+            "{} {state}{why} ({place}, {}){hint}",
+            cell_text(&instance["name"]),
+            cell_text(&instance["id"])
+        )
     })?)
 }
 
-async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<()> {
-    let mut instances =
-        client.list(&format!("/instances?include_archived={all}"), "instances", LISTED).await?;
+async fn list_instances(client: &ApiClient, context: &CommandContext, all: bool) -> anyhow::Result<()> {
+    let mut instances = client
+        .list_items(&format!("/instances?include_archived={all}"), "instances", MAX_LISTED_INSTANCES)
+        .await?;
     add_usage(client, &mut instances).await;
     let row = |one: &Value| {
         let [name, status, port, pid, restart, id] =
-            ["name", "status", "port", "pid", "restart", "id"].map(|name| cell(&one[name]));
+            ["name", "status", "port", "pid", "restart", "id"].map(|name| cell_text(&one[name]));
         let used = &one["usage"];
-        vec![name, status, port, pid, restart, cell(&used["total_tokens"]), dollars(&used["cost_usd"]), id]
+        vec![
+            name,
+            status,
+            port,
+            pid,
+            restart,
+            cell_text(&used["total_tokens"]),
+            format_dollars(&used["cost_usd"]),
+            id,
+        ]
     };
     let rows: Vec<_> = instances.iter().map(row).collect();
-    Ok(context.output.say(&json!({ "instances": instances }), |output| match rows.is_empty() {
+    Ok(context.output.print_value(&json!({ "instances": instances }), |output| match rows.is_empty() {
         true => "There is none. `polyclaw instances create <name>` makes one.".to_owned(),
-        false => output.table(&HEAD, &rows),
+        false => output.format_table(&LIST_COLUMNS, &rows),
     })?)
 }
 
 /// What each used within a day; null where it can not be asked.
-async fn add_usage(client: &Client, instances: &mut [Value]) {
+async fn add_usage(client: &ApiClient, instances: &mut [Value]) {
     let asked = futures_util::stream::iter(instances).map(|one| async move {
-        let path = format!("/instances/{}/usage", segment(one["id"].as_str().unwrap_or_default()));
+        let path = format!("/instances/{}/usage", encode_segment(one["id"].as_str().unwrap_or_default()));
         one["usage"] = client.get(&path).await.unwrap_or_default();
     });
-    asked.buffer_unordered(ASKED).collect::<()>().await;
+    asked.buffer_unordered(MAX_CONCURRENT_USAGE_REQUESTS).collect::<()>().await;
 }

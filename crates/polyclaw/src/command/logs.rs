@@ -9,15 +9,15 @@ use polyclaw_control::log::{self, LogFollower};
 use polyclaw_domain::redact::Redactor;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::failure::{Exit, Failure};
-use crate::home::{Home, refused};
-use crate::level::{LEVELS, is_at_least};
-use crate::output::safe;
+use crate::cli::CommandContext;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::home::{Home, access_failure};
+use crate::log_level::{LOG_LEVELS, is_at_least};
+use crate::output::visible_line;
 use crate::redaction;
 
 /// How often new lines are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(300);
+const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The last lines of the log of this home's daemon.
 #[derive(clap::Args)]
@@ -36,66 +36,66 @@ pub struct Args {
     #[arg(short, long)]
     follow: bool,
     /// Only lines of this level and above.
-    #[arg(long, value_parser = LEVELS)]
+    #[arg(long, value_parser = LOG_LEVELS)]
     level: Option<String>,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     if context.global.url().is_some() {
-        return Err(Failure::usage("the log of an instance elsewhere is not a file here")
+        return Err(CommandFailure::usage("the log of an instance elsewhere is not a file here")
             .hint("`polyclaw instances logs <name>` reads it through its control plane")
             .into());
     }
-    let path = written_last(context)?;
-    let log = Reader { args, redactor: redactor(&context.home) };
+    let path = newest_log_file(context)?;
+    let log = LogReader { args, redactor: log_redactor(&context.home) };
     if args.follow {
-        return log.follow(context, path).await;
+        return log.follow_log(context, path).await;
     }
-    let lines = log.last(&path).map_err(|error| refused(&path, &error))?;
-    Ok(context.output.say(&json!({ "lines": lines }), |_| lines.join("\n"))?)
+    let lines = log.last_lines(&path).map_err(|error| access_failure(&path, &error))?;
+    Ok(context.output.print_value(&json!({ "lines": lines }), |_| lines.join("\n"))?)
 }
 
 /// The lines were redacted when they were written. A secret that the daemon did not know yet, or that another program
 /// wrote, is redacted here.
-fn redactor(home: &Home) -> Redactor {
+fn log_redactor(home: &Home) -> Redactor {
     let config = home.read_unresolved_config().unwrap_or_default();
-    redaction::redactor(&config, home)
+    redaction::build_redactor(&config, home)
 }
 
-struct Reader<'a> {
+struct LogReader<'a> {
     args: &'a Args,
     redactor: Redactor,
 }
 
-impl Reader<'_> {
-    fn wanted(&self, lines: Vec<String>) -> Vec<String> {
+impl LogReader<'_> {
+    fn filter_lines(&self, lines: Vec<String>) -> Vec<String> {
         let level = self.args.level.as_deref();
         let kept = lines.into_iter().filter(|line| level.is_none_or(|level| is_at_least(line, level)));
-        kept.map(|line| safe(&self.redactor.redact_text(&line))).collect()
+        kept.map(|line| visible_line(&self.redactor.redact_text(&line))).collect()
     }
 
-    fn count(&self) -> usize {
+    fn line_count(&self) -> usize {
         self.args.lines.min(log::MAX_LOG_LINES)
     }
 
     /// The last lines that are wanted, however far back they are.
-    fn last(&self, path: &Path) -> io::Result<Vec<String>> {
+    fn last_lines(&self, path: &Path) -> io::Result<Vec<String>> {
         if self.args.level.is_none() {
-            return Ok(self.wanted(log::tail(path, self.count())?));
+            return Ok(self.filter_lines(log::tail(path, self.line_count())?));
         }
-        let near = self.wanted(log::tail(path, log::MAX_LOG_LINES)?);
-        if near.len() >= self.count() {
-            return Ok(newest(near, self.count()));
+        let near = self.filter_lines(log::tail(path, log::MAX_LOG_LINES)?);
+        if near.len() >= self.line_count() {
+            return Ok(newest_lines(near, self.line_count()));
         }
-        self.last_of_all(path)
+        self.last_lines_of_history(path)
     }
 
     /// The same from the whole history: pages go from the oldest on.
-    fn last_of_all(&self, path: &Path) -> io::Result<Vec<String>> {
+    fn last_lines_of_history(&self, path: &Path) -> io::Result<Vec<String>> {
         let (mut last, mut cursor) = (Vec::new(), String::new());
         while let Some(page) = log::read_page(path, Some(&cursor), log::MAX_LOG_LINES)? {
-            last.extend(self.wanted(page.lines));
-            last = newest(last, self.count());
+            last.extend(self.filter_lines(page.lines));
+            last = newest_lines(last, self.line_count());
             if !page.has_more {
                 break;
             }
@@ -104,37 +104,37 @@ impl Reader<'_> {
         Ok(last)
     }
 
-    async fn follow(&self, context: &Context, path: PathBuf) -> anyhow::Result<()> {
+    async fn follow_log(&self, context: &CommandContext, path: PathBuf) -> anyhow::Result<()> {
         if context.output.json {
-            return Err(Failure::usage("--json is one answer; leave out --follow").into());
+            return Err(CommandFailure::usage("--json is one answer; leave out --follow").into());
         }
         // Those of a level may be anywhere in what is looked at.
-        let looked_at = if self.args.level.is_some() { usize::MAX } else { self.count() };
+        let looked_at = if self.args.level.is_some() { usize::MAX } else { self.line_count() };
         let (mut log, last) = LogFollower::with_backlog(path, looked_at)?;
-        context.output.line(&newest(self.wanted(last), self.count()).join("\n"))?;
+        context.output.print_line(&newest_lines(self.filter_lines(last), self.line_count()).join("\n"))?;
         loop {
             let news = log.read_new()?;
-            context.output.line(&self.wanted(news.lines).join("\n"))?;
+            context.output.print_line(&self.filter_lines(news.lines).join("\n"))?;
             if !news.more {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(LOG_POLL_INTERVAL).await;
             }
         }
     }
 }
 
-fn newest(mut lines: Vec<String>, count: usize) -> Vec<String> {
+fn newest_lines(mut lines: Vec<String>, count: usize) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(count))
 }
 
 /// A control plane keeps the log of its instances in a folder of its own; a daemon that `polyclaw chat` started writes
 /// beside its config. The one of the last daemon is meant.
-fn written_last(context: &Context) -> Result<PathBuf, Failure> {
+fn newest_log_file(context: &CommandContext) -> Result<PathBuf, CommandFailure> {
     let known =
         [InstancePaths::from_folder(context.home.path().to_owned()).log_file(), context.home.log_file()];
     let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let last = known.into_iter().filter_map(|path| Some((changed(&path)?, path))).max();
     last.map(|(_, path)| path).ok_or_else(|| {
-        Failure::new(Exit::NotFound, "no_log", "the daemon of this home has written no log")
+        CommandFailure::new(FailureExit::NotFound, "no_log", "the daemon of this home has written no log")
             .hint("`polyclaw up` writes one; a daemon that runs in a terminal or as a service writes there")
     })
 }
@@ -153,13 +153,13 @@ mod tests {
         std::fs::write(&log, format!("{}\n{}\n{noise}{}\n", failed(2), failed(3), failed(4))).unwrap();
         for (lines, first) in [(1, 4), (2, 3), (3, 2), (4, 1), (50, 1)] {
             let args = Args { lines, follow: false, level: Some("error".to_owned()) };
-            let reader = Reader { args: &args, redactor: Redactor::default() };
+            let reader = LogReader { args: &args, redactor: Redactor::default() };
             let expected: Vec<String> = (first..=4).map(failed).collect();
-            assert_eq!(reader.last(&log).unwrap(), expected, "{lines}");
+            assert_eq!(reader.last_lines(&log).unwrap(), expected, "{lines}");
         }
         let all = Args { lines: 2, follow: false, level: None };
-        let all = Reader { args: &all, redactor: Redactor::default() };
-        assert_eq!(all.last(&log).unwrap(), ["2026-11-17T03:00:09Z  INFO ready".to_owned(), failed(4)]);
+        let all = LogReader { args: &all, redactor: Redactor::default() };
+        assert_eq!(all.last_lines(&log).unwrap(), ["2026-11-17T03:00:09Z  INFO ready".to_owned(), failed(4)]);
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
         let key = ["sk-proj-", "abc1DEFghi2JKLmno3PQRstu4VWX"].concat();
         std::fs::write(&log, format!("ERROR key {key}, token 0123-the-token-of-this-home\n")).unwrap();
         let args = Args { lines: 5, follow: false, level: None };
-        let reader = Reader { args: &args, redactor: Redactor::new(["0123-the-token-of-this-home"]) };
-        let shown = reader.last(&log).unwrap().join("\n");
+        let reader = LogReader { args: &args, redactor: Redactor::new(["0123-the-token-of-this-home"]) };
+        let shown = reader.last_lines(&log).unwrap().join("\n");
         assert!(shown.starts_with("ERROR key [redacted"), "{shown}");
         assert!(!shown.contains("the-token") && !shown.contains("PQRstu"), "{shown}");
     }

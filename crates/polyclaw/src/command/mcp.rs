@@ -7,10 +7,10 @@ use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
 use polyclaw_tool::probe_mcp;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::Client;
-use crate::failure::{Exit, Failure};
-use crate::output::{Output, cell, safe};
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::{CliOutput, cell_text, visible_line};
 use crate::tools::mcp_settings;
 
 /// Servers of tools (MCP): list them, check them, or be one.
@@ -25,11 +25,11 @@ Servers are in the config: [mcp.servers.<name>] with a command or a url. An agen
 names: mcp = [\"github\"] in its [[agents.list]]. Their tools are called mcp_<server>_<tool>.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<McpCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum McpCommand {
     /// The servers of the running instance, and how they do.
     #[command(after_help = "Examples:
   polyclaw mcp list")]
@@ -48,59 +48,67 @@ enum Verb {
     Serve,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
-        None | Some(Verb::List) => list(context).await,
-        Some(Verb::Serve) => serve::run(context).await,
-        Some(Verb::Check { name }) => Ok(check(context, name.as_deref()).await?),
+        None | Some(McpCommand::List) => list_servers(context).await,
+        Some(McpCommand::Serve) => serve::run(context).await,
+        Some(McpCommand::Check { name }) => Ok(check_servers(context, name.as_deref()).await?),
     }
 }
 
-async fn list(context: &Context) -> anyhow::Result<()> {
-    let answer = Client::new(context)?.get("/mcp").await?;
+async fn list_servers(context: &CommandContext) -> anyhow::Result<()> {
+    let answer = ApiClient::new(context)?.get("/mcp").await?;
     let servers: Vec<Value> = answer["servers"].as_array().cloned().unwrap_or_default();
-    Ok(context.output.say(&answer, |output| table(output, &servers))?)
+    Ok(context.output.print_value(&answer, |output| servers_table(output, &servers))?)
 }
 
-fn table(output: &Output, servers: &[Value]) -> String {
+fn servers_table(output: &CliOutput, servers: &[Value]) -> String {
     if servers.is_empty() {
         return "No MCP servers are configured. `polyclaw mcp --help` says how.".to_owned();
     }
     let row = |server: &Value| {
-        let agents: Vec<String> = server["agents"].as_array().into_iter().flatten().map(cell).collect();
+        let agents: Vec<String> = server["agents"].as_array().into_iter().flatten().map(cell_text).collect();
         let tools = server["tools"].as_array().map_or(0, Vec::len).to_string();
-        let note = if server["error"].is_null() { cell(&server["version"]) } else { cell(&server["error"]) };
+        let note = if server["error"].is_null() {
+            cell_text(&server["version"])
+        } else {
+            cell_text(&server["error"])
+        };
         let agents = if agents.is_empty() { "-".to_owned() } else { agents.join(" ") };
         vec![
-            cell(&server["name"]),
-            cell(&server["transport"]),
-            cell(&server["standing"]),
+            cell_text(&server["name"]),
+            cell_text(&server["transport"]),
+            cell_text(&server["standing"]),
             tools,
             agents,
             note,
         ]
     };
     let rows: Vec<_> = servers.iter().map(row).collect();
-    output.table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "AGENTS", "NOTE"], &rows)
+    output.format_table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "AGENTS", "NOTE"], &rows)
 }
 
 /// What each server says of itself, asked now.
-pub async fn probe(context: &Context, only: Option<&str>) -> Result<Vec<McpServerStatus>, Failure> {
+pub async fn probe_servers(
+    context: &CommandContext,
+    only: Option<&str>,
+) -> Result<Vec<McpServerStatus>, CommandFailure> {
     let config = context.home.read_config()?;
     let mut settings = mcp_settings(&config, &context.home, &[]);
     if let Some(name) = only {
         settings.retain(|known, _| known == name);
         if settings.is_empty() {
             let what = format!("there is no MCP server {name:?} in the config, or it is switched off");
-            return Err(Failure::new(Exit::NotFound, "unknown_mcp_server", what).hint("`polyclaw mcp list`"));
+            return Err(CommandFailure::new(FailureExit::NotFound, "unknown_mcp_server", what)
+                .hint("`polyclaw mcp list`"));
         }
     }
     let probes = settings.into_iter().map(|(name, settings)| async move { probe_mcp(&name, settings).await });
     Ok(join_all(probes).await)
 }
 
-async fn check(context: &Context, only: Option<&str>) -> Result<(), Failure> {
-    let states = probe(context, only).await?;
+async fn check_servers(context: &CommandContext, only: Option<&str>) -> Result<(), CommandFailure> {
+    let states = probe_servers(context, only).await?;
     let report = json!({ "servers": states });
     let lines = states.iter().map(|state| match &state.error {
         None => format!(
@@ -109,20 +117,20 @@ async fn check(context: &Context, only: Option<&str>) -> Result<(), Failure> {
             state.version.as_deref().unwrap_or("-"),
             state.tools.len()
         ),
-        Some(error) => format!("error {}: {}", state.name, safe(error)),
+        Some(error) => format!("error {}: {}", state.name, visible_line(error)),
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     let down = states.iter().filter(|state| state.standing != McpServerState::Ready).count();
     if down == 0 {
         let none = "No MCP servers are configured.".to_owned();
-        let _ = context.output.say(&report, |_| if text.is_empty() { none } else { text });
+        let _ = context.output.print_value(&report, |_| if text.is_empty() { none } else { text });
         return Ok(());
     }
     if !context.output.json {
-        let _ = context.output.line(&text);
+        let _ = context.output.print_line(&text);
     }
     let mut failure =
-        Failure::failed("mcp_server", format!("{down} of {} MCP servers do not work", states.len()))
+        CommandFailure::failed("mcp_server", format!("{down} of {} MCP servers do not work", states.len()))
             .hint("run the command of its section by hand, or look at its url and headers");
     failure.details = Some(Box::new(report));
     Err(failure)

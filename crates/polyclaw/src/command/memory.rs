@@ -12,21 +12,21 @@ use polyclaw_domain::port::WallClock;
 use polyclaw_domain::session_key::SessionKey;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
 use crate::clock::SystemClock;
-use crate::failure::Failure;
-use crate::output::cell;
-use crate::progress::Progress;
+use crate::failure::CommandFailure;
+use crate::output::cell_text;
+use crate::progress::ProgressDisplay;
 
-const LISTED: usize = 100;
+const DEFAULT_LISTED_MEMORIES: usize = 100;
 /// More than any file of memories has.
-const ALL: usize = 10_000_000;
+const MAX_EXPORTED_MEMORIES: usize = 10_000_000;
 /// Bytes of memories in one call, well below the largest body the instance takes.
-const CALL_BYTES: usize = 512 * 1024;
-const CALL_ROWS: usize = 500;
+const IMPORT_BATCH_BYTES: usize = 512 * 1024;
+const IMPORT_BATCH_SIZE: usize = 500;
 /// How often it is looked how many have a vector.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const EMBEDDING_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What agents remember: search, list, forget, export, import, embed.
 #[derive(clap::Args)]
@@ -41,11 +41,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 Without a verb it says how many memories there are and how they are found.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<MemoryCommand>,
 }
 
 #[derive(clap::Args, Clone, Default)]
-struct Whose {
+struct MemoryOwnerArgs {
     /// Only what this agent stored.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -58,7 +58,7 @@ struct Whose {
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum MemoryCommand {
     /// Find memories by words and by meaning, best first.
     #[command(after_help = "Examples:
   polyclaw memory search \"where does Ana live\"
@@ -82,12 +82,12 @@ enum Verb {
   polyclaw memory list --agent main --kind preference")]
     List {
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwnerArgs,
         /// Only memories of this kind, such as fact or preference.
         #[arg(long)]
         kind: Option<String>,
         /// List at most so many.
-        #[arg(long, value_name = "N", default_value_t = LISTED)]
+        #[arg(long, value_name = "N", default_value_t = DEFAULT_LISTED_MEMORIES)]
         limit: usize,
     },
     /// Forget memories by id, or all of an agent or a session.
@@ -98,7 +98,7 @@ enum Verb {
         /// The ids that `polyclaw memory list` shows.
         ids: Vec<String>,
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwnerArgs,
     },
     /// Print all memories as a file: jsonl to keep, md to read.
     #[command(after_help = "Examples:
@@ -107,9 +107,9 @@ enum Verb {
     Export {
         /// jsonl or md.
         #[arg(long, default_value = "jsonl")]
-        format: Format,
+        format: MemoryFileFormat,
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwnerArgs,
     },
     /// Wait until every memory has a vector, so that it is found by its meaning too.
     #[command(after_help = "Examples:
@@ -124,7 +124,7 @@ enum Verb {
         file: PathBuf,
         /// jsonl or md, if the name does not say it.
         #[arg(long)]
-        format: Option<Format>,
+        format: Option<MemoryFileFormat>,
         /// Whose memories a file written by hand becomes.
         #[arg(long, value_name = "ID", default_value = "main")]
         agent: String,
@@ -138,77 +138,87 @@ enum Verb {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum MemoryFileFormat {
     Md,
     Jsonl,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     match &args.verb {
-        None => status(&client, context).await,
-        Some(Verb::Search { query, agent, session, limit }) => {
-            let whose = Whose { agent: agent.clone(), session: session.clone(), scope: None };
-            let joint = filter(&whose, None).replace('?', "&");
-            search(&client, context, &format!("/memory?q={}&limit={limit}{joint}", segment(query))).await
+        None => show_status(&client, context).await,
+        Some(MemoryCommand::Search { query, agent, session, limit }) => {
+            let whose = MemoryOwnerArgs { agent: agent.clone(), session: session.clone(), scope: None };
+            let joint = owner_query(&whose, None).replace('?', "&");
+            search_memories(
+                &client,
+                context,
+                &format!("/memory?q={}&limit={limit}{joint}", encode_segment(query)),
+            )
+            .await
         }
-        Some(Verb::List { whose, kind, limit }) => {
-            list(&client, context, whose, kind.as_deref(), *limit).await
+        Some(MemoryCommand::List { whose, kind, limit }) => {
+            list_memories(&client, context, whose, kind.as_deref(), *limit).await
         }
-        Some(Verb::Embed) => embed(&client, context).await,
-        Some(Verb::Forget { ids, whose }) => forget(&client, context, ids, whose).await,
-        Some(Verb::Export { format, whose }) => export(&client, context, *format, whose).await,
-        Some(Verb::Import { file, format, agent, session, scope }) => {
-            let text = read(file)?;
-            let memories = match format.unwrap_or_else(|| named(file)) {
-                Format::Jsonl => file::from_jsonl(&text),
-                Format::Md => {
-                    let owner = owner(agent, session.as_deref(), scope)?;
+        Some(MemoryCommand::Embed) => wait_for_embeddings(&client, context).await,
+        Some(MemoryCommand::Forget { ids, whose }) => forget_memories(&client, context, ids, whose).await,
+        Some(MemoryCommand::Export { format, whose }) => {
+            export_memories(&client, context, *format, whose).await
+        }
+        Some(MemoryCommand::Import { file, format, agent, session, scope }) => {
+            let text = read_memory_file(file)?;
+            let memories = match format.unwrap_or_else(|| format_for_file(file)) {
+                MemoryFileFormat::Jsonl => file::from_jsonl(&text),
+                MemoryFileFormat::Md => {
+                    let owner = memory_owner(agent, session.as_deref(), scope)?;
                     // Nobody would ever be told what an agent that is not there remembers.
                     client.get(&format!("/agents/{}", owner.agent)).await?;
                     file::from_markdown(&text, &owner)
                 }
             };
-            import(&client, context, memories.map_err(|error| unreadable(file, &error))?).await
+            import_memories(&client, context, memories.map_err(|error| unreadable_file(file, &error))?).await
         }
     }
 }
 
-async fn status(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn show_status(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let status = client.get("/memory/status").await?;
-    Ok(context.output.say(&status, |_| sentence(&status))?)
+    Ok(context.output.print_value(&status, |_| status_sentence(&status))?)
 }
 
 /// The instance makes vectors by itself; whoever must not go on before they are there waits here.
-async fn embed(client: &Client, context: &Context) -> anyhow::Result<()> {
-    let progress = Progress::new(context.output.json);
+async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
+    let progress = ProgressDisplay::new(context.output.json);
     loop {
         let status = client.get("/memory/status").await?;
         let (all, pending) =
             (status["memories"].as_u64().unwrap_or(0), status["pending"].as_u64().unwrap_or(0));
         if status["embeddings"].is_null() {
-            progress.end();
-            return Err(Failure::failed("no_embeddings", "no vectors are made: there is no embedding model")
-                .hint("`polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)")
-                .into());
+            progress.finish_line();
+            return Err(CommandFailure::failed(
+                "no_embeddings",
+                "no vectors are made: there is no embedding model",
+            )
+            .hint("`polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)")
+            .into());
         }
         if pending == 0 {
-            progress.end();
-            return Ok(context.output.say(&status, |_| sentence(&status))?);
+            progress.finish_line();
+            return Ok(context.output.print_value(&status, |_| status_sentence(&status))?);
         }
         if let Some(why) = status["error"].as_str() {
-            progress.end();
-            return Err(Failure::failed("embedding_failed", format!("no vectors are made: {why}"))
+            progress.finish_line();
+            return Err(CommandFailure::failed("embedding_failed", format!("no vectors are made: {why}"))
                 .hint("mend that; it is tried again every minute, and memories are found by their words meanwhile")
                 .into());
         }
-        progress.count("vectors", all.saturating_sub(pending), all);
-        tokio::time::sleep(LOOK_EVERY).await;
+        progress.show_count("vectors", all.saturating_sub(pending), all);
+        tokio::time::sleep(EMBEDDING_POLL_INTERVAL).await;
     }
 }
 
 /// How memories are found, for people.
-pub fn sentence(status: &Value) -> String {
+pub fn status_sentence(status: &Value) -> String {
     let (memories, pending) = (&status["memories"], &status["pending"]);
     match status["embeddings"].as_str() {
         Some(model) if pending.as_i64() == Some(0) => {
@@ -216,7 +226,7 @@ pub fn sentence(status: &Value) -> String {
         }
         Some(model) if status["error"].is_string() => format!(
             "{memories} memories, {pending} of them without a vector of {model}: {}",
-            cell(&status["error"])
+            cell_text(&status["error"])
         ),
         Some(model) => format!("{memories} memories, {pending} of them still without a vector of {model}"),
         None => format!(
@@ -226,135 +236,159 @@ pub fn sentence(status: &Value) -> String {
     }
 }
 
-async fn search(client: &Client, context: &Context, path: &str) -> anyhow::Result<()> {
+async fn search_memories(client: &ApiClient, context: &CommandContext, path: &str) -> anyhow::Result<()> {
     let found = client.get(path).await?;
     let memories = found["memories"].as_array().cloned().unwrap_or_default();
-    Ok(context.output.say(&found, |output| match memories.is_empty() {
+    Ok(context.output.print_value(&found, |output| match memories.is_empty() {
         true => "Nothing is remembered about that.".to_owned(),
-        false => output.table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &rows(&memories)),
+        false => output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories)),
     })?)
 }
 
-fn rows(memories: &[Value]) -> Vec<Vec<String>> {
+fn memory_rows(memories: &[Value]) -> Vec<Vec<String>> {
     let row = |one: &Value| {
-        let short: String = cell(&one["content"]).chars().take(100).collect();
-        vec![cell(&one["id"]), cell(&one["agent_id"]), cell(&one["scope"]), cell(&one["kind"]), short]
+        let short: String = cell_text(&one["content"]).chars().take(100).collect();
+        vec![
+            cell_text(&one["id"]),
+            cell_text(&one["agent_id"]),
+            cell_text(&one["scope"]),
+            cell_text(&one["kind"]),
+            short,
+        ]
     };
     memories.iter().map(row).collect()
 }
 
-fn filter(whose: &Whose, kind: Option<&str>) -> String {
+fn owner_query(whose: &MemoryOwnerArgs, kind: Option<&str>) -> String {
     let named = [("agent", &whose.agent), ("session", &whose.session), ("scope", &whose.scope)];
     let named = named.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let parts: Vec<String> = named
         .chain(kind.map(|kind| ("kind", kind)))
-        .map(|(name, value)| format!("{name}={}", segment(value)))
+        .map(|(name, value)| format!("{name}={}", encode_segment(value)))
         .collect();
     if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
 }
 
-async fn list(
-    client: &Client,
-    context: &Context,
-    whose: &Whose,
+async fn list_memories(
+    client: &ApiClient,
+    context: &CommandContext,
+    whose: &MemoryOwnerArgs,
     kind: Option<&str>,
     limit: usize,
 ) -> anyhow::Result<()> {
-    let memories = client.list(&format!("/memory{}", filter(whose, kind)), "memories", limit).await?;
-    Ok(context.output.say(&json!({ "memories": memories }), |output| match memories.is_empty() {
+    let memories =
+        client.list_items(&format!("/memory{}", owner_query(whose, kind)), "memories", limit).await?;
+    Ok(context.output.print_value(&json!({ "memories": memories }), |output| match memories.is_empty() {
         true => "Nothing is remembered.".to_owned(),
-        false => output.table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &rows(&memories)),
+        false => output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories)),
     })?)
 }
 
-async fn forget(client: &Client, context: &Context, ids: &[String], whose: &Whose) -> anyhow::Result<()> {
-    let all = filter(whose, None);
+async fn forget_memories(
+    client: &ApiClient,
+    context: &CommandContext,
+    ids: &[String],
+    whose: &MemoryOwnerArgs,
+) -> anyhow::Result<()> {
+    let all = owner_query(whose, None);
     let forgotten = match (ids.is_empty(), whose.agent.is_some() || whose.session.is_some()) {
         (false, _) if !all.is_empty() => {
-            return Err(Failure::usage("name memories, or whose they are, not both").into());
+            return Err(CommandFailure::usage("name memories, or whose they are, not both").into());
         }
         (false, _) => {
             for id in ids {
-                client.delete(&format!("/memory/{}", segment(id))).await?;
+                client.delete(&format!("/memory/{}", encode_segment(id))).await?;
             }
             json!({ "forgotten": ids.len() })
         }
         (true, true) => client.delete(&format!("/memory{all}")).await?,
         (true, false) => {
-            let what = Failure::usage("name what to forget");
+            let what = CommandFailure::usage("name what to forget");
             return Err(what.hint("an id of `polyclaw memory list`, or --agent or --session").into());
         }
     };
-    Ok(context.output.say(&forgotten, |_| format!("Forgotten: {}.", forgotten["forgotten"]))?)
+    Ok(context.output.print_value(&forgotten, |_| format!("Forgotten: {}.", forgotten["forgotten"]))?)
 }
 
-async fn export(client: &Client, context: &Context, format: Format, whose: &Whose) -> anyhow::Result<()> {
-    let listed = client.list(&format!("/memory{}", filter(whose, None)), "memories", ALL).await?;
+async fn export_memories(
+    client: &ApiClient,
+    context: &CommandContext,
+    format: MemoryFileFormat,
+    whose: &MemoryOwnerArgs,
+) -> anyhow::Result<()> {
+    let listed = client
+        .list_items(&format!("/memory{}", owner_query(whose, None)), "memories", MAX_EXPORTED_MEMORIES)
+        .await?;
     let memories: Vec<MemoryEntry> =
         listed.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
     if context.output.json {
-        return Ok(context.output.say(&json!({ "memories": memories }), |_| String::new())?);
+        return Ok(context.output.print_value(&json!({ "memories": memories }), |_| String::new())?);
     }
     let text = match format {
-        Format::Jsonl => file::to_jsonl(&memories),
-        Format::Md => file::to_markdown(&memories),
+        MemoryFileFormat::Jsonl => file::to_jsonl(&memories),
+        MemoryFileFormat::Md => file::to_markdown(&memories),
     };
-    Ok(context.output.piece(&text)?)
+    Ok(context.output.print_piece(&text)?)
 }
 
-async fn import(client: &Client, context: &Context, memories: Vec<MemoryEntry>) -> anyhow::Result<()> {
-    let progress = Progress::new(context.output.json);
+async fn import_memories(
+    client: &ApiClient,
+    context: &CommandContext,
+    memories: Vec<MemoryEntry>,
+) -> anyhow::Result<()> {
+    let progress = ProgressDisplay::new(context.output.json);
     let total = memories.len() as u64;
     let (mut stored, mut batch, mut bytes) = (0, Vec::new(), 0);
     for memory in memories {
         let value = serde_json::to_value(memory)?;
         bytes += value.to_string().len();
         batch.push(value);
-        if batch.len() >= CALL_ROWS || bytes >= CALL_BYTES {
-            stored += send(client, std::mem::take(&mut batch)).await?;
+        if batch.len() >= IMPORT_BATCH_SIZE || bytes >= IMPORT_BATCH_BYTES {
+            stored += send_batch(client, std::mem::take(&mut batch)).await?;
             bytes = 0;
-            progress.count("import", stored, total);
+            progress.show_count("import", stored, total);
         }
     }
     if !batch.is_empty() {
-        stored += send(client, batch).await?;
+        stored += send_batch(client, batch).await?;
     }
-    progress.end();
-    Ok(context.output.say(&json!({ "stored": stored }), |_| format!("Remembered: {stored}."))?)
+    progress.finish_line();
+    Ok(context.output.print_value(&json!({ "stored": stored }), |_| format!("Remembered: {stored}."))?)
 }
 
-async fn send(client: &Client, batch: Vec<Value>) -> Result<u64, Failure> {
+async fn send_batch(client: &ApiClient, batch: Vec<Value>) -> Result<u64, CommandFailure> {
     let answer = client.post("/memory/import", &json!({ "memories": batch })).await?;
     Ok(answer["stored"].as_u64().unwrap_or(0))
 }
 
-fn named(file: &std::path::Path) -> Format {
+fn format_for_file(file: &std::path::Path) -> MemoryFileFormat {
     let markdown = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"));
-    if markdown { Format::Md } else { Format::Jsonl }
+    if markdown { MemoryFileFormat::Md } else { MemoryFileFormat::Jsonl }
 }
 
-fn read(file: &std::path::Path) -> Result<String, Failure> {
+fn read_memory_file(file: &std::path::Path) -> Result<String, CommandFailure> {
     let mut text = String::new();
     let done = match file.as_os_str() == "-" {
         true => std::io::stdin().read_to_string(&mut text).map(drop),
         false => std::fs::read_to_string(file).map(|read| text = read),
     };
-    done.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    done.map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))?;
     Ok(text)
 }
 
-fn owner(agent: &str, session: Option<&str>, scope: &str) -> Result<MemoryFileOwner, Failure> {
-    let agent = AgentId::parse(agent).map_err(|error| Failure::usage(error.to_string()))?;
+fn memory_owner(agent: &str, session: Option<&str>, scope: &str) -> Result<MemoryFileOwner, CommandFailure> {
+    let agent = AgentId::parse(agent).map_err(|error| CommandFailure::usage(error.to_string()))?;
     let session = match session {
-        Some(key) => SessionKey::parse(key).map_err(|error| Failure::usage(error.to_string()))?,
+        Some(key) => SessionKey::parse(key).map_err(|error| CommandFailure::usage(error.to_string()))?,
         None => SessionKey::main(&agent),
     };
-    let unknown = || Failure::usage(format!("'{scope}' is no scope: there are shared, agent and session"));
+    let unknown =
+        || CommandFailure::usage(format!("'{scope}' is no scope: there are shared, agent and session"));
     let scope = MemoryScope::parse(scope).ok_or_else(unknown)?;
     Ok(MemoryFileOwner { agent, session, scope, now: SystemClock.now() })
 }
 
-fn unreadable(file: &std::path::Path, error: &file::MemoryFileError) -> Failure {
-    Failure::usage(format!("{}, {error}", file.display()))
+fn unreadable_file(file: &std::path::Path, error: &file::MemoryFileError) -> CommandFailure {
+    CommandFailure::usage(format!("{}, {error}", file.display()))
         .hint("a file of `polyclaw memory export`, or Markdown with --format md, can be read")
 }

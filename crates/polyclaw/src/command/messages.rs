@@ -4,10 +4,10 @@ mod rules;
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
-use crate::output::{cell, safe};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
+use crate::output::{cell_text, visible_line};
 
 /// Messages between the instances of this home: list, show, send, replay, dead-letter, rules.
 #[derive(clap::Args)]
@@ -22,11 +22,11 @@ use crate::output::{cell, safe};
 `polyclaw messages rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<MessagesCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum MessagesCommand {
     /// The newest first; those of one correlation in order.
     #[command(after_help = "Examples:
   polyclaw messages list --to main
@@ -89,62 +89,77 @@ enum Verb {
     Rules(rules::Args),
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::for_control_plane(context)?;
     match &args.verb {
-        None => list(&client, context, "/messages", 50).await,
-        Some(Verb::List { to, from, state, correlation, limit }) => {
+        None => list_messages(&client, context, "/messages", 50).await,
+        Some(MessagesCommand::List { to, from, state, correlation, limit }) => {
             let wishes =
                 [("to", to), ("from", from), ("state", state), ("correlation_id", correlation)].into_iter();
             let query: Vec<String> = wishes
-                .filter_map(|(name, wish)| Some(format!("{name}={}", segment(wish.as_ref()?))))
+                .filter_map(|(name, wish)| Some(format!("{name}={}", encode_segment(wish.as_ref()?))))
                 .collect();
-            list(&client, context, &format!("/messages?{}", query.join("&")), *limit).await
+            list_messages(&client, context, &format!("/messages?{}", query.join("&")), *limit).await
         }
-        Some(Verb::DeadLetter) => list(&client, context, "/messages/dead_letter", 1_000).await,
-        Some(Verb::Show { message }) => {
-            let found = client.get(&format!("/messages/{}", segment(message))).await?;
-            Ok(context.output.say(&found, |output| {
-                let rows: Vec<_> = found["events"].as_array().into_iter().flatten().map(happened).collect();
-                let events = output.table(&["AT", "WHAT", "WHY"], &rows);
-                format!("{}\n{}\n\n{events}", line(&found), safe(&found["payload"].to_string()))
+        Some(MessagesCommand::DeadLetter) => {
+            list_messages(&client, context, "/messages/dead_letter", 1_000).await
+        }
+        Some(MessagesCommand::Show { message }) => {
+            let found = client.get(&format!("/messages/{}", encode_segment(message))).await?;
+            Ok(context.output.print_value(&found, |output| {
+                let rows: Vec<_> =
+                    found["events"].as_array().into_iter().flatten().map(event_cells).collect();
+                let events = output.format_table(&["AT", "WHAT", "WHY"], &rows);
+                format!(
+                    "{}\n{}\n\n{events}",
+                    message_line(&found),
+                    visible_line(&found["payload"].to_string())
+                )
             })?)
         }
-        Some(Verb::Send { from, to, r#type, payload, correlation, key }) => {
+        Some(MessagesCommand::Send { from, to, r#type, payload, correlation, key }) => {
             let payload: Value = serde_json::from_str(payload)
-                .map_err(|error| Failure::usage(format!("the payload is not JSON: {error}")))?;
+                .map_err(|error| CommandFailure::usage(format!("the payload is not JSON: {error}")))?;
             let body = json!({
                 "from": from, "to": to, "type": r#type, "payload": payload, "correlation_id": correlation,
                 "idempotency_key": key,
             });
             let sent = client.post("/messages", &body).await?;
-            Ok(context.output.say(&sent, |_| format!("{} is {}", cell(&sent["id"]), cell(&sent["state"])))?)
+            Ok(context.output.print_value(&sent, |_| {
+                format!("{} is {}", cell_text(&sent["id"]), cell_text(&sent["state"]))
+            })?)
         }
-        Some(Verb::Replay { message }) => {
-            let again = client.post(&format!("/messages/{}/replay", segment(message)), &json!({})).await?;
-            Ok(context.output.say(&again, |_| line(&again))?)
+        Some(MessagesCommand::Replay { message }) => {
+            let again =
+                client.post(&format!("/messages/{}/replay", encode_segment(message)), &json!({})).await?;
+            Ok(context.output.print_value(&again, |_| message_line(&again))?)
         }
-        Some(Verb::Rules(args)) => rules::run(args, &client, context).await,
+        Some(MessagesCommand::Rules(args)) => rules::run(args, &client, context).await,
     }
 }
 
-fn line(one: &Value) -> String {
-    let columns = ["id", "type", "state", "from_name", "to_name"].map(|name| cell(&one[name]));
+fn message_line(one: &Value) -> String {
+    let columns = ["id", "type", "state", "from_name", "to_name"].map(|name| cell_text(&one[name]));
     let [id, kind, state, from, to] = columns;
     format!("{id} {kind} from {from} to {to} is {state}")
 }
 
-fn happened(event: &Value) -> Vec<String> {
-    ["at", "kind", "detail"].map(|name| cell(&event[name])).to_vec()
+fn event_cells(event: &Value) -> Vec<String> {
+    ["at", "kind", "detail"].map(|name| cell_text(&event[name])).to_vec()
 }
 
-async fn list(client: &Client, context: &Context, path: &str, limit: usize) -> anyhow::Result<()> {
-    let messages = client.list(path, "messages", limit).await?;
+async fn list_messages(
+    client: &ApiClient,
+    context: &CommandContext,
+    path: &str,
+    limit: usize,
+) -> anyhow::Result<()> {
+    let messages = client.list_items(path, "messages", limit).await?;
     let columns = ["created_at", "from_name", "to_name", "type", "state", "attempts", "id"];
     let rows: Vec<_> =
-        messages.iter().map(|one: &Value| columns.map(|name| cell(&one[name])).to_vec()).collect();
-    Ok(context.output.say(&json!({ "messages": messages }), |output| match rows.is_empty() {
+        messages.iter().map(|one: &Value| columns.map(|name| cell_text(&one[name])).to_vec()).collect();
+    Ok(context.output.print_value(&json!({ "messages": messages }), |output| match rows.is_empty() {
         true => "There is none.".to_owned(),
-        false => output.table(&["WRITTEN", "FROM", "TO", "TYPE", "STATE", "TRIES", "ID"], &rows),
+        false => output.format_table(&["WRITTEN", "FROM", "TO", "TYPE", "STATE", "TRIES", "ID"], &rows),
     })?)
 }

@@ -7,17 +7,17 @@ use polyclaw_control::import::ImportRequest;
 use polyclaw_server::control::ImportResult;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, UNREACHABLE};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, UNREACHABLE_CODE};
 use crate::control;
-use crate::failure::{Exit, Failure};
-use crate::output::{cell, safe};
-use crate::progress::Progress;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::{cell_text, visible_line};
+use crate::progress::ProgressDisplay;
 
 /// Copying large workspaces takes its time.
-const PATIENCE: u64 = 3600;
+const IMPORT_TIMEOUT_SECONDS: u64 = 3600;
 /// What is said while it lasts.
-const WORK: &str = "bringing it in";
+const IMPORT_PROGRESS_LABEL: &str = "bringing it in";
 
 /// Bring in what another program left: its agents, channels, schedules, files and conversations.
 #[derive(clap::Args)]
@@ -30,11 +30,11 @@ It becomes an instance of its own, which does not run yet: all of it is there in
 program is changed, and nothing here is overwritten. Every key that has no effect here is listed.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: MigrateCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum MigrateCommand {
     /// From an OpenClaw gateway. Needs no control plane; one that runs does it.
     #[command(after_help = "Examples:
   polyclaw migrate from-openclaw ~/.openclaw --dry-run
@@ -61,8 +61,8 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let Verb::FromOpenclaw { path, dry_run, with_secrets, allow_outside, name, port } = &args.verb;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let MigrateCommand::FromOpenclaw { path, dry_run, with_secrets, allow_outside, name, port } = &args.verb;
     let order = ImportRequest {
         path: std::path::absolute(path)?,
         name: name.clone(),
@@ -75,42 +75,54 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets,
         "allow_outside": allow_outside, "name": name, "port": port,
     });
-    let runs = context.global.url().is_some() || control::Notes::of(&context.home).url().is_some();
-    let progress = Progress::new(context.output.json);
+    let runs =
+        context.global.url().is_some() || control::ControlPlaneNotes::for_home(&context.home).url().is_some();
+    let progress = ProgressDisplay::new(context.output.json);
     let asked = if runs {
-        let control = Client::of_control(context)?;
-        progress.during(WORK, control.post_for("/import/openclaw", &body, PATIENCE)).await
+        let control = ApiClient::for_control_plane(context)?;
+        progress
+            .show_while_running(
+                IMPORT_PROGRESS_LABEL,
+                control.post_with_extra_time("/import/openclaw", &body, IMPORT_TIMEOUT_SECONDS),
+            )
+            .await
     } else {
-        Err(Failure::new(Exit::Unavailable, UNREACHABLE, "no control plane runs on this home"))
+        Err(CommandFailure::new(
+            FailureExit::Unavailable,
+            UNREACHABLE_CODE,
+            "no control plane runs on this home",
+        ))
     };
     let answer = match asked {
-        Err(failure) if failure.code == UNREACHABLE && context.global.url().is_none() => {
-            progress.during(WORK, by_ourselves(context, order)).await?
+        Err(failure) if failure.code == UNREACHABLE_CODE && context.global.url().is_none() => {
+            progress.show_while_running(IMPORT_PROGRESS_LABEL, import_offline(context, order)).await?
         }
         answered => answered?,
     };
-    Ok(context.output.say(&answer, |_| told(&answer, *dry_run))?)
+    Ok(context.output.print_value(&answer, |_| report_text(&answer, *dry_run))?)
 }
 
 /// Where no control plane runs, nobody else can be at it.
-async fn by_ourselves(context: &Context, order: ImportRequest) -> anyhow::Result<Value> {
-    crate::home::make_private(&context.home.control())?;
+async fn import_offline(context: &CommandContext, order: ImportRequest) -> anyhow::Result<Value> {
+    crate::home::make_private(&context.home.control_dir())?;
     let control = control::open(&context.home)?;
-    control.recover().await.map_err(Failure::from)?;
-    let outcome = control.import_home(&ControlCaller::operator(), order).await.map_err(Failure::from)?;
+    control.recover().await.map_err(CommandFailure::from)?;
+    let outcome =
+        control.import_home(&ControlCaller::operator(), order).await.map_err(CommandFailure::from)?;
     Ok(serde_json::to_value(ImportResult::from(outcome))?)
 }
 
-fn told(answer: &Value, dry_run: bool) -> String {
+fn report_text(answer: &Value, dry_run: bool) -> String {
     let report = &answer["report"];
-    let count =
-        |key: &str| report[key].as_array().map_or_else(|| cell(&report[key]), |list| list.len().to_string());
+    let count = |key: &str| {
+        report[key].as_array().map_or_else(|| cell_text(&report[key]), |list| list.len().to_string())
+    };
     let head = match (answer["already"] == true, dry_run) {
         (true, _) => "It is here already, and nothing was changed",
         (false, true) => "It would become an instance",
         (false, false) => "It is an instance now",
     };
-    let mut lines = vec![format!("{head}: {}.", safe(&cell(&report["name"])))];
+    let mut lines = vec![format!("{head}: {}.", visible_line(&cell_text(&report["name"])))];
     for key in
         ["agents", "providers", "channels", "bindings", "schedules", "workspaces", "sessions", "messages"]
     {
@@ -123,7 +135,7 @@ fn told(answer: &Value, dry_run: bool) -> String {
         ("changed", "Different here:"),
         ("ignored", "Without effect here:"),
     ] {
-        lines.extend(listed(&report[key], title));
+        lines.extend(report_section(&report[key], title));
     }
     if let (false, Some(name)) = (dry_run, answer["instance"]["name"].as_str()) {
         lines.push(format!("`polyclaw instances start {name}` starts it."));
@@ -131,10 +143,10 @@ fn told(answer: &Value, dry_run: bool) -> String {
     lines.join("\n")
 }
 
-fn listed(list: &Value, title: &str) -> Vec<String> {
+fn report_section(list: &Value, title: &str) -> Vec<String> {
     let line = |note: &Value| match note["path"].as_str() {
-        Some(path) => format!("  {}: {}", safe(path), safe(&cell(&note["why"]))),
-        None => format!("  {}", safe(&cell(note))),
+        Some(path) => format!("  {}: {}", visible_line(path), visible_line(&cell_text(&note["why"]))),
+        None => format!("  {}", visible_line(&cell_text(note))),
     };
     let lines: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();
     if lines.is_empty() { lines } else { [vec![title.to_owned()], lines].concat() }

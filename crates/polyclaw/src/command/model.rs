@@ -10,13 +10,16 @@ use polyclaw_domain::tool::{ToolScope, Toolbox};
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::failure::{Exit, Failure};
-use crate::progress::Progress;
-use crate::weights::{ALL, CHAT, EMBEDDINGS, Found, PULL_AGAIN, Pull, Shelf, Weights, damaged, pull};
+use crate::cli::CommandContext;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::progress::ProgressDisplay;
+use crate::weights::{
+    ALL_WEIGHTS, CHAT_WEIGHTS, EMBEDDING_WEIGHTS, ModelDir, ModelWeights, PULL_AGAIN_HINT, WeightsPull,
+    WeightsState, damaged_file, pull_weights,
+};
 
 /// What the surprise is measured on; the tests hold the same text against llama.cpp.
-const PROSE: &str = include_str!("model/prose.txt");
+const BENCH_PROSE: &str = include_str!("model/prose.txt");
 
 /// Fetch, list, remove and measure the models that run inside Polyclaw.
 ///
@@ -33,11 +36,11 @@ whose SHA-256 is not the pinned one is not kept. A pull that broke off goes on w
 POLYCLAW_MODELS names a folder that several homes share.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ModelCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ModelCommand {
     /// Fetch what is missing.
     #[command(after_help = "Examples:
   polyclaw model pull
@@ -66,56 +69,66 @@ enum Verb {
     Bench,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let shelf = Shelf::of(&context.home);
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let shelf = ModelDir::for_home(&context.home);
     match &args.verb {
-        Verb::Pull { names, from } => {
+        ModelCommand::Pull { names, from } => {
             let chosen = match names[..] {
-                [] => ALL.to_vec(),
-                _ => names.iter().map(|name| Weights::named(name)).collect::<Result<_, _>>()?,
+                [] => ALL_WEIGHTS.to_vec(),
+                _ => names.iter().map(|name| ModelWeights::find_by_name(name)).collect::<Result<_, _>>()?,
             };
             let mut done = Vec::new();
             for weights in chosen {
-                let progress = Progress::new(context.output.json);
-                let path = pull(&Pull { shelf: &shelf, weights, from: from.as_deref(), progress }).await?;
+                let progress = ProgressDisplay::new(context.output.json);
+                let path = pull_weights(&WeightsPull {
+                    model_dir: &shelf,
+                    weights,
+                    from: from.as_deref(),
+                    progress,
+                })
+                .await?;
                 done.push(json!({ "model": weights.name, "path": path }));
             }
-            let text = |value: &Value| format!("{} is at {}", text(&value["model"]), text(&value["path"]));
-            context.output.say(&done, |_| done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
+            let text = |value: &Value| {
+                format!("{} is at {}", value_text(&value["model"]), value_text(&value["path"]))
+            };
+            context.output.print_value(&done, |_| done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
         }
-        Verb::List => list(&shelf, context)?,
-        Verb::Remove { name } => {
-            let weights = Weights::named(name)?;
-            let removed = shelf.remove(weights)?;
+        ModelCommand::List => list_weights(&shelf, context)?,
+        ModelCommand::Remove { name } => {
+            let weights = ModelWeights::find_by_name(name)?;
+            let removed = shelf.remove_weights(weights)?;
             let said = if removed { "was removed" } else { "was not here" };
             context
                 .output
-                .say(&json!({ "model": name, "removed": removed }), |_| format!("{name} {said}"))?;
+                .print_value(&json!({ "model": name, "removed": removed }), |_| format!("{name} {said}"))?;
         }
-        Verb::Bench => bench(&shelf, context)?,
+        ModelCommand::Bench => bench_model(&shelf, context)?,
     }
     Ok(())
 }
 
-fn text(value: &Value) -> &str {
+fn value_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
-    let found = ALL.map(|weights| (weights, shelf.examine(weights)));
+fn list_weights(shelf: &ModelDir, context: &CommandContext) -> std::io::Result<()> {
+    let found = ALL_WEIGHTS.map(|weights| (weights, shelf.verified_state(weights)));
     let value = found.map(|(weights, found)| {
-        json!({ "model": weights.name, "about": weights.about, "here": found == Found::Whole,
-            "state": found.as_str(), "path": shelf.path(weights), "download_mb": weights.megabytes() })
+        json!({ "model": weights.name, "about": weights.about, "here": found == WeightsState::Whole,
+            "state": found.as_str(), "path": shelf.weights_path(weights), "download_mb": weights.megabytes() })
     });
     let rows = found.map(|(weights, found)| {
         let size = format!("{} MB", weights.megabytes());
         vec![weights.name.to_owned(), found.as_str().to_owned(), size, weights.about.to_owned()]
     });
-    context.output.say(&value, |output| output.table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
+    context
+        .output
+        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
 }
 
 /// Of an agent as it is made without a config, with all tools.
-fn opening() -> Prompt {
+fn bench_prompt() -> Prompt {
     let spec = AgentSpec::with_id(AgentId::main());
     let scope = ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
     let tools =
@@ -123,26 +136,30 @@ fn opening() -> Prompt {
     polyclaw_engine::build_opening_prompt(&spec, "", tools, "")
 }
 
-fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
-    match shelf.find(&CHAT) {
-        Found::Whole => {}
-        Found::Nothing => {
-            return Err(Failure::new(
-                Exit::NotFound,
+fn bench_model(shelf: &ModelDir, context: &CommandContext) -> anyhow::Result<()> {
+    match shelf.quick_state(&CHAT_WEIGHTS) {
+        WeightsState::Whole => {}
+        WeightsState::Missing => {
+            return Err(CommandFailure::new(
+                FailureExit::NotFound,
                 "weights_missing",
-                format!("{} is not here", CHAT.name),
+                format!("{} is not here", CHAT_WEIGHTS.name),
             )
             .hint("`polyclaw model pull` fetches it")
             .into());
         }
-        Found::Damaged => {
-            let what = format!("{} is damaged: it has not the size it should have", CHAT.name);
-            return Err(Failure::failed("weights_damaged", what).hint(PULL_AGAIN).into());
+        WeightsState::Damaged => {
+            let what = format!("{} is damaged: it has not the size it should have", CHAT_WEIGHTS.name);
+            return Err(CommandFailure::failed("weights_damaged", what).hint(PULL_AGAIN_HINT).into());
         }
     }
-    let chat = embedded::measure_model(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
-    let embeddings = match shelf.has(&EMBEDDINGS) {
-        true => Some(embedded::measure_embeddings(&shelf.path(&EMBEDDINGS)).map_err(damaged)?),
+    let chat =
+        embedded::measure_model(&shelf.weights_path(&CHAT_WEIGHTS), BENCH_PROSE.trim_end(), &bench_prompt())
+            .map_err(damaged_file)?;
+    let embeddings = match shelf.is_present(&EMBEDDING_WEIGHTS) {
+        true => Some(
+            embedded::measure_embeddings(&shelf.weights_path(&EMBEDDING_WEIGHTS)).map_err(damaged_file)?,
+        ),
         false => None,
     };
     let value = json!({
@@ -153,7 +170,7 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
         "answer_tokens_per_s": chat.answer_rate, "answer_tokens": chat.answer_tokens,
         "nll": chat.surprise, "embeddings_per_s": embeddings,
     });
-    context.output.say(&value, |output| {
+    context.output.print_value(&value, |output| {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let rate = |rate: f64, what: &str| format!("{rate:.0} {what}/s");
         let mut rows = vec![
@@ -170,7 +187,7 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
             row("surprise (mean of -ln p)", format!("{:.4}", chat.surprise)),
         ];
         rows.extend(embeddings.map(|texts| row("embeddings", rate(texts, "short texts"))));
-        output.table(&["MEASURED", "ON ONE THREAD"], &rows)
+        output.format_table(&["MEASURED", "ON ONE THREAD"], &rows)
     })?;
     Ok(())
 }

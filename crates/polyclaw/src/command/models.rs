@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::client::Client;
-use crate::output::cell;
-use crate::weights::PULL_AGAIN;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::output::cell_text;
+use crate::weights::PULL_AGAIN_HINT;
 
 /// Which models can be used, and which one is.
 #[derive(clap::Args)]
@@ -14,11 +14,11 @@ use crate::weights::PULL_AGAIN;
   polyclaw models status --json")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<ModelsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ModelsCommand {
     /// Every model that the instance knows.
     #[command(after_help = "Examples:
   polyclaw models list")]
@@ -30,43 +30,46 @@ enum Verb {
     Status,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let answer = Client::new(context)?.get("/models").await?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let answer = ApiClient::new(context)?.get("/models").await?;
     match args.verb {
-        None | Some(Verb::List) => {
+        None | Some(ModelsCommand::List) => {
             let models = answer["models"].as_array().cloned().unwrap_or_default();
-            let row =
-                |model: &Value| vec![cell(&model["model"]), cell(&model["context_window"]), status(model)];
+            let row = |model: &Value| {
+                vec![cell_text(&model["model"]), cell_text(&model["context_window"]), status_text(model)]
+            };
             let rows: Vec<_> = models.iter().map(row).collect();
-            context.output.say(&answer, |output| output.table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
+            context
+                .output
+                .print_value(&answer, |output| output.format_table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
         }
-        Some(Verb::Status) => {
-            context.output.say(&answer, |_| in_use(&answer))?;
+        Some(ModelsCommand::Status) => {
+            context.output.print_value(&answer, |_| default_model_text(&answer))?;
         }
     }
     Ok(())
 }
 
 /// The default model with its status, or the sentence that says what to set.
-pub fn in_use(answer: &Value) -> String {
+pub fn default_model_text(answer: &Value) -> String {
     let Some(default) = answer["default_model"].as_str() else {
-        return crate::choice::NO_MODEL.to_owned();
+        return crate::model_selection::NO_MODEL_HINT.to_owned();
     };
     let listed = answer["models"].as_array().into_iter().flatten();
     let found = listed.clone().find(|model| model["model"] == default);
-    let state = found.map_or_else(|| "not listed by its provider".to_owned(), status);
+    let state = found.map_or_else(|| "not listed by its provider".to_owned(), status_text);
     match found {
         Some(model) if model["status"] == "damaged" => {
-            format!("{default} ({state})\nIts weights can not be loaded: {PULL_AGAIN}.")
+            format!("{default} ({state})\nIts weights can not be loaded: {PULL_AGAIN_HINT}.")
         }
         Some(model) if model["demo"] == true => {
-            format!("{default} ({state})\nThis is {}.", crate::choice::DEMO)
+            format!("{default} ({state})\nThis is {}.", crate::model_selection::DEMO_MODEL_NOTICE)
         }
         _ => format!("{default} ({state})"),
     }
 }
 
-fn status(model: &Value) -> String {
+fn status_text(model: &Value) -> String {
     let demo = if model["demo"] == true { ", demo" } else { "" };
-    format!("{}{demo}", cell(&model["status"]))
+    format!("{}{demo}", cell_text(&model["status"]))
 }

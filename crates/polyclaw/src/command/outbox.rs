@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::cell;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::cell_text;
 
-const LISTED: usize = 1000;
+const DEFAULT_LISTED_MESSAGES: usize = 1000;
 
 /// Answers on their way to a channel, such as a webhook: list, resend, dismiss.
 #[derive(clap::Args)]
@@ -18,11 +18,11 @@ const LISTED: usize = 1000;
 An answer is `unknown` when a crash left it open whether it arrived. It is held and never sent again by itself: you decide.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<OutboxCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum OutboxCommand {
     /// All of them, sent ones too, the oldest first.
     #[command(after_help = "Examples:
   polyclaw outbox list
@@ -32,7 +32,7 @@ enum Verb {
         #[arg(long)]
         state: Option<String>,
         /// List at most so many.
-        #[arg(long, value_name = "N", default_value_t = LISTED)]
+        #[arg(long, value_name = "N", default_value_t = DEFAULT_LISTED_MESSAGES)]
         limit: usize,
     },
     /// Send a held message again, knowing that it may arrive twice.
@@ -51,34 +51,41 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     let (id, verb, done) = match &args.verb {
-        None => return list(&client, context, None, LISTED).await,
-        Some(Verb::List { state, limit }) => return list(&client, context, state.as_deref(), *limit).await,
-        Some(Verb::Resend { id }) => (id, "resend", "It is sent again."),
-        Some(Verb::Dismiss { id }) => (id, "dismiss", "It is given up."),
+        None => return list_outbox(&client, context, None, DEFAULT_LISTED_MESSAGES).await,
+        Some(OutboxCommand::List { state, limit }) => {
+            return list_outbox(&client, context, state.as_deref(), *limit).await;
+        }
+        Some(OutboxCommand::Resend { id }) => (id, "resend", "It is sent again."),
+        Some(OutboxCommand::Dismiss { id }) => (id, "dismiss", "It is given up."),
     };
-    let answer = client.post(&format!("/outbox/{}/{verb}", segment(id)), &json!({})).await?;
-    Ok(context.output.say(&answer, |_| done.to_owned())?)
+    let answer = client.post(&format!("/outbox/{}/{verb}", encode_segment(id)), &json!({})).await?;
+    Ok(context.output.print_value(&answer, |_| done.to_owned())?)
 }
 
-async fn list(client: &Client, context: &Context, state: Option<&str>, limit: usize) -> anyhow::Result<()> {
-    let filter = state.map(|state| format!("?state={}", segment(state))).unwrap_or_default();
-    let outbox = client.list(&format!("/outbox{filter}"), "outbox", limit).await?;
+async fn list_outbox(
+    client: &ApiClient,
+    context: &CommandContext,
+    state: Option<&str>,
+    limit: usize,
+) -> anyhow::Result<()> {
+    let filter = state.map(|state| format!("?state={}", encode_segment(state))).unwrap_or_default();
+    let outbox = client.list_items(&format!("/outbox{filter}"), "outbox", limit).await?;
     let row = |one: &Value| {
-        let error = cell(&one["error"]);
+        let error = cell_text(&one["error"]);
         vec![
-            cell(&one["id"]),
-            cell(&one["state"]),
-            cell(&one["address"]["channel"]),
-            cell(&one["session_key"]),
+            cell_text(&one["id"]),
+            cell_text(&one["state"]),
+            cell_text(&one["address"]["channel"]),
+            cell_text(&one["session_key"]),
             error,
         ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();
-    Ok(context.output.say(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
+    Ok(context.output.print_value(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
         true => "Nothing is there.".to_owned(),
-        false => output.table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
+        false => output.format_table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
     })?)
 }

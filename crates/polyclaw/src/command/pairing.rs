@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
-use crate::output::{cell, safe};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
+use crate::output::{cell_text, visible_line};
 
 /// Who may write to your agents by a chat platform: list, approve, revoke.
 #[derive(clap::Args)]
@@ -18,11 +18,11 @@ Somebody who writes to an account and is not known gets a code and nothing else.
 one person. Whoever you let in stays until you revoke it.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<PairingCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum PairingCommand {
     /// Those who wait with a code, then those who were let in.
     #[command(after_help = "Examples:
   polyclaw pairing list")]
@@ -43,43 +43,54 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     match &args.verb {
-        None | Some(Verb::List) => list(&client, context).await,
-        Some(Verb::Approve { code }) => {
+        None | Some(PairingCommand::List) => list_pairings(&client, context).await,
+        Some(PairingCommand::Approve { code }) => {
             let approved = client.post("/pairing", &json!({ "code": code })).await?;
-            Ok(context.output.say(&approved, |_| format!("{} is let in.", who(&approved)))?)
+            Ok(context.output.print_value(&approved, |_| format!("{} is let in.", sender_name(&approved)))?)
         }
-        Some(Verb::Revoke { who }) => {
+        Some(PairingCommand::Revoke { who }) => {
             let mut parts = who.splitn(3, ':');
             let (Some(channel), Some(account), Some(sender)) = (parts.next(), parts.next(), parts.next())
             else {
-                return Err(Failure::usage("who is written channel:account:sender").into());
+                return Err(CommandFailure::usage("who is written channel:account:sender").into());
             };
             let named = [("channel", channel), ("account", account), ("sender", sender)];
-            let query = named.map(|(name, value)| format!("{name}={}", segment(value))).join("&");
+            let query = named.map(|(name, value)| format!("{name}={}", encode_segment(value))).join("&");
             let revoked = client.delete(&format!("/pairing?{query}")).await?;
-            Ok(context.output.say(&revoked, |_| format!("{who} is not let in any more."))?)
+            Ok(context.output.print_value(&revoked, |_| format!("{who} is not let in any more."))?)
         }
     }
 }
 
-async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn list_pairings(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let answer = client.get("/pairing").await?;
     let pairings = answer["pairings"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         // A stranger chose their name: it must not steer a terminal.
-        let name = safe(&cell(&one["sender_name"]));
-        vec![cell(&one["state"]), cell(&one["code"]), safe(&who(one)), cell(&one["expires_at"]), name]
+        let name = visible_line(&cell_text(&one["sender_name"]));
+        vec![
+            cell_text(&one["state"]),
+            cell_text(&one["code"]),
+            visible_line(&sender_name(one)),
+            cell_text(&one["expires_at"]),
+            name,
+        ]
     };
     let rows: Vec<_> = pairings.iter().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => "Nobody waits, and nobody was let in.".to_owned(),
-        false => output.table(&["STATE", "CODE", "WHO", "UNTIL", "NAME"], &rows),
+        false => output.format_table(&["STATE", "CODE", "WHO", "UNTIL", "NAME"], &rows),
     })?)
 }
 
-fn who(pairing: &Value) -> String {
-    format!("{}:{}:{}", cell(&pairing["channel"]), cell(&pairing["account"]), cell(&pairing["sender"]))
+fn sender_name(pairing: &Value) -> String {
+    format!(
+        "{}:{}:{}",
+        cell_text(&pairing["channel"]),
+        cell_text(&pairing["account"]),
+        cell_text(&pairing["sender"])
+    )
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use polyclaw_control::backup;
 
-use super::backup::{described, in_numbers};
-use crate::cli::Context;
-use crate::failure::Failure;
-use crate::output::safe;
+use super::backup::{backup_summary, describe_backup};
+use crate::cli::CommandContext;
+use crate::failure::CommandFailure;
+use crate::output::visible_line;
 
 /// Make this home of a backup. There must be none: nothing is overwritten.
 #[derive(clap::Args)]
@@ -25,17 +25,17 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let home = context.home.path();
     let list = match args.dry_run {
         true => backup::check_backup(&args.from),
         false => backup::restore_backup(&args.from, home),
     };
-    let list = list.map_err(Failure::from)?;
+    let list = list.map_err(CommandFailure::from)?;
     let from = args.from.display().to_string();
     let head = match args.dry_run {
-        true => format!("{} is whole", safe(&from)),
-        false => format!("{} is restored", safe(&home.display().to_string())),
+        true => format!("{} is whole", visible_line(&from)),
+        false => format!("{} is restored", visible_line(&home.display().to_string())),
     };
     let missing = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
@@ -46,6 +46,6 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             keys.join(", ")
         ),
     };
-    let said = || format!("{head}: {}.{missing}", in_numbers(&list));
-    Ok(context.output.say(&described(&from, &list), |_| said())?)
+    let said = || format!("{head}: {}.{missing}", backup_summary(&list));
+    Ok(context.output.print_value(&describe_backup(&from, &list), |_| said())?)
 }

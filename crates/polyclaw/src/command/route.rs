@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, cell, safe};
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use crate::output::{CliOutput, cell_text, visible_line};
 
 /// Who would answer a message, and why.
 #[derive(clap::Args)]
@@ -17,20 +17,20 @@ use crate::output::{Output, cell, safe};
 It is decided by the code that decides about real messages. Nothing is changed, nothing stored, and no model asked.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: RouteCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum RouteCommand {
     /// What decides about a message: every binding with why it lost, the session, the model and the tools.
     #[command(after_help = "Examples:
   polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
   polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1 --mentioned")]
-    Explain(Box<Event>),
+    Explain(Box<RouteExplainArgs>),
 }
 
 #[derive(clap::Args)]
-struct Event {
+struct RouteExplainArgs {
     /// The channel it comes by, such as telegram.
     #[arg(long)]
     channel: String,
@@ -72,10 +72,12 @@ struct Event {
     text: Option<String>,
 }
 
-impl Event {
-    fn body(&self) -> Result<Value, Failure> {
+impl RouteExplainArgs {
+    fn request_body(&self) -> Result<Value, CommandFailure> {
         let Some(peer) = self.peer.as_ref().or(self.sender.as_ref()) else {
-            return Err(Failure::usage("name where it is written: --peer, or --sender for a direct message"));
+            return Err(CommandFailure::usage(
+                "name where it is written: --peer, or --sender for a direct message",
+            ));
         };
         let mut body = json!({
             "channel": self.channel,
@@ -105,41 +107,50 @@ impl Event {
     }
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
-    let Verb::Explain(event) = &args.verb;
-    let told = client.post("/route/explain", &event.body()?).await?;
-    Ok(context.output.say(&told, |output| explained(&told, *output))?)
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
+    let RouteCommand::Explain(event) = &args.verb;
+    let told = client.post("/route/explain", &event.request_body()?).await?;
+    Ok(context.output.print_value(&told, |output| explanation_text(&told, *output))?)
 }
 
-fn explained(told: &Value, output: Output) -> String {
+fn explanation_text(told: &Value, output: CliOutput) -> String {
     let list = |field: &str| told[field].as_array().cloned().unwrap_or_default();
-    let mut lines = vec![format!("admission  {}", cell(&told["admission"]))];
+    let mut lines = vec![format!("admission  {}", cell_text(&told["admission"]))];
     match told["command"].as_str() {
         Some(command) => lines.push(format!("command    /{command}: nobody is asked")),
         None if told["layer"].is_null() => lines.push("nobody answers".to_owned()),
-        None => lines.push(format!("decided by {}, best tier {}", cell(&told["layer"]), cell(&told["tier"]))),
+        None => lines.push(format!(
+            "decided by {}, best tier {}",
+            cell_text(&told["layer"]),
+            cell_text(&told["tier"])
+        )),
     }
     if told["asks_classifier"] == true {
         lines.push("A model would be asked whether another agent fits better.".to_owned());
     }
     for one in list("answers") {
         let has = one["tools"].as_array().into_iter().flatten().filter(|tool| tool["allowed"] == true);
-        let tools = has.map(|tool| cell(&tool["name"])).collect::<Vec<_>>().join(", ");
+        let tools = has.map(|tool| cell_text(&tool["name"])).collect::<Vec<_>>().join(", ");
         lines.push(format!(
             "\nagent      {}\nsession    {}\nmodel      {}\ntools      {tools}",
-            cell(&one["agent_id"]),
-            safe(&cell(&one["session_key"])),
-            cell(&one["model"])
+            cell_text(&one["agent_id"]),
+            visible_line(&cell_text(&one["session_key"])),
+            cell_text(&one["model"])
         ));
     }
     let row = |one: &Value| {
-        let why = if one["wins"] == true { "fits best".to_owned() } else { cell(&one["why"]) };
-        vec![format!("bindings[{}]", cell(&one["binding"])), cell(&one["agent_id"]), cell(&one["tier"]), why]
+        let why = if one["wins"] == true { "fits best".to_owned() } else { cell_text(&one["why"]) };
+        vec![
+            format!("bindings[{}]", cell_text(&one["binding"])),
+            cell_text(&one["agent_id"]),
+            cell_text(&one["tier"]),
+            why,
+        ]
     };
     let rows: Vec<_> = list("candidates").iter().map(row).collect();
     if !rows.is_empty() {
-        lines.push(format!("\n{}", output.table(&["BINDING", "AGENT", "TIER", "WHY"], &rows)));
+        lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "WHY"], &rows)));
     }
     lines.join("\n")
 }

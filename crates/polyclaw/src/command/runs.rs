@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::{Exit, Failure};
-use crate::output::cell;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::cell_text;
 
 /// Work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
 #[derive(clap::Args)]
@@ -21,11 +21,11 @@ When a run ends, the conversation that asked for it is told. Where agents have t
 waits until you write there: such runs are `held`. Dismiss one, and no answer is made of it.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<RunsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum RunsCommand {
     /// What one conversation asked for, the newest first.
     #[command(after_help = "Examples:
   polyclaw runs list agent:main:main")]
@@ -65,38 +65,45 @@ enum Verb {
     Pairs,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     match &args.verb {
-        None | Some(Verb::Held) => list(&client, context, HELD.to_owned(), NONE_HELD).await,
-        Some(Verb::List { key, limit }) => {
+        None | Some(RunsCommand::Held) => {
+            list_runs(&client, context, HELD_RUNS_PATH.to_owned(), NO_HELD_RUNS).await
+        }
+        Some(RunsCommand::List { key, limit }) => {
             let key = key.as_ref().ok_or_else(|| {
-                Failure::usage("say whose: polyclaw runs list <KEY>")
+                CommandFailure::usage("say whose: polyclaw runs list <KEY>")
                     .hint("`polyclaw sessions tree` shows the conversations that began others")
             })?;
-            let path = format!("/runs?owner={}&limit={limit}", segment(key));
-            list(&client, context, path, "This conversation has asked for nothing.").await
+            let path = format!("/runs?owner={}&limit={limit}", encode_segment(key));
+            list_runs(&client, context, path, "This conversation has asked for nothing.").await
         }
-        Some(Verb::Show { id }) => show(&client, context, id).await,
-        Some(Verb::Dismiss { ids, all }) => dismiss(&client, context, ids, *all).await,
-        Some(Verb::Pairs) => pairs(&client, context).await,
+        Some(RunsCommand::Show { id }) => show_run(&client, context, id).await,
+        Some(RunsCommand::Dismiss { ids, all }) => dismiss_runs(&client, context, ids, *all).await,
+        Some(RunsCommand::Pairs) => show_delegations(&client, context).await,
     }
 }
 
-const HELD: &str = "/runs?held=true&limit=1000";
+const HELD_RUNS_PATH: &str = "/runs?held=true&limit=1000";
 
 /// Dismisses those that are named, or all there are.
-async fn dismiss(client: &Client, context: &Context, ids: &[String], all: bool) -> anyhow::Result<()> {
+async fn dismiss_runs(
+    client: &ApiClient,
+    context: &CommandContext,
+    ids: &[String],
+    all: bool,
+) -> anyhow::Result<()> {
     if let [id] = ids {
         let run = dismiss_one(client, id).await?;
-        return Ok(context.output.say(&run, |_| "It is dismissed.".to_owned())?);
+        return Ok(context.output.print_value(&run, |_| "It is dismissed.".to_owned())?);
     }
     let mut dismissed = Vec::new();
     let mut failed = dismiss_each(client, ids, &mut dismissed).await.err();
     while all && failed.is_none() {
-        let held = client.get(HELD).await?;
+        let held = client.get(HELD_RUNS_PATH).await?;
         let next: Vec<String> =
-            held["runs"].as_array().into_iter().flatten().map(|run| cell(&run["run_id"])).collect();
+            held["runs"].as_array().into_iter().flatten().map(|run| cell_text(&run["run_id"])).collect();
         let before = dismissed.len();
         failed = dismiss_each(client, &next, &mut dismissed).await.err();
         if dismissed.len() == before {
@@ -105,45 +112,54 @@ async fn dismiss(client: &Client, context: &Context, ids: &[String], all: bool) 
     }
     if let Some(failure) = failed {
         let message = format!("{}; {} were dismissed before that", failure.message, dismissed.len());
-        return Err(Failure { message, ..failure }.into());
+        return Err(CommandFailure { message, ..failure }.into());
     }
     let told = json!({ "runs": dismissed });
-    Ok(context.output.say(&told, |_| format!("{} dismissed.", dismissed.len()))?)
+    Ok(context.output.print_value(&told, |_| format!("{} dismissed.", dismissed.len()))?)
 }
 
 /// One of several that somebody else took up meanwhile needs no word.
-async fn dismiss_each(client: &Client, ids: &[String], dismissed: &mut Vec<Value>) -> Result<(), Failure> {
+async fn dismiss_each(
+    client: &ApiClient,
+    ids: &[String],
+    dismissed: &mut Vec<Value>,
+) -> Result<(), CommandFailure> {
     for id in ids {
         match dismiss_one(client, id).await {
             Ok(run) => dismissed.push(run),
-            Err(failure) if failure.exit == Exit::Conflict => {}
+            Err(failure) if failure.exit == FailureExit::Conflict => {}
             Err(failure) => return Err(failure),
         }
     }
     Ok(())
 }
 
-async fn dismiss_one(client: &Client, id: &str) -> Result<Value, Failure> {
-    client.post(&format!("/runs/{}/dismiss", segment(id)), &json!({})).await
+async fn dismiss_one(client: &ApiClient, id: &str) -> Result<Value, CommandFailure> {
+    client.post(&format!("/runs/{}/dismiss", encode_segment(id)), &json!({})).await
 }
 
 /// Said by `polyclaw runs` alone, too: whoever looks for something else learns where it is.
-const NONE_HELD: &str = "No run waits for you to be told of its end. `polyclaw runs list <session>` shows all that a \
+const NO_HELD_RUNS: &str = "No run waits for you to be told of its end. `polyclaw runs list <session>` shows all that a \
 conversation asked for, ended or not; `polyclaw sessions` lists the conversations.";
 
-async fn list(client: &Client, context: &Context, path: String, none: &str) -> anyhow::Result<()> {
+async fn list_runs(
+    client: &ApiClient,
+    context: &CommandContext,
+    path: String,
+    none: &str,
+) -> anyhow::Result<()> {
     let answer = client.get(&path).await?;
     let fields = ["run_id", "agent_id", "status", "held", "label", "created_at"];
-    let rows = rows(&answer["runs"], &fields);
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    let rows = field_rows(&answer["runs"], &fields);
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => none.to_owned(),
-        false => output.table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "BEGUN"], &rows),
+        false => output.format_table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "BEGUN"], &rows),
     })?)
 }
 
-async fn show(client: &Client, context: &Context, id: &str) -> anyhow::Result<()> {
-    let run = client.get(&format!("/runs/{}", segment(id))).await?;
-    Ok(context.output.say(&run, |_| {
+async fn show_run(client: &ApiClient, context: &CommandContext, id: &str) -> anyhow::Result<()> {
+    let run = client.get(&format!("/runs/{}", encode_segment(id))).await?;
+    Ok(context.output.print_value(&run, |_| {
         let fields = [
             "run_id",
             "kind",
@@ -161,11 +177,11 @@ async fn show(client: &Client, context: &Context, id: &str) -> anyhow::Result<()
             "task",
             "result",
         ];
-        fields.map(|name| format!("{name} {}", cell(&run[name]))).join("\n")
+        fields.map(|name| format!("{name} {}", cell_text(&run[name]))).join("\n")
     })?)
 }
 
-async fn pairs(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn show_delegations(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let answer = client.get("/delegations").await?;
     let fields = [
         "caller",
@@ -179,7 +195,7 @@ async fn pairs(client: &Client, context: &Context) -> anyhow::Result<()> {
         "p50_ms",
         "p95_ms",
     ];
-    let rows = rows(&answer["delegations"], &fields);
+    let rows = field_rows(&answer["delegations"], &fields);
     let head = [
         "CALLER",
         "TARGET",
@@ -192,13 +208,13 @@ async fn pairs(client: &Client, context: &Context) -> anyhow::Result<()> {
         "P50_MS",
         "P95_MS",
     ];
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => "No agent gave work to another since the start.".to_owned(),
-        false => output.table(&head, &rows),
+        false => output.format_table(&head, &rows),
     })?)
 }
 
-fn rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
-    let row = |one: &Value| fields.iter().map(|field| cell(&one[*field])).collect();
+fn field_rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
+    let row = |one: &Value| fields.iter().map(|field| cell_text(&one[*field])).collect();
     list.as_array().into_iter().flatten().map(row).collect()
 }

@@ -3,10 +3,10 @@
 use polyclaw_domain::redact::MIN_SECRET_BYTES;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::failure::Failure;
+use crate::cli::CommandContext;
+use crate::failure::CommandFailure;
 use crate::home::is_open_to_others;
-use crate::secrets::{self, Secrets};
+use crate::secrets::{self, SecretStore};
 
 /// Secrets kept encrypted in the home, for `secret:name` in the config.
 #[derive(clap::Args)]
@@ -20,14 +20,15 @@ In config.toml: api_key = \"secret:openai\". A running instance takes changes up
 (SIGHUP) or starts. A value is never shown again: set it anew.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: SecretsCommand,
 }
 
 /// What to do about a key that others could read: they may have.
-pub const CLOSE_KEY: &str = "`polyclaw doctor --fix` closes it, then `polyclaw secrets rotate` makes another";
+pub const CLOSE_KEY_HINT: &str =
+    "`polyclaw doctor --fix` closes it, then `polyclaw secrets rotate` makes another";
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum SecretsCommand {
     /// Keep a value, read from the terminal without an echo or from standard input.
     #[command(after_help = "Examples:
   polyclaw secrets set openai
@@ -57,41 +58,42 @@ enum Verb {
     Rotate,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let (output, store) = (context.output, Secrets::of(&context.home));
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let (output, store) = (context.output, SecretStore::for_home(&context.home));
     match &args.verb {
-        Verb::Set { name } => {
+        SecretsCommand::Set { name } => {
             secrets::check_name(name)?;
-            store.set(name, &secrets::typed::read(name)?)?;
-            output.say(&json!({ "name": name }), |_| {
+            store.set(name, &secrets::secret_prompt::read_secret(name)?)?;
+            output.print_value(&json!({ "name": name }), |_| {
                 format!("Kept. Write secret:{name} where the config wants it.")
             })?;
         }
-        Verb::List => {
+        SecretsCommand::List => {
             let names = store.names()?;
-            output.say(&json!({ "secrets": names }), |_| match names.is_empty() {
+            output.print_value(&json!({ "secrets": names }), |_| match names.is_empty() {
                 true => "No secret is kept here.".to_owned(),
                 false => names.join("\n"),
             })?;
         }
-        Verb::Remove { name } => {
+        SecretsCommand::Remove { name } => {
             secrets::check_name(name)?;
             store.remove(name)?;
-            output.say(&json!({ "name": name }), |_| format!("{name} is gone."))?;
+            output.print_value(&json!({ "name": name }), |_| format!("{name} is gone."))?;
         }
-        Verb::Check => check(context)?,
-        Verb::Rotate => {
-            let count = store.rotate()?;
-            output
-                .say(&json!({ "secrets": count }), |_| format!("{count} secret(s) are under a new key."))?;
+        SecretsCommand::Check => check_secrets(context)?,
+        SecretsCommand::Rotate => {
+            let count = store.rotate_key()?;
+            output.print_value(&json!({ "secrets": count }), |_| {
+                format!("{count} secret(s) are under a new key.")
+            })?;
         }
     }
     Ok(())
 }
 
-fn check(context: &Context) -> Result<(), Failure> {
-    let store = Secrets::of(&context.home);
-    let kept = store.open()?;
+fn check_secrets(context: &CommandContext) -> Result<(), CommandFailure> {
+    let store = SecretStore::for_home(&context.home);
+    let kept = store.open_all()?;
     let place = store.key_place()?.unwrap_or("not made yet");
     let config = context.home.read_config()?;
     let referred = config.secrets.len();
@@ -114,9 +116,12 @@ fn check(context: &Context) -> Result<(), Failure> {
             ));
         }
         if is_open {
-            lines.push(format!("Others can read the key. {CLOSE_KEY}."));
+            lines.push(format!("Others can read the key. {CLOSE_KEY_HINT}."));
         }
         lines.join("\n")
     };
-    context.output.say(&value, text).map_err(|error| Failure::failed("failed", error.to_string()))
+    context
+        .output
+        .print_value(&value, text)
+        .map_err(|error| CommandFailure::failed("failed", error.to_string()))
 }

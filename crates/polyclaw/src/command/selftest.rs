@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use polyclaw_testkit::simulator::{self, Totals};
+use polyclaw_testkit::simulator::{self, SimulationTotals};
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::failure::Failure;
+use crate::cli::CommandContext;
+use crate::failure::CommandFailure;
 
 /// Prove on this machine that a crash loses and doubles nothing.
 ///
@@ -28,15 +28,15 @@ pub struct Args {
 }
 
 /// So many runs go through everything there is, many times.
-const ENOUGH: u64 = 1_000;
+const MIN_RUNS_FOR_COVERAGE: u64 = 1_000;
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let seed = args.seed.unwrap_or_else(seed_of_now);
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let seed = args.seed.unwrap_or_else(seed_from_clock);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
     let (shown, redrawn) = (!context.output.json, std::io::stderr().is_terminal());
     let progress = |done: u64| {
-        if shown && is_told(done, args.crash, redrawn) {
+        if shown && should_print_progress(done, args.crash, redrawn) {
             let end = if redrawn && done < args.crash { "\r" } else { "\n" };
             let _ = write!(std::io::stderr(), "{done} of {} runs{end}", args.crash);
         }
@@ -44,30 +44,30 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     progress(0);
     let outcome = simulator::run_many(seed, args.crash, threads, &progress);
     let totals = outcome.map_err(|broken| {
-        Failure::failed("selftest_broken", broken.to_string())
+        CommandFailure::failed("selftest_broken", broken.to_string())
             .hint(format!("again: polyclaw selftest --crash 1 --seed {}", broken.seed))
     })?;
-    if let Some(spot) = totals.blind_spots().filter(|_| args.crash >= ENOUGH) {
+    if let Some(spot) = totals.blind_spots().filter(|_| args.crash >= MIN_RUNS_FOR_COVERAGE) {
         let message = format!("{spot} in {} runs: the simulation proves nothing about it", totals.runs);
-        return Err(Failure::failed("selftest_blind", message).into());
+        return Err(CommandFailure::failed("selftest_blind", message).into());
     }
     let seconds = began.elapsed().as_secs_f64();
-    context.output.say(&as_json(&totals, seed, seconds), |_| as_text(&totals, seed, seconds))?;
+    context.output.print_value(&as_json(&totals, seed, seconds), |_| as_text(&totals, seed, seconds))?;
     Ok(())
 }
 
 /// A line that is redrawn moves often; one of many is there for each tenth of the way.
-fn is_told(done: u64, all: u64, redrawn: bool) -> bool {
+fn should_print_progress(done: u64, all: u64, redrawn: bool) -> bool {
     let step = if redrawn { 10 } else { all.div_ceil(10).max(1) };
     done.is_multiple_of(step) || done == all
 }
 
-fn seed_of_now() -> u64 {
+fn seed_from_clock() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_secs())
 }
 
-fn as_json(totals: &Totals, seed: u64, seconds: f64) -> serde_json::Value {
+fn as_json(totals: &SimulationTotals, seed: u64, seconds: f64) -> serde_json::Value {
     json!({
         "runs": totals.runs, "seed": seed, "seconds": seconds, "accepted": totals.accepted,
         "steered": totals.steered, "unknown_deliveries": totals.unknown, "given_up": totals.failed,
@@ -75,7 +75,7 @@ fn as_json(totals: &Totals, seed: u64, seconds: f64) -> serde_json::Value {
     })
 }
 
-fn as_text(totals: &Totals, seed: u64, seconds: f64) -> String {
+fn as_text(totals: &SimulationTotals, seed: u64, seconds: f64) -> String {
     let kills: u64 = totals.kills.values().sum();
     let mut text = format!(
         "{} runs from seed {seed} in {seconds:.1} s: {} messages, {kills} kills, {} steered turns\n\
@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn a_long_run_gives_signs_of_life_and_not_too_many() {
-        let told = |all: u64, redrawn: bool| (0..=all).filter(|done| is_told(*done, all, redrawn)).count();
+        let told = |all: u64, redrawn: bool| {
+            (0..=all).filter(|done| should_print_progress(*done, all, redrawn)).count()
+        };
         assert_eq!((told(10_000, false), told(1, false), told(7, false)), (11, 2, 8));
         assert_eq!(told(1_000, true), 101);
     }

@@ -5,14 +5,14 @@ mod tree;
 
 use serde_json::{Value, json};
 
-use crate::ask::agent_id;
-use crate::cli::Context;
-use crate::client::{Client, LOST, segment};
-use crate::failure::{Exit, Failure};
-use crate::output::{Output, Tone, cell, safe};
-use crate::stream::Frames;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, CONNECTION_LOST_CODE, encode_segment};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::one_shot::agent_id;
+use crate::output::{CliOutput, TextTone, cell_text, visible_line};
+use crate::stream::FrameStream;
 
-const LISTED: usize = 100;
+const DEFAULT_LISTED_SESSIONS: usize = 100;
 
 /// Conversations: list, show, tail, export, stop, new, delete, tree, cleanup.
 #[derive(clap::Args)]
@@ -29,18 +29,18 @@ const LISTED: usize = 100;
 A session is one conversation. Its key begins with whose it is; agent:main:main is where `polyclaw chat` talks.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<SessionsCommand>,
     #[command(flatten)]
-    list: List,
+    list: SessionsListArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum SessionsCommand {
     /// Conversations, those in which something happened last first; 100 of them unless --limit says otherwise.
     #[command(after_help = "Examples:
   polyclaw sessions list
   polyclaw sessions list --agent ops --limit 20 --json")]
-    List(List),
+    List(SessionsListArgs),
     /// Show the state of one conversation and its last messages.
     #[command(after_help = "Examples:
   polyclaw sessions show agent:main:main
@@ -104,7 +104,7 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-struct List {
+struct SessionsListArgs {
     /// Only those of this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -113,59 +113,59 @@ struct List {
     limit: Option<usize>,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     let output = context.output;
     if args.verb.is_some() && (args.list.agent.is_some() || args.list.limit.is_some()) {
-        return Err(Failure::usage("--agent and --limit are said of the list").into());
+        return Err(CommandFailure::usage("--agent and --limit are said of the list").into());
     }
     match &args.verb {
-        None => list(&client, output, &args.list).await,
-        Some(Verb::List(args)) => list(&client, output, args).await,
-        Some(Verb::Show { key, lines }) => show(&client, output, key, *lines).await,
-        Some(Verb::Tail { key }) => tail(&client, output, key).await,
-        Some(Verb::Export { key }) => export(&client, output, key).await,
-        Some(Verb::Stop { key }) => stop(&client, output, key).await,
-        Some(Verb::New { key }) => {
-            act(&client, output, key, "new", "A new conversation. The old one is kept.").await
+        None => list_sessions(&client, output, &args.list).await,
+        Some(SessionsCommand::List(args)) => list_sessions(&client, output, args).await,
+        Some(SessionsCommand::Show { key, lines }) => show_session(&client, output, key, *lines).await,
+        Some(SessionsCommand::Tail { key }) => tail_session(&client, output, key).await,
+        Some(SessionsCommand::Export { key }) => export_session(&client, output, key).await,
+        Some(SessionsCommand::Stop { key }) => stop_session(&client, output, key).await,
+        Some(SessionsCommand::New { key }) => {
+            post_session_action(&client, output, key, "new", "A new conversation. The old one is kept.").await
         }
-        Some(Verb::Delete { key }) => {
-            let gone = client.delete(&path(key, "")).await?;
-            Ok(output.say(&gone, |_| format!("{key} is gone."))?)
+        Some(SessionsCommand::Delete { key }) => {
+            let gone = client.delete(&session_path(key, "")).await?;
+            Ok(output.print_value(&gone, |_| format!("{key} is gone."))?)
         }
-        Some(Verb::Cleanup(args)) => cleanup::run(&client, output, args).await,
-        Some(Verb::Tree { key }) => tree::run(&client, output, key.as_deref()).await,
+        Some(SessionsCommand::Cleanup(args)) => cleanup::run(&client, output, args).await,
+        Some(SessionsCommand::Tree { key }) => tree::run(&client, output, key.as_deref()).await,
     }
 }
 
-pub fn path(key: &str, rest: &str) -> String {
-    format!("/sessions/{}{rest}", segment(key))
+pub fn session_path(key: &str, rest: &str) -> String {
+    format!("/sessions/{}{rest}", encode_segment(key))
 }
 
-async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()> {
-    let limit = args.limit.unwrap_or(LISTED);
+async fn list_sessions(client: &ApiClient, output: CliOutput, args: &SessionsListArgs) -> anyhow::Result<()> {
+    let limit = args.limit.unwrap_or(DEFAULT_LISTED_SESSIONS);
     let filter = match &args.agent {
-        Some(agent) => format!("?agent={}", segment(&agent_id(client, agent).await?)),
+        Some(agent) => format!("?agent={}", encode_segment(&agent_id(client, agent).await?)),
         None => String::new(),
     };
-    let sessions = client.list(&format!("/sessions{filter}"), "sessions", limit).await?;
+    let sessions = client.list_items(&format!("/sessions{filter}"), "sessions", limit).await?;
     let row = |session: &Value| {
         let doing = if session["running_turn_id"].is_null() { "idle" } else { "answering" };
         vec![
-            cell(&session["session_key"]),
-            cell(&session["active_agent_id"]),
+            cell_text(&session["session_key"]),
+            cell_text(&session["active_agent_id"]),
             doing.to_owned(),
-            cell(&session["queued"]),
-            cell(&session["updated_at"]),
+            cell_text(&session["queued"]),
+            cell_text(&session["updated_at"]),
         ]
     };
     let rows: Vec<_> = sessions.iter().map(row).collect();
     let head = ["SESSION", "AGENT", "STATE", "WAITING", "UPDATED"];
-    Ok(output.say(&json!({ "sessions": sessions }), |output| {
+    Ok(output.print_value(&json!({ "sessions": sessions }), |output| {
         if rows.is_empty() {
             "No conversations yet: `polyclaw chat` begins one.".to_owned()
         } else {
-            let table = output.table(&head, &rows);
+            let table = output.format_table(&head, &rows);
             match rows.len() < limit {
                 true => table,
                 false => {
@@ -176,41 +176,45 @@ async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()
     })?)
 }
 
-async fn show(client: &Client, output: Output, key: &str, lines: usize) -> anyhow::Result<()> {
-    let session = client.get(&path(key, "")).await?;
-    let messages = transcript(client, key).await?;
+async fn show_session(client: &ApiClient, output: CliOutput, key: &str, lines: usize) -> anyhow::Result<()> {
+    let session = client.get(&session_path(key, "")).await?;
+    let messages = fetch_transcript(client, key).await?;
     let last = &messages[messages.len().saturating_sub(lines)..];
-    Ok(output.say(&json!({ "session": session, "messages": last }), |output| {
-        let mut text = head(&session);
+    Ok(output.print_value(&json!({ "session": session, "messages": last }), |output| {
+        let mut text = session_heading(&session);
         for message in last {
-            text += &format!("\n\n{}\n{}", output.paint(Tone::Bold, &speaker(message)), body(message));
+            text += &format!(
+                "\n\n{}\n{}",
+                output.paint(TextTone::Bold, &message_author(message)),
+                message_body(message)
+            );
         }
         text
     })?)
 }
 
-fn head(session: &Value) -> String {
-    let field = |name: &str| format!("{name} {}", cell(&session[name]));
+fn session_heading(session: &Value) -> String {
+    let field = |name: &str| format!("{name} {}", cell_text(&session[name]));
     ["session_key", "active_agent_id", "model", "status", "queued", "running_turn_id", "updated_at"]
         .map(field)
         .join("\n")
 }
 
 /// Whose message it is: where somebody else than a person wrote in a person's place, that one.
-fn speaker(message: &Value) -> String {
+fn message_author(message: &Value) -> String {
     let is_told = message["role"] == "user" && message["origin"].is_string();
     let who = if is_told { &message["origin"] } else { &message["role"] };
-    format!("{} · {}", cell(who), cell(&message["created_at"]))
+    format!("{} · {}", cell_text(who), cell_text(&message["created_at"]))
 }
 
 /// What was heard before it was cut off, the text, and the calls a model made instead of one.
-fn body(message: &Value) -> String {
+fn message_body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
     let calls: Vec<String> =
-        calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
-    let said = safe(message["meta"]["said"].as_str().unwrap_or_default());
-    let text = safe(message["text"].as_str().unwrap_or_default());
-    let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", safe(line)));
+        calls.map(|call| format!("→ {} {}", cell_text(&call["name"]), call["arguments"])).collect();
+    let said = visible_line(message["meta"]["said"].as_str().unwrap_or_default());
+    let text = visible_line(message["text"].as_str().unwrap_or_default());
+    let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", visible_line(line)));
     [said, text, calls.join("\n"), sandbox.unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -219,12 +223,14 @@ fn body(message: &Value) -> String {
 }
 
 /// Every message of a conversation, oldest first.
-async fn transcript(client: &Client, key: &str) -> Result<Vec<Value>, Failure> {
-    const PAGE: usize = 500;
+async fn fetch_transcript(client: &ApiClient, key: &str) -> Result<Vec<Value>, CommandFailure> {
+    const TRANSCRIPT_PAGE_SIZE: usize = 500;
     let mut messages: Vec<Value> = Vec::new();
     loop {
         let after = messages.last().and_then(|message| message["ticket"].as_i64()).unwrap_or(0);
-        let page = client.get(&path(key, &format!("/transcript?after={after}&limit={PAGE}"))).await?;
+        let page = client
+            .get(&session_path(key, &format!("/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}")))
+            .await?;
         let page = page["messages"].as_array().cloned().unwrap_or_default();
         let (count, last) = (page.len(), page.last().and_then(|message| message["ticket"].as_i64()));
         messages.extend(page);
@@ -234,51 +240,61 @@ async fn transcript(client: &Client, key: &str) -> Result<Vec<Value>, Failure> {
     }
 }
 
-async fn export(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
-    for message in transcript(client, key).await? {
-        output.line(&message.to_string())?;
+async fn export_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
+    for message in fetch_transcript(client, key).await? {
+        output.print_line(&message.to_string())?;
     }
     Ok(())
 }
 
-async fn tail(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
-    client.get(&path(key, "")).await?;
-    let mut frames = Frames::new(client.stream(&path(key, "/stream")).await?);
+async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
+    client.get(&session_path(key, "")).await?;
+    let mut frames = FrameStream::new(client.open_stream(&session_path(key, "/stream")).await?);
     while let Some(frame) = frames.next().await {
-        let line = if output.json { frame.data.to_string() } else { told(&frame.kind, &frame.data) };
-        output.line(&line)?;
+        let line = if output.json { frame.data.to_string() } else { frame_line(&frame.kind, &frame.data) };
+        output.print_line(&line)?;
     }
     // A stream never ends by itself: the daemon went away, or nothing was heard of it for too long.
-    Err(Failure::new(Exit::Unavailable, LOST, format!("the connection to {} broke", client.url()))
-        .hint("`polyclaw status` says whether the daemon is there")
-        .into())
+    Err(CommandFailure::new(
+        FailureExit::Unavailable,
+        CONNECTION_LOST_CODE,
+        format!("the connection to {} broke", client.url()),
+    )
+    .hint("`polyclaw status` says whether the daemon is there")
+    .into())
 }
 
 /// A frame in a line. Tokens are left out: the answer is there whole at its end.
-fn told(kind: &str, data: &Value) -> String {
+fn frame_line(kind: &str, data: &Value) -> String {
     match kind {
         "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
         "message.accepted" => match data["origin"].as_str().filter(|origin| *origin != "user") {
-            Some(origin) => format!("> ({}) {}", safe(origin), cell(&data["text"])),
-            None => format!("> {}", cell(&data["text"])),
+            Some(origin) => format!("> ({}) {}", visible_line(origin), cell_text(&data["text"])),
+            None => format!("> {}", cell_text(&data["text"])),
         },
-        "tool.started" => format!("→ {} {}", cell(&data["name"]), data["arguments"]),
+        "tool.started" => format!("→ {} {}", cell_text(&data["name"]), data["arguments"]),
         "tool.ended" => {
-            format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" })
+            format!(
+                "← {} {}",
+                cell_text(&data["name"]),
+                if data["is_error"] == true { "failed" } else { "ok" }
+            )
         }
-        "turn.ended" => data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), safe),
+        "turn.ended" => {
+            data["text"].as_str().map_or_else(|| format!("({})", cell_text(&data["state"])), visible_line)
+        }
         other => format!("({other})"),
     }
 }
 
-async fn stop(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
-    let answer = client.post(&path(key, "/stop"), &json!({})).await?;
-    Ok(output.say(&answer, |_| stopped(&answer))?)
+async fn stop_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
+    let answer = client.post(&session_path(key, "/stop"), &json!({})).await?;
+    Ok(output.print_value(&answer, |_| stop_summary(&answer))?)
 }
 
 /// What was stopped, and with it.
-fn stopped(answer: &Value) -> String {
-    let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell).collect();
+fn stop_summary(answer: &Value) -> String {
+    let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell_text).collect();
     let tasks = answer["interrupted_tasks"].as_u64().unwrap_or_default();
     let said = match (answer["turn_id"].is_null(), tasks) {
         (true, 0) if children.is_empty() => return "Nothing is running.".to_owned(),
@@ -291,7 +307,13 @@ fn stopped(answer: &Value) -> String {
     }
 }
 
-async fn act(client: &Client, output: Output, key: &str, verb: &str, done: &str) -> anyhow::Result<()> {
-    let answer = client.post(&path(key, &format!("/{verb}")), &json!({})).await?;
-    Ok(output.say(&answer, |_| done.to_owned())?)
+async fn post_session_action(
+    client: &ApiClient,
+    output: CliOutput,
+    key: &str,
+    verb: &str,
+    done: &str,
+) -> anyhow::Result<()> {
+    let answer = client.post(&session_path(key, &format!("/{verb}")), &json!({})).await?;
+    Ok(output.print_value(&answer, |_| done.to_owned())?)
 }

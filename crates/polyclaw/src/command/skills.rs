@@ -7,10 +7,10 @@ use polyclaw_domain::skill::SkillLocation;
 use polyclaw_tool::{DiscoveredSkill, SkillFolder, check_skills};
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
-use crate::output::{Output, Tone, cell, safe};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::CommandFailure;
+use crate::output::{CliOutput, TextTone, cell_text, visible_line};
 
 /// Instructions for particular tasks: list what an agent has, check what they say.
 #[derive(clap::Args)]
@@ -25,11 +25,11 @@ or into workspace/agents/<id>/skills for one; the nearest of a name is used. [sk
 folders for all agents. Check one before you put it there.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<SkillsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum SkillsCommand {
     /// The skills found for an agent, and whether its policy lets it have them.
     #[command(after_help = "Examples:
   polyclaw skills list
@@ -49,17 +49,17 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
-        None => list(context, None).await,
-        Some(Verb::List { agent }) => list(context, agent.as_deref()).await,
-        Some(Verb::Check { path }) => Ok(check(context, path.as_deref())?),
+        None => list_skills(context, None).await,
+        Some(SkillsCommand::List { agent }) => list_skills(context, agent.as_deref()).await,
+        Some(SkillsCommand::Check { path }) => Ok(print_skill_check(context, path.as_deref())?),
     }
 }
 
-async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
-    let query = agent.map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+async fn list_skills(context: &CommandContext, agent: Option<&str>) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
+    let query = agent.map(|agent| format!("?agent={}", encode_segment(agent))).unwrap_or_default();
     let answer = client.get(&format!("/skills{query}")).await?;
     let row = |skill: &Value| {
         let allowed = match skill["rule"].as_str() {
@@ -70,28 +70,28 @@ async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
             _ => "no",
         };
         vec![
-            cell(&skill["name"]),
-            cell(&skill["place"]),
+            cell_text(&skill["name"]),
+            cell_text(&skill["place"]),
             allowed.to_owned(),
-            short(&cell(&skill["description"])),
+            shorten_text(&cell_text(&skill["description"])),
         ]
     };
     let rows: Vec<_> = answer["skills"].as_array().into_iter().flatten().map(row).collect();
-    let text = |output: &Output| match rows.is_empty() {
+    let text = |output: &CliOutput| match rows.is_empty() {
         true => "No skills were found. `polyclaw skills --help` says where they go.".to_owned(),
-        false => output.table(&["NAME", "PLACE", "ALLOWED", "DESCRIPTION"], &rows),
+        false => output.format_table(&["NAME", "PLACE", "ALLOWED", "DESCRIPTION"], &rows),
     };
-    Ok(context.output.say(&answer, text)?)
+    Ok(context.output.print_value(&answer, text)?)
 }
 
-fn short(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     polyclaw_domain::sanitize::to_single_line(text, 80)
 }
 
-fn check(context: &Context, path: Option<&Path>) -> Result<(), Failure> {
+fn print_skill_check(context: &CommandContext, path: Option<&Path>) -> Result<(), CommandFailure> {
     let sources = match path {
-        Some(path) => vec![at(path)?],
-        None => everywhere(context)?,
+        Some(path) => vec![source_at(path)?],
+        None => all_sources(context)?,
     };
     let found = check_skills(&sources);
     let errors = found.iter().flat_map(|one| &one.findings).filter(|finding| finding.is_error).count();
@@ -99,21 +99,22 @@ fn check(context: &Context, path: Option<&Path>) -> Result<(), Failure> {
     let report = json!({ "skills": report });
     if errors > 0 {
         if !context.output.json {
-            let _ = context.output.line(&as_text(&context.output, &found));
+            let _ = context.output.print_line(&as_text(&context.output, &found));
         }
         let what = format!("{errors} things keep skills from being used");
-        let mut failure = Failure::failed("skills_broken", what).hint("mend what is marked as an error");
+        let mut failure =
+            CommandFailure::failed("skills_broken", what).hint("mend what is marked as an error");
         failure.details = Some(Box::new(report));
         return Err(failure);
     }
-    let _ = context.output.say(&report, |output| as_text(output, &found));
+    let _ = context.output.print_value(&report, |output| as_text(output, &found));
     Ok(())
 }
 
 /// A skill's own folder stands for itself; any other for the skills in it.
-fn at(path: &Path) -> Result<SkillFolder, Failure> {
+fn source_at(path: &Path) -> Result<SkillFolder, CommandFailure> {
     let path = path.canonicalize().map_err(|error| {
-        Failure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
+        CommandFailure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
     })?;
     let is_skill = path.join(polyclaw_domain::skill::SKILL_FILE).exists();
     let only = path.file_name().filter(|_| is_skill).map(ToOwned::to_owned);
@@ -122,9 +123,9 @@ fn at(path: &Path) -> Result<SkillFolder, Failure> {
 }
 
 /// Every folder in which an agent of this home finds skills, nearest first.
-fn everywhere(context: &Context) -> Result<Vec<SkillFolder>, Failure> {
+fn all_sources(context: &CommandContext) -> Result<Vec<SkillFolder>, CommandFailure> {
     let home = &context.home;
-    let (root, config) = (home.workspace(), home.read_unresolved_config()?);
+    let (root, config) = (home.workspace_dir(), home.read_unresolved_config()?);
     let source = |place, base: &Path, folder: PathBuf| SkillFolder {
         place,
         base: base.to_owned(),
@@ -144,7 +145,7 @@ fn everywhere(context: &Context) -> Result<Vec<SkillFolder>, Failure> {
     sources.extend(
         workspaces.iter().map(|folder| source(SkillLocation::Workspace, folder, folder.join("skills"))),
     );
-    let shared = [home.skills()].into_iter().chain(config.skills.skill_folders(home.path()));
+    let shared = [home.skills_dir()].into_iter().chain(config.skills.skill_folders(home.path()));
     sources.extend(shared.map(|folder| source(SkillLocation::Shared, &folder.clone(), folder)));
     Ok(sources)
 }
@@ -159,22 +160,22 @@ fn as_json(found: &DiscoveredSkill) -> Value {
     })
 }
 
-fn as_text(output: &Output, found: &[DiscoveredSkill]) -> String {
+fn as_text(output: &CliOutput, found: &[DiscoveredSkill]) -> String {
     if found.is_empty() {
         return "No skills were found.".to_owned();
     }
     let mut lines = Vec::new();
     for one in found {
         let verdict = match (&one.skill, one.findings.len()) {
-            (None, _) => output.paint(Tone::Bad, "error"),
-            (Some(_), 0) => output.paint(Tone::Good, "ok"),
-            (Some(_), _) => output.paint(Tone::Warn, "look"),
+            (None, _) => output.paint(TextTone::Bad, "error"),
+            (Some(_), 0) => output.paint(TextTone::Good, "ok"),
+            (Some(_), _) => output.paint(TextTone::Warn, "look"),
         };
-        lines.push(format!("{verdict:<5} {}", safe(&one.folder.display().to_string())));
+        lines.push(format!("{verdict:<5} {}", visible_line(&one.folder.display().to_string())));
         for finding in &one.findings {
             let line = finding.line.map(|line| format!(" (line {line})")).unwrap_or_default();
-            lines.push(format!("      {}{line} [{}]", safe(&finding.message), finding.code));
-            lines.push(format!("      {} {}", output.paint(Tone::Dim, "hint:"), finding.hint));
+            lines.push(format!("      {}{line} [{}]", visible_line(&finding.message), finding.code));
+            lines.push(format!("      {} {}", output.paint(TextTone::Dim, "hint:"), finding.hint));
         }
     }
     lines.join("\n")

@@ -6,10 +6,10 @@ mod deep;
 use serde_json::{Value, json};
 
 use crate::accounts;
-use crate::cli::Context;
-use crate::client::Client;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
 use crate::command::{memory, models};
-use crate::output::cell;
+use crate::output::cell_text;
 
 /// Whether it is up, which model answers, what it is doing.
 #[derive(clap::Args)]
@@ -28,18 +28,18 @@ pub struct Args {
     deep: bool,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     if args.all {
         return all::run(context, args.deep).await;
     }
-    let client = Client::new(context)?;
+    let client = ApiClient::new(context)?;
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
     let counts = client.get("/status").await?;
     // The rest is worth telling where the file of memories is damaged.
     let memory = client.get("/memory/status").await;
     let told = match &memory {
-        Ok(status) => memory::sentence(status),
+        Ok(status) => memory::status_sentence(status),
         Err(failure) => format!(
             "memories can not be read: {} ({}); `polyclaw doctor` looks at their file",
             failure.message, failure.code
@@ -52,29 +52,33 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         "url": client.url(), "health": health, "model": models["default_model"],
         "sessions": sessions, "running": running, "waiting": waiting, "memory": memory, "channels": channels,
     });
-    let found = if args.deep { Some(deep::look(&client, "", &models).await?) } else { None };
+    let found = if args.deep { Some(deep::probe_deep(&client, "", &models).await?) } else { None };
     if let Some(found) = &found {
         value["providers"] = found["providers"].clone();
         value["mcp"] = found["mcp"].clone();
     }
-    context.output.say(&value, |_| {
-        let mut lines = vec![format!("{} at {}", cell(&health["status"]), client.url())];
-        lines.extend(troubles(&health));
+    context.output.print_value(&value, |_| {
+        let mut lines = vec![format!("{} at {}", cell_text(&health["status"]), client.url())];
+        lines.extend(health_problems(&health));
         lines.extend([
-            format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
-            format!("model {}", models::in_use(&models)),
+            format!(
+                "version {}, up {}",
+                cell_text(&health["version"]),
+                format_duration(health["uptime_ms"].as_u64())
+            ),
+            format!("model {}", models::default_model_text(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
             told.clone(),
         ]);
-        lines.extend(channels.as_array().into_iter().flatten().map(accounts::sentence));
-        lines.extend(found.iter().flat_map(deep::lines));
+        lines.extend(channels.as_array().into_iter().flatten().map(accounts::describe_account));
+        lines.extend(found.iter().flat_map(deep::probe_lines));
         lines.join("\n")
     })?;
     Ok(())
 }
 
 /// Why it is less than well, and what to do about it.
-fn troubles(health: &Value) -> impl Iterator<Item = String> {
+fn health_problems(health: &Value) -> impl Iterator<Item = String> {
     let store = match health["store"]["status"].as_str() {
         None | Some("ok") => None,
         Some("disk_full") => Some(
@@ -87,11 +91,11 @@ fn troubles(health: &Value) -> impl Iterator<Item = String> {
         Some("unavailable") => Some("the database does not answer; the log says why".to_owned()),
         Some(code) => Some(format!("the database takes no writes ({code}); the log says why")),
     };
-    let restarting = list(&health["tasks"]).filter(|task| task["state"] == "restarting");
-    store.into_iter().chain(restarting.map(|task| format!("{} is starting again", cell(&task["task"]))))
+    let restarting = array_items(&health["tasks"]).filter(|task| task["state"] == "restarting");
+    store.into_iter().chain(restarting.map(|task| format!("{} is starting again", cell_text(&task["task"]))))
 }
 
-fn span(millis: Option<u64>) -> String {
+fn format_duration(millis: Option<u64>) -> String {
     let Some(seconds) = millis.map(|millis| millis / 1000) else { return "-".to_owned() };
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -100,7 +104,7 @@ fn span(millis: Option<u64>) -> String {
     }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+fn array_items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
@@ -113,10 +117,10 @@ mod tests {
         let said = |store: &str, state: &str| {
             let health =
                 json!({ "store": { "status": store }, "tasks": [{ "task": "worker", "state": state }] });
-            troubles(&health).collect::<Vec<_>>().join("\n")
+            health_problems(&health).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(said("ok", "running"), "");
-        assert_eq!(troubles(&Value::Null).count(), 0, "one that is older says less");
+        assert_eq!(health_problems(&Value::Null).count(), 0, "one that is older says less");
         assert!(said("disk_full", "running").starts_with("the disk is full"));
         assert!(said("store_unavailable", "running").contains("store_unavailable"));
         assert_eq!(said("ok", "restarting"), "worker is starting again");

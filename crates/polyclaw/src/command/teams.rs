@@ -11,10 +11,10 @@ use polyclaw_domain::team::{EVERYBODY_NAME, PlanApproval};
 use polyclaw_domain::time::{Millis, format_duration};
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::{Output, cell, safe};
-use task::{TaskVerb, no_open_task, tasks};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::{CliOutput, cell_text, visible_line};
+use task::{TeamsTaskCommand, no_open_task, tasks_table};
 
 /// Characters of a role that a table shows.
 const MAX_ROLE: usize = 30;
@@ -33,11 +33,11 @@ const MAX_ROLE: usize = 30;
 Agents make teams themselves with the tool TeamCreate.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<TeamsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum TeamsCommand {
     /// All teams.
     #[command(after_help = "Examples:
   polyclaw teams list
@@ -74,20 +74,20 @@ enum Verb {
     #[command(after_help = "Examples:
   polyclaw teams join site ann --task \"Take tasks until none is left.\"
   polyclaw teams join site ann --agent ops --replace")]
-    Join(Join),
+    Join(TeamsJoinArgs),
     /// Show the plan that a member wants to work by; approve it or send it back.
     #[command(after_help = "Examples:
   polyclaw teams plan site ann
   polyclaw teams plan site ann --approve
   polyclaw teams plan site ann --reject \"Leave the header as it is.\"")]
-    Plan(plan::Plan),
+    Plan(plan::TeamsPlanArgs),
     /// Tasks of a team.
     #[command(subcommand)]
     #[command(after_help = "Examples:
   polyclaw teams task add site \"Draw the header\"
   polyclaw teams task list site --all
   polyclaw teams task reopen site 3")]
-    Task(TaskVerb),
+    Task(TeamsTaskCommand),
     /// What happened to the tasks of a team, the oldest first.
     #[command(after_help = "Examples:
   polyclaw teams log site
@@ -148,7 +148,7 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-struct Join {
+struct TeamsJoinArgs {
     /// The name that `polyclaw teams` lists.
     team: String,
     /// By which it gets mail and tasks.
@@ -173,70 +173,72 @@ struct Join {
     plan_first: bool,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
-    let path = |name: &str, rest: &str| format!("/teams/{}{rest}", segment(name));
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
+    let path = |name: &str, rest: &str| format!("/teams/{}{rest}", encode_segment(name));
     match &args.verb {
-        None => list(&client, context, false).await,
-        Some(Verb::List { all }) => list(&client, context, *all).await,
-        Some(Verb::Show { name }) => {
+        None => list_teams(&client, context, false).await,
+        Some(TeamsCommand::List { all }) => list_teams(&client, context, *all).await,
+        Some(TeamsCommand::Show { name }) => {
             let team = client.get(&path(name, "")).await?;
-            Ok(context.output.say(&team, |output| whole(output, &team))?)
+            Ok(context.output.print_value(&team, |output| team_text(output, &team))?)
         }
-        Some(Verb::Create { name, description, lead, own_session }) => {
+        Some(TeamsCommand::Create { name, description, lead, own_session }) => {
             let body = json!({ "name": name, "description": description, "lead_session_key": lead,
                 "own_session": own_session });
             let made = client.post("/teams", &body).await?;
-            Ok(context
-                .output
-                .say(&made, |_| format!("{name} is there, led by {}.", cell(&made["lead_session_key"])))?)
+            Ok(context.output.print_value(&made, |_| {
+                format!("{name} is there, led by {}.", cell_text(&made["lead_session_key"]))
+            })?)
         }
-        Some(Verb::Join(join)) => {
+        Some(TeamsCommand::Join(join)) => {
             let body = json!({ "name": join.name, "agent_id": join.agent, "model": join.model,
                 "task": join.task, "role": join.role, "replace": join.replace,
                 "plan_mode_required": join.plan_first });
             let joined = client.post(&path(&join.team, "/members"), &body).await?;
-            Ok(context
-                .output
-                .say(&joined, |_| format!("{} works in {}.", join.name, cell(&joined["session_key"])))?)
+            Ok(context.output.print_value(&joined, |_| {
+                format!("{} works in {}.", join.name, cell_text(&joined["session_key"]))
+            })?)
         }
-        Some(Verb::Plan(plan)) => plan::run(plan, &client, context).await,
-        Some(Verb::Task(verb)) => task::run(verb, &client, context).await,
-        Some(Verb::Log { name, after }) => {
+        Some(TeamsCommand::Plan(plan)) => plan::run(plan, &client, context).await,
+        Some(TeamsCommand::Task(verb)) => task::run(verb, &client, context).await,
+        Some(TeamsCommand::Log { name, after }) => {
             let answer = client.get(&path(name, &format!("/log?after={after}"))).await?;
-            Ok(context.output.say(&answer, |output| log::events(output, &answer["log"]))?)
+            Ok(context.output.print_value(&answer, |output| log::event_log_text(output, &answer["log"]))?)
         }
-        Some(Verb::Mail { name, limit }) => {
+        Some(TeamsCommand::Mail { name, limit }) => {
             let answer = client.get(&path(name, &format!("/messages?limit={limit}"))).await?;
-            Ok(context.output.say(&answer, |_| log::mail(&answer["messages"]))?)
+            Ok(context.output.print_value(&answer, |_| log::messages_text(&answer["messages"]))?)
         }
-        Some(Verb::Send { name, recipient, content }) => {
+        Some(TeamsCommand::Send { name, recipient, content }) => {
             let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY_NAME);
             let sent = client
                 .post(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
                 .await?;
-            let names = list_of(&sent["recipients"]).map(cell).collect::<Vec<_>>().join(", ");
-            Ok(context.output.say(&sent, |_| format!("Sent to {names}.{}", lost_words(&sent)))?)
+            let names = list_of(&sent["recipients"]).map(cell_text).collect::<Vec<_>>().join(", ");
+            Ok(context
+                .output
+                .print_value(&sent, |_| format!("Sent to {names}.{}", lost_messages_text(&sent)))?)
         }
-        Some(Verb::Shutdown { name, reason, force }) => {
+        Some(TeamsCommand::Shutdown { name, reason, force }) => {
             let ended =
                 client.post(&path(name, "/shutdown"), &json!({ "reason": reason, "force": force })).await?;
-            Ok(context.output.say(&ended, |_| match ended["status"].as_str() {
+            Ok(context.output.print_value(&ended, |_| match ended["status"].as_str() {
                 Some("shutdown") => format!("{name} has ended."),
                 Some("shutting_down") => format!("{name}: its members are asked."),
                 _ => format!("{name} goes on: a member objects."),
             })?)
         }
-        Some(Verb::Lead { name, session }) => {
+        Some(TeamsCommand::Lead { name, session }) => {
             let team = client.put(&path(name, "/lead"), &json!({ "session_key": session })).await?;
-            Ok(context.output.say(&team, |_| format!("{name} is led by {session}."))?)
+            Ok(context.output.print_value(&team, |_| format!("{name} is led by {session}."))?)
         }
     }
 }
 
 /// Mail for sessions that are gone is not read before somebody takes their places.
-fn lost_words(sent: &Value) -> String {
-    let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell).collect();
+fn lost_messages_text(sent: &Value) -> String {
+    let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell_text).collect();
     match lost.is_empty() {
         true => String::new(),
         false => format!(
@@ -246,46 +248,46 @@ fn lost_words(sent: &Value) -> String {
     }
 }
 
-async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<()> {
+async fn list_teams(client: &ApiClient, context: &CommandContext, all: bool) -> anyhow::Result<()> {
     let answer = client.get(&format!("/teams?all={all}")).await?;
     let row = |team: &Value| {
-        ["name", "status", "lead_session_key", "description"].map(|key| cell(&team[key])).to_vec()
+        ["name", "status", "lead_session_key", "description"].map(|key| cell_text(&team[key])).to_vec()
     };
     let rows: Vec<_> = answer["teams"].as_array().into_iter().flatten().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
         true => "There is no team. `polyclaw teams create --help` shows how.".to_owned(),
-        false => output.table(&["NAME", "STATUS", "LEAD", "FOR"], &rows),
+        false => output.format_table(&["NAME", "STATUS", "LEAD", "FOR"], &rows),
     })?)
 }
 
-fn whole(output: &Output, team: &Value) -> String {
+fn team_text(output: &CliOutput, team: &Value) -> String {
     let member = |one: &Value| {
         let numbers = list_of(&one["tasks"]).filter_map(|task| task.as_str()?.split(' ').next());
-        let holds: Vec<String> = numbers.map(safe).collect();
+        let holds: Vec<String> = numbers.map(visible_line).collect();
         vec![
-            cell(&one["name"]),
-            sanitize::to_single_line(&cell(&one["role"]), MAX_ROLE),
+            cell_text(&one["name"]),
+            sanitize::to_single_line(&cell_text(&one["role"]), MAX_ROLE),
             status_words(one),
-            cell(&one["unread"]),
+            cell_text(&one["unread"]),
             holds.join(", "),
         ]
     };
     let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
     let described = team["description"].as_str().filter(|text| !text.is_empty());
-    let described = described.map(|text| format!("{}\n", safe(text))).unwrap_or_default();
-    let lead = fails("lead", &team["setback"]);
+    let described = described.map(|text| format!("{}\n", visible_line(text))).unwrap_or_default();
+    let lead = failure_streak_text("lead", &team["setback"]);
     let failing = team["members"].as_array().into_iter().flatten();
-    let failing = failing.filter_map(|one| fails(&cell(&one["name"]), &one["setback"]));
+    let failing = failing.filter_map(|one| failure_streak_text(&cell_text(&one["name"]), &one["setback"]));
     let failing: String = lead.into_iter().chain(failing).collect();
-    let count = |key: &str| cell(&team["counts"][key]);
-    let spent = spent_words(&team["turns"]);
+    let count = |key: &str| cell_text(&team["counts"][key]);
+    let spent = usage_text(&team["turns"]);
     format!(
         "{} ({}), led by {}{}\n{described}{spent}\n{}\n\n{failing}{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
-        cell(&team["name"]),
-        cell(&team["status"]),
-        cell(&team["lead_session_key"]),
-        lead_words(team),
-        output.table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "HOLDS"], &members),
+        cell_text(&team["name"]),
+        cell_text(&team["status"]),
+        cell_text(&team["lead_session_key"]),
+        lead_text(team),
+        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "HOLDS"], &members),
         count("pending"),
         count("in_progress"),
         count("blocked"),
@@ -297,16 +299,16 @@ fn whole(output: &Output, team: &Value) -> String {
 
 /// What a member does, and how far its plan is while it may only read.
 pub(crate) fn status_words(member: &Value) -> String {
-    let status = cell(&member["status"]);
+    let status = cell_text(&member["status"]);
     match member["plan"].as_str().and_then(PlanApproval::label_of) {
         Some(plan) => format!("{status}, {plan}"),
         None => status,
     }
 }
 
-fn open_tasks(output: &Output, team: &Value) -> String {
+fn open_tasks(output: &CliOutput, team: &Value) -> String {
     match list_of(&team["open"]).next() {
-        Some(_) => tasks(output, &team["open"]),
+        Some(_) => tasks_table(output, &team["open"]),
         None => no_open_task(team["name"].as_str().unwrap_or_default()),
     }
 }
@@ -316,7 +318,7 @@ fn list_of(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// That a team has used its budget of turns, and what to do about it.
-fn spent_words(turns: &Value) -> String {
+fn usage_text(turns: &Value) -> String {
     let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
     let waits = match turns["is_waiting"].as_bool() {
         Some(true) => " It waits: write to its lead, and it goes on.",
@@ -326,27 +328,27 @@ fn spent_words(turns: &Value) -> String {
 }
 
 /// What there is to know of the lead.
-fn lead_words(team: &Value) -> String {
+fn lead_text(team: &Value) -> String {
     let lost = match team["is_lead_lost"].as_bool() {
         Some(true) => ", which is gone: `polyclaw teams lead` gives the team to another session",
         _ => "",
     };
     let unread = match team["lead_unread"].as_u64() {
-        Some(1..) => format!(" ({} unread)", cell(&team["lead_unread"])),
+        Some(1..) => format!(" ({} unread)", cell_text(&team["lead_unread"])),
         _ => String::new(),
     };
     format!("{unread}{lost}")
 }
 
 /// That somebody's turns fail: since when, why, and what is done about it.
-fn fails(name: &str, setback: &Value) -> Option<String> {
+fn failure_streak_text(name: &str, setback: &Value) -> Option<String> {
     let since = setback["since"].as_str()?;
     let next = match setback["retry_at"].as_str().map(millis_until) {
         Some(left @ 1..) => format!("tried again in {} if mail or a task waits", format_duration(left)),
         Some(_) => "tried again now if mail or a task waits".to_owned(),
         None => "tried again when somebody writes".to_owned(),
     };
-    let (code, failures) = (cell(&setback["code"]), cell(&setback["failures"]));
+    let (code, failures) = (cell_text(&setback["code"]), cell_text(&setback["failures"]));
     let times = if failures == "1" { "time" } else { "times" };
     let since = format_duration(millis_until(since).saturating_neg().max(0));
     Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
@@ -366,7 +368,7 @@ mod tests {
     #[test]
     fn what_a_model_wrote_does_not_steer_the_terminal() {
         let team = json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" });
-        let shown = whole(&Output::new(false), &team);
+        let shown = team_text(&CliOutput::new(false), &team);
         assert!(shown.contains("<U+001B>]0;x<U+0007>for you") && !shown.contains('\u{7}'), "{shown:?}");
     }
 
@@ -377,11 +379,11 @@ mod tests {
             "tasks": ["#3 Draw it", "#12 Hang it"] });
         let mut team = json!({ "name": "site", "status": "active", "lead_session_key": "agent:main:main",
             "members": [ann], "open": [{ "task_id": 3, "status": "claimed", "title": long, "blocked_by": [] }] });
-        let shown = whole(&Output::new(false), &team);
+        let shown = team_text(&CliOutput::new(false), &team);
         assert!(shown.contains("idle, plan waits for approval") && shown.contains("#3, #12\n"), "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() < 110), "{shown}");
         team["open"] = json!([]);
-        let shown = whole(&Output::new(false), &team);
+        let shown = team_text(&CliOutput::new(false), &team);
         assert!(
             shown.contains("polyclaw teams task list site --all") && !shown.contains("WAITS FOR"),
             "{shown}"
@@ -392,7 +394,7 @@ mod tests {
     fn a_failure_is_counted_in_words_and_told_by_the_clock_here() {
         let setback =
             json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
-        let told = fails("ann", &setback).unwrap();
+        let told = failure_streak_text("ann", &setback).unwrap();
         assert!(
             told.starts_with("ann: turns fail for ") && told.contains("(provider_failed, 1 time)"),
             "{told}"

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::cell;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::cell_text;
 
 /// What agents can use, and which rule decides.
 #[derive(clap::Args)]
@@ -17,16 +17,16 @@ use crate::output::cell;
 What a model is shown and what can be run are decided by the same function; `explain` prints what it says.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<ToolsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ToolsCommand {
     /// Every tool there is, and whether an agent has it.
     #[command(after_help = "Examples:
   polyclaw tools list
   polyclaw tools list --agent ops")]
-    List(Place),
+    List(ToolScopeArgs),
     /// Every layer's word on one tool, and the line that would change what was decided.
     #[command(after_help = "Examples:
   polyclaw tools explain shell --agent ops
@@ -35,12 +35,12 @@ enum Verb {
         /// The tool's name.
         tool: String,
         #[command(flatten)]
-        place: Place,
+        place: ToolScopeArgs,
     },
 }
 
 #[derive(clap::Args, Default)]
-struct Place {
+struct ToolScopeArgs {
     /// For this agent; the session's, else the default one, if left out.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -49,57 +49,72 @@ struct Place {
     session: Option<String>,
 }
 
-impl Place {
-    fn query(&self) -> String {
+impl ToolScopeArgs {
+    fn scope_query(&self) -> String {
         let named = [("agent", &self.agent), ("session", &self.session)];
         let pairs = named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", segment(value))).collect();
+        let pairs: Vec<String> =
+            pairs.map(|(name, value)| format!("{name}={}", encode_segment(value))).collect();
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let client = ApiClient::new(context)?;
     match &args.verb {
-        None => list(&client, context, &Place::default()).await,
-        Some(Verb::List(place)) => list(&client, context, place).await,
-        Some(Verb::Explain { tool, place }) => {
-            let told = client.get(&format!("/tools/{}/explain{}", segment(tool), place.query())).await?;
-            Ok(context.output.say(&told, |output| {
-                explained(&told, |rows| output.table(&["LAYER", "SAYS", "RULE", "SET IN"], rows))
+        None => list_tools(&client, context, &ToolScopeArgs::default()).await,
+        Some(ToolsCommand::List(place)) => list_tools(&client, context, place).await,
+        Some(ToolsCommand::Explain { tool, place }) => {
+            let told = client
+                .get(&format!("/tools/{}/explain{}", encode_segment(tool), place.scope_query()))
+                .await?;
+            Ok(context.output.print_value(&told, |output| {
+                explanation_text(&told, |rows| {
+                    output.format_table(&["LAYER", "SAYS", "RULE", "SET IN"], rows)
+                })
             })?)
         }
     }
 }
 
-async fn list(client: &Client, context: &Context, place: &Place) -> anyhow::Result<()> {
-    let told = client.get(&format!("/tools{}", place.query())).await?;
+async fn list_tools(
+    client: &ApiClient,
+    context: &CommandContext,
+    place: &ToolScopeArgs,
+) -> anyhow::Result<()> {
+    let told = client.get(&format!("/tools{}", place.scope_query())).await?;
     let tools = told["tools"].as_array().cloned().unwrap_or_default();
     let row = |tool: &Value| {
         let has = if tool["allowed"] == true { "yes" } else { "no" };
         let asks = if tool["asks"] == true || tool["consent"] == "by_call" { "yes" } else { "" };
-        vec![cell(&tool["name"]), has.to_owned(), asks.to_owned(), cell(&tool["risk"]), cell(&tool["rule"])]
+        vec![
+            cell_text(&tool["name"]),
+            has.to_owned(),
+            asks.to_owned(),
+            cell_text(&tool["risk"]),
+            cell_text(&tool["rule"]),
+        ]
     };
     let rows: Vec<_> = tools.iter().map(row).collect();
-    Ok(context
-        .output
-        .say(&told, |output| output.table(&["TOOL", "HAS IT", "ASKS", "RISK", "RULE"], &rows))?)
+    Ok(context.output.print_value(&told, |output| {
+        output.format_table(&["TOOL", "HAS IT", "ASKS", "RISK", "RULE"], &rows)
+    })?)
 }
 
-fn explained(told: &Value, table: impl Fn(&[Vec<String>]) -> String) -> String {
+fn explanation_text(told: &Value, table: impl Fn(&[Vec<String>]) -> String) -> String {
     let layers = told["layers"].as_array().cloned().unwrap_or_default();
     let row = |layer: &Value| {
         let verdict = if layer["allows"] == true { "yes" } else { "NO" };
-        let says = format!("{verdict}: {}", cell(&layer["says"]));
-        vec![cell(&layer["layer"]), says, cell(&layer["rule"]), cell(&layer["set_in"])]
+        let says = format!("{verdict}: {}", cell_text(&layer["says"]));
+        vec![cell_text(&layer["layer"]), says, cell_text(&layer["rule"]), cell_text(&layer["set_in"])]
     };
     let rows: Vec<_> = layers.iter().map(row).collect();
-    let (name, agent) = (cell(&told["name"]), cell(&told["agent_id"]));
+    let (name, agent) = (cell_text(&told["name"]), cell_text(&told["agent_id"]));
     let verdict = match (&told["allowed"], &told["asks"]) {
         (Value::Bool(true), Value::Bool(true)) => "has it, and asks a person before each call",
         (Value::Bool(true), _) => "has it",
         _ => "does not have it",
     };
     let change = told["change"].as_str().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
-    format!("{agent} {verdict}: {name}, decided by {}\n\n{}{change}", cell(&told["rule"]), table(&rows))
+    format!("{agent} {verdict}: {name}, decided by {}\n\n{}{change}", cell_text(&told["rule"]), table(&rows))
 }

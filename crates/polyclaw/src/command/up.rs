@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 use polyclaw_control::{Control, ControlCaller, InstanceSnapshot};
 use serde_json::json;
 
-use crate::choice::Choice;
-use crate::cli::{Context, client_runtime};
-use crate::client::Client;
-use crate::control::{self, Notes, Plan, Ready};
+use crate::cli::{CommandContext, client_runtime};
+use crate::client::ApiClient;
+use crate::control::{self, ControlPlaneNotes, ControlPlaneOptions, OnControlReady};
 use crate::daemon;
-use crate::failure::Failure;
-use crate::instance::Overrides;
-use crate::output::{Output, Tone};
-use crate::progress::Progress;
-use crate::weights::{CHAT, Pull, Shelf, pull};
+use crate::failure::CommandFailure;
+use crate::instance::ConfigOverrides;
+use crate::model_selection::ModelSelection;
+use crate::output::{CliOutput, TextTone};
+use crate::progress::ProgressDisplay;
+use crate::weights::{CHAT_WEIGHTS, ModelDir, WeightsPull, pull_weights};
 
 /// How long an instance is given to find a model on this machine.
-const SEARCH: Duration = Duration::from_secs(3);
+const MODEL_SEARCH_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long somebody else may be at starting it.
-const START: Duration = Duration::from_secs(40);
+const INSTANCE_START_TIMEOUT: Duration = Duration::from_secs(40);
 /// What is said beside a link.
-const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
+const ONE_TIME_LINK_NOTICE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
 
 /// Start Polyclaw in this terminal; print the link to the chat page and the model in use.
 #[derive(clap::Args)]
@@ -50,70 +50,77 @@ pub struct Args {
     no_pull: bool,
 }
 
-pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let overrides = Overrides { port: args.port, bind: None, quiet: true };
-    context.home.create()?;
-    overrides.apply(context.home.read_config()?)?;
-    if !args.no_pull && daemon::could_start(&context.home, overrides) {
-        first_model(context);
+pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let overrides = ConfigOverrides { port: args.port, bind: None, quiet: true };
+    context.home.create_missing()?;
+    overrides.apply_overrides(context.home.read_config()?)?;
+    if !args.no_pull && daemon::can_start(&context.home, overrides) {
+        pull_demo_model(context);
     }
-    let plan =
-        Plan { stops_instances: !args.detach, takes_any_port: true, quiet: true, ..Plan::of(None, None)? };
-    let first = First { context: context.clone(), opens: args.open, port: args.port };
-    let ready: Ready =
-        Box::new(move |control, link| Box::pin(async move { first.begin(&control, &link).await }));
+    let plan = ControlPlaneOptions {
+        stops_instances: !args.detach,
+        takes_any_port: true,
+        quiet: true,
+        ..ControlPlaneOptions::from_options(None, None)?
+    };
+    let first = FirstStart { context: context.clone(), opens: args.open, port: args.port };
+    let ready: OnControlReady = Box::new(move |control, link| {
+        Box::pin(async move { first.start_first_instance(&control, &link).await })
+    });
     match control::run(&context.home, &plan, ready) {
-        Err(error) if Failure::of(&error).code == "control_running" => already(args, context, &error),
+        Err(error) if CommandFailure::from_error(&error).code == "control_running" => {
+            show_running(args, context, &error)
+        }
         other => other,
     }
 }
 
 /// What happens once the control plane serves.
-struct First {
-    context: Context,
+struct FirstStart {
+    context: CommandContext,
     opens: bool,
     port: Option<u16>,
 }
 
-impl First {
+impl FirstStart {
     /// The first instance runs, and whoever sits at the terminal is told where.
-    async fn begin(self, control: &Control, control_link: &str) -> Result<(), Failure> {
+    async fn start_first_instance(self, control: &Control, control_link: &str) -> Result<(), CommandFailure> {
         let by = ControlCaller::operator();
         let main = control.adopt_home(&by, &self.context.home.read_config()?).await?;
         if let Some(port) = self.port {
             control.override_port(&main.id, port);
         }
-        start(control, &main).await?;
-        let client = Client::new(&self.context)?;
+        start_instance(control, &main).await?;
+        let client = ApiClient::new(&self.context)?;
         let login = client.post("/logins", &json!({})).await?;
         let link = format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default());
         if self.opens {
-            open(&link);
+            open_browser(&link);
         }
-        let model = model_in_use(&client).await?;
-        greet(self.context.output, &link, control_link, &model)
-            .map_err(|error| Failure::failed("output", error.to_string()))
+        let model = wait_for_model(&client).await?;
+        print_greeting(self.context.output, &link, control_link, &model)
+            .map_err(|error| CommandFailure::failed("output", error.to_string()))
     }
 }
 
 /// The supervisor may be starting it already.
-async fn start(control: &Control, main: &InstanceSnapshot) -> Result<(), Failure> {
+async fn start_instance(control: &Control, main: &InstanceSnapshot) -> Result<(), CommandFailure> {
     let began = Instant::now();
     loop {
         match control.start_instance(&ControlCaller::operator(), main.id.as_str()).await {
             Ok(_) | Err(polyclaw_control::Error::AlreadyRunning { .. }) => return Ok(()),
-            Err(polyclaw_control::Error::Busy(_)) if began.elapsed() < START => {}
+            Err(polyclaw_control::Error::Busy(_)) if began.elapsed() < INSTANCE_START_TIMEOUT => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
 /// In a sentence. An instance that has just started may still be looking for one.
-async fn model_in_use(client: &Client) -> Result<String, Failure> {
+async fn wait_for_model(client: &ApiClient) -> Result<String, CommandFailure> {
     let began = Instant::now();
     loop {
         let models = client.get("/models").await?;
-        if !models["default_model"].is_null() || began.elapsed() > SEARCH {
+        if !models["default_model"].is_null() || began.elapsed() > MODEL_SEARCH_TIMEOUT {
             return Ok(models["in_use"].as_str().unwrap_or_default().to_owned());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -122,45 +129,49 @@ async fn model_in_use(client: &Client) -> Result<String, Failure> {
 
 /// On a machine where nothing can answer the demo model is fetched, so that the first message gets a reply. What
 /// goes wrong is said and does not keep Polyclaw from starting.
-fn first_model(context: &Context) {
-    let shelf = Shelf::of(&context.home);
+fn pull_demo_model(context: &CommandContext) {
+    let shelf = ModelDir::for_home(&context.home);
     let switched_off =
         std::env::var("POLYCLAW_NO_PULL").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     let Ok(config) = context.home.read_config() else { return };
-    let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
-    if switched_off || choice.model.is_some() || !choice.providers.is_empty() || shelf.has(&CHAT) {
+    let mut choice = ModelSelection::from_config(&config, |name| std::env::var(name).ok());
+    if switched_off
+        || choice.model.is_some()
+        || !choice.providers.is_empty()
+        || shelf.is_present(&CHAT_WEIGHTS)
+    {
         return;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let progress = Progress::new(context.output.json);
+    let progress = ProgressDisplay::new(context.output.json);
     runtime.block_on(async {
-        if choice.search(&shelf).await {
+        if choice.search_local_servers(&shelf).await {
             return;
         }
-        progress.note(&format!(
+        progress.print_note(&format!(
             "No key and no model server here: fetching a small demo model ({} MB, once). Ctrl-C and `polyclaw up \
              --no-pull` start without it.",
-            CHAT.megabytes()
+            CHAT_WEIGHTS.megabytes()
         ));
-        let asked = Pull { shelf: &shelf, weights: &CHAT, from: None, progress: Progress::new(context.output.json) };
-        if let Err(failure) = pull(&asked).await {
-            progress.note(&format!("{}. Polyclaw starts without a model.", failure.message));
+        let asked = WeightsPull { model_dir: &shelf, weights: &CHAT_WEIGHTS, from: None, progress: ProgressDisplay::new(context.output.json) };
+        if let Err(failure) = pull_weights(&asked).await {
+            progress.print_note(&format!("{}. Polyclaw starts without a model.", failure.message));
         }
     });
 }
 
-fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Result<()> {
+fn show_running(args: &Args, context: &CommandContext, error: &anyhow::Error) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
-    let link = runtime.block_on(another_link(&Client::new(context)?));
-    let fleet = Client::of_control(context).map(|control| runtime.block_on(another_link(&control))).ok();
+    let link = runtime.block_on(new_login_link(&ApiClient::new(context)?));
+    let fleet =
+        ApiClient::for_control_plane(context).map(|control| runtime.block_on(new_login_link(&control))).ok();
     if args.open {
-        open(&link);
+        open_browser(&link);
     }
-    let value =
-        json!({ "running": true, "pid": Notes::of(&context.home).pid(), "link": link, "control": fleet });
-    context.output.say(&value, |output| {
-        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
-        let open = format!("{}\n         {ONCE}", line("open ", &link));
+    let value = json!({ "running": true, "pid": ControlPlaneNotes::for_home(&context.home).pid(), "link": link, "control": fleet });
+    context.output.print_value(&value, |output| {
+        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(TextTone::Bold, name));
+        let open = format!("{}\n         {ONE_TIME_LINK_NOTICE}", line("open ", &link));
         let fleet = fleet.iter().map(|fleet| line("fleet", fleet));
         let lines = [format!("{error}\n"), open, line("talk ", "polyclaw chat")];
         lines.into_iter().chain(fleet).collect::<Vec<_>>().join("\n")
@@ -169,24 +180,24 @@ fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Res
 }
 
 /// One that does not answer yet is told where it will be; its page asks for the token.
-async fn another_link(client: &Client) -> String {
+async fn new_login_link(client: &ApiClient) -> String {
     let login = client.post("/logins", &json!({})).await.unwrap_or_default();
     format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default())
 }
 
-fn greet(output: Output, link: &str, control: &str, model: &str) -> std::io::Result<()> {
+fn print_greeting(output: CliOutput, link: &str, control: &str, model: &str) -> std::io::Result<()> {
     let value = json!({ "running": true, "pid": std::process::id(), "link": link, "control": control, "model": model });
-    output.say(&value, |output| {
-        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
+    output.print_value(&value, |output| {
+        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(TextTone::Bold, name));
         let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));
-        let open = format!("{}\n         {ONCE}", line("open ", link));
+        let open = format!("{}\n         {ONE_TIME_LINK_NOTICE}", line("open ", link));
         let rest = [line("model", model), line("talk ", "polyclaw chat"), line("fleet", control)];
         [vec![title, String::new(), open], rest.to_vec()].concat().join("\n")
     })
 }
 
 /// Best effort: a machine without a browser has the link on its terminal.
-fn open(link: &str) {
+fn open_browser(link: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let _ = Command::new(opener).arg(link).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
 }

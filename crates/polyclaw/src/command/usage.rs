@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::{Output, cell};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::{CliOutput, cell_text};
 
 /// Tokens used, as the model providers reported them, what they cost, and what is left of the budgets.
 #[derive(clap::Args)]
@@ -24,52 +24,52 @@ pub struct Args {
     by: String,
 }
 
-pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let path = format!("/usage?window={}&by={}", segment(&args.window), segment(&args.by));
-    let answer = Client::new(context)?.get(&path).await?;
-    context.output.say(&answer, |output| {
-        let spent = totals(output, args, &rows(&answer["totals"]));
-        let budgets = rows(&answer["budgets"]);
-        if budgets.is_empty() { spent } else { format!("{spent}\n\n{}", balances(output, &budgets)) }
+pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
+    let path = format!("/usage?window={}&by={}", encode_segment(&args.window), encode_segment(&args.by));
+    let answer = ApiClient::new(context)?.get(&path).await?;
+    context.output.print_value(&answer, |output| {
+        let spent = totals_table(output, args, &usage_rows(&answer["totals"]));
+        let budgets = usage_rows(&answer["budgets"]);
+        if budgets.is_empty() { spent } else { format!("{spent}\n\n{}", budgets_table(output, &budgets)) }
     })?;
     Ok(())
 }
 
-fn rows(value: &Value) -> Vec<Value> {
+fn usage_rows(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-fn totals(output: &Output, args: &Args, totals: &[Value]) -> String {
+fn totals_table(output: &CliOutput, args: &Args, totals: &[Value]) -> String {
     if totals.is_empty() {
         return format!("No model was asked in the last {}.", args.window);
     }
     let row = |total: &Value| {
         let mut row = ["group", "calls", "unknown_calls", "input_tokens", "output_tokens"]
-            .map(|field| cell(&total[field]))
+            .map(|field| cell_text(&total[field]))
             .to_vec();
-        row.extend([dollars(&total["cost_usd"]), cell(&total["unpriced_calls"])]);
+        row.extend([format_dollars(&total["cost_usd"]), cell_text(&total["unpriced_calls"])]);
         row
     };
     let by = args.by.to_uppercase();
     let head = [by.as_str(), "CALLS", "UNKNOWN", "INPUT", "OUTPUT", "COST", "UNPRICED"];
-    output.table(&head, &totals.iter().map(row).collect::<Vec<_>>())
+    output.format_table(&head, &totals.iter().map(row).collect::<Vec<_>>())
 }
 
-fn balances(output: &Output, budgets: &[Value]) -> String {
+fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
     let pair = |left: String, limit: String| if limit == "-" { limit } else { format!("{left} of {limit}") };
     let row = |budget: &Value| {
         vec![
-            cell(&budget["purse"]),
-            pair(cell(&budget["tokens_left"]), cell(&budget["tokens_limit"])),
-            pair(dollars(&budget["usd_left"]), dollars(&budget["usd_limit"])),
-            cell(&budget["resets_at"]),
+            cell_text(&budget["purse"]),
+            pair(cell_text(&budget["tokens_left"]), cell_text(&budget["tokens_limit"])),
+            pair(format_dollars(&budget["usd_left"]), format_dollars(&budget["usd_limit"])),
+            cell_text(&budget["resets_at"]),
         ]
     };
     let head = ["BUDGET", "TOKENS LEFT", "DOLLARS LEFT", "STARTS ANEW"];
-    output.table(&head, &budgets.iter().map(row).collect::<Vec<_>>())
+    output.format_table(&head, &budgets.iter().map(row).collect::<Vec<_>>())
 }
 
 /// A dash where it is not known; small amounts to the hundredth of a cent.
-pub fn dollars(value: &Value) -> String {
+pub fn format_dollars(value: &Value) -> String {
     value.as_f64().map_or_else(|| "-".to_owned(), |usd| format!("${usd:.4}"))
 }

@@ -10,16 +10,16 @@ use polyclaw_domain::config::Config;
 use polyclaw_store::{DbTarget, Error};
 
 /// The pause after the first failure; each is twice the one before, up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Between two lines in the log.
-const LOG_PACE: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Between two looks for somebody who asks.
-const ACCEPT_PACE: Duration = Duration::from_millis(50);
+const ACCEPT_INTERVAL: Duration = Duration::from_millis(50);
 /// How long one who asks may take to do so.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
-const BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL can not be reached; the instance starts when it can","hint":"start PostgreSQL, or look at store.url"}}"#;
+const UNAVAILABLE_BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL can not be reached; the instance starts when it can","hint":"start PostgreSQL, or look at store.url"}}"#;
 
 /// Returns when the database can be reached, or when the wait is over: then opening it says what is wrong.
 pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
@@ -32,24 +32,24 @@ pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         // Where nothing can be listened on, the wait goes on without.
-        if let Ok(listener) = super::bind(&config.gateway) {
+        if let Ok(listener) = super::bind_listener(&config.gateway) {
             let is_over = &is_over;
-            scope.spawn(move || refuse_all(&listener, is_over));
+            scope.spawn(move || refuse_connections(&listener, is_over));
         }
-        wait(target, limit);
+        probe_until_reachable(target, limit);
         is_over.store(true, Ordering::Relaxed);
     });
 }
 
-fn wait(target: &DbTarget, limit: Option<Duration>) {
-    let (began, mut told, mut pause) = (Instant::now(), Instant::now(), FIRST_PAUSE);
+fn probe_until_reachable(target: &DbTarget, limit: Option<Duration>) {
+    let (began, mut told, mut pause) = (Instant::now(), Instant::now(), INITIAL_BACKOFF);
     while limit.is_none_or(|limit| began.elapsed() < limit) {
         thread::sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_BACKOFF);
         let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
             return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL answers");
         };
-        if told.elapsed() >= LOG_PACE {
+        if told.elapsed() >= LOG_INTERVAL {
             told = Instant::now();
             tracing::warn!(error = message, "PostgreSQL can still not be reached");
         }
@@ -57,16 +57,16 @@ fn wait(target: &DbTarget, limit: Option<Duration>) {
 }
 
 /// Answers every request with the same refusal.
-fn refuse_all(listener: &TcpListener, is_over: &AtomicBool) {
+fn refuse_connections(listener: &TcpListener, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         match listener.accept() {
-            Ok((connection, _)) => drop(refuse(connection)),
-            Err(_) => thread::sleep(ACCEPT_PACE),
+            Ok((connection, _)) => drop(refuse_connection(connection)),
+            Err(_) => thread::sleep(ACCEPT_INTERVAL),
         }
     }
 }
 
-fn refuse(mut connection: TcpStream) -> std::io::Result<()> {
+fn refuse_connection(mut connection: TcpStream) -> std::io::Result<()> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     connection.set_write_timeout(Some(REQUEST_TIMEOUT))?;
@@ -76,8 +76,8 @@ fn refuse(mut connection: TcpStream) -> std::io::Result<()> {
     }
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{BODY}",
-        BODY.len()
+         Content-Length: {}\r\nConnection: close\r\n\r\n{UNAVAILABLE_BODY}",
+        UNAVAILABLE_BODY.len()
     );
     connection.write_all(answer.as_bytes())
 }

@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use polyclaw_domain::config::Config;
 use rustix::fs::{Access, access};
 
-use super::Check;
+use super::HealthCheck;
 use crate::home::Home;
 
 /// Nothing is said of folders that are there, or that are made when they are needed.
-pub(super) fn folders(home: &Home, config: &Config) -> Option<Check> {
-    let (root, default) = (home.workspace(), config.agents.default_agent_id());
+pub(super) fn check_folders(home: &Home, config: &Config) -> Option<HealthCheck> {
+    let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let mut agents: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for spec in config.agents.agent_specs() {
         agents.entry(spec.workspace_folder(&root, &default)).or_default().push(spec.agent_id.to_string());
     }
     let told = agents.iter().filter_map(|(folder, agents)| {
-        let why = obstacle(folder)?;
+        let why = folder_obstacle(folder)?;
         Some(format!("{} of {}: {why}", folder.display(), agents.join(", ")))
     });
     let told: Vec<String> = told.collect();
     let hint = "make the folder and give it to the user that runs the daemon, or name another as the agent's workspace";
-    (!told.is_empty()).then(|| Check::fail("workspace", told.join("; "), hint))
+    (!told.is_empty()).then(|| HealthCheck::fail("workspace", told.join("; "), hint))
 }
 
 /// Why there can be no folder here.
-fn obstacle(folder: &Path) -> Option<String> {
+fn folder_obstacle(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|place| place.symlink_metadata().is_ok())?;
     let shown = there.display();
     if !there.is_dir() {
@@ -59,7 +59,7 @@ mod tests {
             ("file/ops", Some("file is not a folder")),
             ("link", Some("link is not a folder")),
         ] {
-            let said = obstacle(&home.path().join(folder));
+            let said = folder_obstacle(&home.path().join(folder));
             assert_eq!(said.is_some(), why.is_some(), "{folder}: {said:?}");
             assert!(said.unwrap_or_default().ends_with(why.unwrap_or_default()), "{folder}");
         }

@@ -9,30 +9,30 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use crate::command::guard::GUARD;
+use crate::command::guard::GUARD_COMMAND;
 
-const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
+const PASSED_ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
 /// What it says is worth this many bytes of the log.
-const SAID: u64 = 4 * 1024;
+const MAX_LOGGED_OUTPUT_BYTES: u64 = 4 * 1024;
 
 /// The exit code by which a program refuses what it is asked about.
-const REFUSES: i32 = 2;
+const REFUSAL_EXIT_CODE: i32 = 2;
 
 /// How a program that was asked did not say yes.
-pub enum Refused {
+pub enum HookFailure {
     /// It says no, and why.
     Refused(String),
     /// It could not be asked, or broke.
     Failed(String),
 }
 
-impl From<Refused> for String {
-    fn from(refused: Refused) -> Self {
+impl From<HookFailure> for String {
+    fn from(refused: HookFailure) -> Self {
         match refused {
-            Refused::Refused(why) => {
-                format!("exit status: {REFUSES}: {}", sanitize::to_single_line(&why, 500))
+            HookFailure::Refused(why) => {
+                format!("exit status: {REFUSAL_EXIT_CODE}: {}", sanitize::to_single_line(&why, 500))
             }
-            Refused::Failed(error) => error,
+            HookFailure::Failed(error) => error,
         }
     }
 }
@@ -43,22 +43,22 @@ pub async fn run(
     body: Vec<u8>,
     patience: Duration,
 ) -> Result<(), String> {
-    ask(command, event, body, patience).await.map_err(String::from)
+    run_hook_program(command, event, body, patience).await.map_err(String::from)
 }
 
-pub async fn ask(
+pub async fn run_hook_program(
     command: &[String],
     event: HookEvent,
     body: Vec<u8>,
     patience: Duration,
-) -> Result<(), Refused> {
-    let failed = |error: String| Refused::Failed(error);
+) -> Result<(), HookFailure> {
+    let failed = |error: String| HookFailure::Failed(error);
     let (program, arguments) =
         command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
-    let passed_on = PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let passed_on = PASSED_ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     // The guard dies with the daemon, however that ends, and takes the program and all it started along.
-    let child = Command::new(GUARD[0])
-        .args(&GUARD[1..])
+    let child = Command::new(GUARD_COMMAND[0])
+        .args(&GUARD_COMMAND[1..])
         .arg(program)
         .args(arguments)
         .env_clear()
@@ -70,8 +70,8 @@ pub async fn ask(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(format!("{program}: {error}")))?;
-    let mut guard = Guard(child);
-    match tokio::time::timeout(patience, talk(&mut guard.0, &body)).await {
+    let mut guard = GuardedChild(child);
+    match tokio::time::timeout(patience, exchange_with_program(&mut guard.0, &body)).await {
         Ok(ended) => ended,
         Err(_) => {
             Err(failed(format!("{program}: ended, because it took longer than {} s", patience.as_secs())))
@@ -79,7 +79,7 @@ pub async fn ask(
     }
 }
 
-async fn talk(child: &mut Child, body: &[u8]) -> Result<(), Refused> {
+async fn exchange_with_program(child: &mut Child, body: &[u8]) -> Result<(), HookFailure> {
     let mut said = Vec::new();
     let stdin = child.stdin.take();
     let stderr = child.stderr.take();
@@ -91,28 +91,28 @@ async fn talk(child: &mut Child, body: &[u8]) -> Result<(), Refused> {
     };
     let read = async {
         if let Some(stderr) = stderr {
-            let _ = stderr.take(SAID).read_to_end(&mut said).await;
+            let _ = stderr.take(MAX_LOGGED_OUTPUT_BYTES).read_to_end(&mut said).await;
         }
     };
     let ((), (), status) = tokio::join!(write, read, child.wait());
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) if status.code() == Some(REFUSES) => {
-            Err(Refused::Refused(sanitize::limit_block(&String::from_utf8_lossy(&said), 2_000)))
+        Ok(status) if status.code() == Some(REFUSAL_EXIT_CODE) => {
+            Err(HookFailure::Refused(sanitize::limit_block(&String::from_utf8_lossy(&said), 2_000)))
         }
         Ok(status) => {
             let said = sanitize::to_single_line(&String::from_utf8_lossy(&said), 500);
-            Err(Refused::Failed(format!("{status}: {said}")))
+            Err(HookFailure::Failed(format!("{status}: {said}")))
         }
-        Err(error) => Err(Refused::Failed(error.to_string())),
+        Err(error) => Err(HookFailure::Failed(error.to_string())),
     }
 }
 
 /// Tells the guard when it is dropped, which ends the program and all that it started. Of one that has ended nobody is
 /// told: its number may be another's by now.
-struct Guard(Child);
+struct GuardedChild(Child);
 
-impl Drop for Guard {
+impl Drop for GuardedChild {
     fn drop(&mut self) {
         if let Some(guard) = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = kill_process(guard, Signal::TERM);

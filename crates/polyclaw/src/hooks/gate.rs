@@ -10,42 +10,44 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::team::{HookAnswer, TeamHooks};
 use serde_json::Value;
 
-use super::{Listener, Reach, command, patience};
+use super::{HookListener, HookTarget, command, hook_timeout};
 use crate::clock::SystemClock;
 
-pub(super) const EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent::TeammateIdle];
+pub(super) const GATED_EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent::TeammateIdle];
 
 /// The hooks that may refuse something.
-pub(super) struct Gate(pub Vec<Arc<Listener>>);
+pub(super) struct HookGate(pub Vec<Arc<HookListener>>);
 
-impl TeamHooks for Gate {
+impl TeamHooks for HookGate {
     fn call_hook(&self, event: HookEvent, session: &SessionKey, mut body: Value) -> HookAnswer {
         body["event"] = event.as_str().into();
         body["session_key"] = session.as_str().into();
         body["at"] = SystemClock.now().to_string().into();
-        let is_asked = |hook: &&Arc<Listener>| {
+        let is_asked = |hook: &&Arc<HookListener>| {
             hook.settings.on.contains(&event) && glob::glob_matches(&hook.settings.sessions, session.as_str())
         };
-        let hooks: Vec<Arc<Listener>> = self.0.iter().filter(is_asked).cloned().collect();
+        let hooks: Vec<Arc<HookListener>> = self.0.iter().filter(is_asked).cloned().collect();
         Box::pin(async move {
             for hook in hooks {
-                ask(&hook, event, body.to_string().into_bytes()).await?;
+                ask_hook(&hook, event, body.to_string().into_bytes()).await?;
             }
             Ok(())
         })
     }
 }
 
-async fn ask(hook: &Listener, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
-    let asked = match &hook.reach {
-        Reach::Program => command::ask(&hook.settings.command, event, body, patience(&hook.settings)).await,
+async fn ask_hook(hook: &HookListener, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
+    let asked = match &hook.target {
+        HookTarget::Program => {
+            command::run_hook_program(&hook.settings.command, event, body, hook_timeout(&hook.settings)).await
+        }
         // An address is told; it decides nothing.
-        Reach::Address(hook) => hook.post_event(body).await.map_err(command::Refused::Failed),
+        HookTarget::Address(hook) => hook.post_event(body).await.map_err(command::HookFailure::Failed),
     };
     match asked {
         Ok(()) => Ok(()),
-        Err(command::Refused::Refused(why)) => Err(why),
-        Err(command::Refused::Failed(error)) => {
+        Err(command::HookFailure::Refused(why)) => Err(why),
+        Err(command::HookFailure::Failed(error)) => {
             tracing::warn!(hook.event = event.as_str(), %error, "a hook failed: what it was asked about happens");
             Ok(())
         }

@@ -7,21 +7,21 @@ use polyclaw_domain::hex::{decode_hex, encode_hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::locked;
-use super::seal::{self, Bytes};
-use crate::failure::Failure;
-use crate::home::{Home, refused, write_private};
-use crate::ids::random;
+use super::locked_store;
+use super::seal::{self, KeyBytes};
+use crate::failure::CommandFailure;
+use crate::home::{Home, access_failure, write_private};
+use crate::ids::random_bytes;
 use crate::keyring;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum KeyPlace {
     Keyring,
     File,
 }
 
-impl Place {
+impl KeyPlace {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Keyring => "the system's keyring",
@@ -30,11 +30,11 @@ impl Place {
     }
 }
 
-pub struct Key(Bytes);
+pub struct StoreKey(KeyBytes);
 
-impl Key {
-    pub fn fresh() -> Self {
-        Self(random())
+impl StoreKey {
+    pub fn generate() -> Self {
+        Self(random_bytes())
     }
 
     /// Names the key without telling anything of it.
@@ -42,44 +42,53 @@ impl Key {
         encode_hex(&Sha256::new().chain_update("polyclaw secrets key\0").chain_update(self.0).finalize()[..6])
     }
 
-    pub fn seal(&self, name: &str, value: &Secret) -> Result<String, Failure> {
-        seal::seal(&self.0, name, value)
+    pub fn seal(&self, name: &str, value: &Secret) -> Result<String, CommandFailure> {
+        seal::seal_value(&self.0, name, value)
     }
 
-    pub fn open(&self, name: &str, sealed: &str) -> Result<Secret, Failure> {
-        seal::open(&self.0, name, sealed)
+    pub fn open(&self, name: &str, sealed: &str) -> Result<Secret, CommandFailure> {
+        seal::open_value(&self.0, name, sealed)
     }
 
-    pub fn find(home: &Home, id: &str, place: Place) -> Result<Self, Failure> {
+    pub fn find_key(home: &Home, id: &str, place: KeyPlace) -> Result<Self, CommandFailure> {
         let found = match place {
-            Place::File => in_file(home)?.into_iter().find(|key| key.id() == id),
-            Place::Keyring => keyring::find(&entry(id)).map_err(lost)?.and_then(|text| Self::parse(&text)),
+            KeyPlace::File => keys_in_file(home)?.into_iter().find(|key| key.id() == id),
+            KeyPlace::Keyring => {
+                keyring::find_entry(&keyring_entry(id)).map_err(lost_key)?.and_then(|text| Self::parse(&text))
+            }
         };
-        found.filter(|key| key.id() == id).ok_or_else(|| lost("it is not there".to_owned()))
+        found.filter(|key| key.id() == id).ok_or_else(|| lost_key("it is not there".to_owned()))
     }
 
     /// Keeps it before anything is sealed with it. `beside`: the key that must still be found as well.
-    pub fn keep(&self, home: &Home, beside: Option<&Self>) -> Result<Place, Failure> {
-        if keyring::is_there() && keyring::store(&entry(&self.id()), &encode_hex(&self.0)).is_ok() {
-            return Ok(Place::Keyring);
+    pub fn save_key(&self, home: &Home, beside: Option<&Self>) -> Result<KeyPlace, CommandFailure> {
+        if keyring::is_available()
+            && keyring::store_entry(&keyring_entry(&self.id()), &encode_hex(&self.0)).is_ok()
+        {
+            return Ok(KeyPlace::Keyring);
         }
-        write(home, &[Some(self), beside].into_iter().flatten().collect::<Vec<_>>())?;
-        Ok(Place::File)
+        write_key_file(home, &[Some(self), beside].into_iter().flatten().collect::<Vec<_>>())?;
+        Ok(KeyPlace::File)
     }
 
     /// Takes it away when nothing is sealed with it any more.
-    pub fn forget(&self, home: &Home, place: Place, (new, new_place): (&Self, Place)) -> Result<(), Failure> {
+    pub fn remove_key(
+        &self,
+        home: &Home,
+        place: KeyPlace,
+        (new, new_place): (&Self, KeyPlace),
+    ) -> Result<(), CommandFailure> {
         match (place, new_place) {
-            (_, Place::File) => write(home, &[new])?,
-            (Place::File, Place::Keyring) => {
+            (_, KeyPlace::File) => write_key_file(home, &[new])?,
+            (KeyPlace::File, KeyPlace::Keyring) => {
                 let path = home.secrets_key();
-                fs::remove_file(&path).map_err(|error| refused(&path, &error))?;
+                fs::remove_file(&path).map_err(|error| access_failure(&path, &error))?;
             }
-            (Place::Keyring, Place::Keyring) => {}
+            (KeyPlace::Keyring, KeyPlace::Keyring) => {}
         }
-        if place == Place::Keyring {
+        if place == KeyPlace::Keyring {
             // One more entry that opens nothing does no harm.
-            let _ = keyring::remove(&entry(&self.id()));
+            let _ = keyring::remove_entry(&keyring_entry(&self.id()));
         }
         Ok(())
     }
@@ -89,24 +98,24 @@ impl Key {
     }
 }
 
-fn entry(id: &str) -> String {
+fn keyring_entry(id: &str) -> String {
     format!("store-key-{id}")
 }
 
-fn in_file(home: &Home) -> Result<Vec<Key>, Failure> {
+fn keys_in_file(home: &Home) -> Result<Vec<StoreKey>, CommandFailure> {
     let path = home.secrets_key();
-    let text = fs::read_to_string(&path).map_err(|error| lost(format!("{}: {error}", path.display())))?;
-    Ok(text.lines().filter_map(Key::parse).collect())
+    let text = fs::read_to_string(&path).map_err(|error| lost_key(format!("{}: {error}", path.display())))?;
+    Ok(text.lines().filter_map(StoreKey::parse).collect())
 }
 
-fn write(home: &Home, keys: &[&Key]) -> Result<(), Failure> {
+fn write_key_file(home: &Home, keys: &[&StoreKey]) -> Result<(), CommandFailure> {
     let path = home.secrets_key();
     let lines: String = keys.iter().map(|key| encode_hex(&key.0) + "\n").collect();
-    write_private(&path, &lines).map_err(|error| refused(&path, &error))
+    write_private(&path, &lines).map_err(|error| access_failure(&path, &error))
 }
 
-fn lost(why: String) -> Failure {
-    locked(
+fn lost_key(why: String) -> CommandFailure {
+    locked_store(
         format!("the key of the store of secrets can not be had: {why}"),
         "unlock the keyring, or restore secrets.key; if the key is gone for good, delete secrets.json in the home and set \
          each value again",

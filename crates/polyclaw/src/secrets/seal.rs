@@ -4,26 +4,26 @@ use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, Unb
 use polyclaw_domain::config::Secret;
 use polyclaw_domain::hex::{decode_hex, encode_hex};
 
-use crate::failure::Failure;
-use crate::ids::random;
+use crate::failure::CommandFailure;
+use crate::ids::random_bytes;
 
-pub type Bytes = [u8; 32];
+pub type KeyBytes = [u8; 32];
 
-fn cipher(key: &Bytes) -> Result<LessSafeKey, Failure> {
-    Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).map_err(|_| failed("the key"))?))
+fn cipher(key: &KeyBytes) -> Result<LessSafeKey, CommandFailure> {
+    Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).map_err(|_| unseal_failure("the key"))?))
 }
 
 /// The nonce, then the sealed bytes, in hex.
-pub fn seal(key: &Bytes, name: &str, value: &Secret) -> Result<String, Failure> {
-    let nonce = random::<NONCE_LEN>();
+pub fn seal_value(key: &KeyBytes, name: &str, value: &Secret) -> Result<String, CommandFailure> {
+    let nonce = random_bytes::<NONCE_LEN>();
     let mut bytes = value.expose().as_bytes().to_vec();
     cipher(key)?
         .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(name.as_bytes()), &mut bytes)
-        .map_err(|_| failed(name))?;
+        .map_err(|_| unseal_failure(name))?;
     Ok(encode_hex(&nonce) + &encode_hex(&bytes))
 }
 
-pub fn open(key: &Bytes, name: &str, sealed: &str) -> Result<Secret, Failure> {
+pub fn open_value(key: &KeyBytes, name: &str, sealed: &str) -> Result<Secret, CommandFailure> {
     let opened = || {
         let bytes = decode_hex(sealed)?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
@@ -32,11 +32,11 @@ pub fn open(key: &Bytes, name: &str, sealed: &str) -> Result<Secret, Failure> {
         let plain = cipher(key).ok()?.open_in_place(nonce, Aad::from(name.as_bytes()), &mut sealed).ok()?;
         Some(Secret::new(std::str::from_utf8(plain).ok()?))
     };
-    opened().ok_or_else(|| failed(name))
+    opened().ok_or_else(|| unseal_failure(name))
 }
 
-fn failed(name: &str) -> Failure {
-    super::locked(
+fn unseal_failure(name: &str) -> CommandFailure {
+    super::locked_store(
         format!("secret {name} can not be opened: it was changed, or sealed under another key"),
         "set it again with `polyclaw secrets set`",
     )

@@ -9,13 +9,13 @@ fn home() -> (tempfile::TempDir, Home) {
 }
 
 fn value(home: &Home, name: &str) -> Option<String> {
-    Secrets::of(home).open().unwrap().get(name).map(|secret| secret.expose().to_owned())
+    SecretStore::for_home(home).open_all().unwrap().get(name).map(|secret| secret.expose().to_owned())
 }
 
 #[test]
 fn a_value_comes_back_and_is_nowhere_in_the_files() {
     let (_dir, home) = home();
-    let secrets = Secrets::of(&home);
+    let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
     secrets.set("db", &Secret::new("canary-4712")).unwrap();
     assert_eq!(
@@ -39,43 +39,44 @@ fn a_value_comes_back_and_is_nowhere_in_the_files() {
 #[test]
 fn rotating_leaves_the_values_and_no_trace_of_the_old_key() {
     let (_dir, home) = home();
-    let secrets = Secrets::of(&home);
+    let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
     let (old_key, old_store) =
         (fs::read_to_string(home.secrets_key()).unwrap(), fs::read_to_string(home.secrets_file()).unwrap());
-    assert_eq!(secrets.rotate().unwrap(), 1);
+    assert_eq!(secrets.rotate_key().unwrap(), 1);
     assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
     assert!(!fs::read_to_string(home.secrets_key()).unwrap().contains(old_key.trim()));
     // The old store is of no use to whoever has the new key.
     fs::write(home.secrets_file(), old_store).unwrap();
-    assert_eq!(secrets.open().unwrap_err().code, "secrets_locked");
+    assert_eq!(secrets.open_all().unwrap_err().code, "secrets_locked");
 }
 
 #[test]
 fn a_crash_while_rotating_leaves_a_store_that_opens() {
     let (_dir, home) = home();
-    let secrets = Secrets::of(&home);
+    let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
-    let old = Key::find(&home, &secrets.read().unwrap().unwrap().key.id, Place::File).unwrap();
+    let old =
+        StoreKey::find_key(&home, &secrets.read_store().unwrap().unwrap().key.id, KeyPlace::File).unwrap();
     // Dies after the new key is kept and before the new store is.
-    Key::fresh().keep(&home, Some(&old)).unwrap();
+    StoreKey::generate().save_key(&home, Some(&old)).unwrap();
     assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
-    secrets.rotate().unwrap();
+    secrets.rotate_key().unwrap();
     assert_eq!(fs::read_to_string(home.secrets_key()).unwrap().lines().count(), 1);
 }
 
 #[test]
 fn entries_can_not_be_swapped_or_changed() {
     let (_dir, home) = home();
-    let secrets = Secrets::of(&home);
+    let secrets = SecretStore::for_home(&home);
     secrets.set("a", &Secret::new("value of a")).unwrap();
     secrets.set("b", &Secret::new("value of b")).unwrap();
-    let mut sealed = secrets.read().unwrap().unwrap();
+    let mut sealed = secrets.read_store().unwrap().unwrap();
     let (a, b) = (sealed.secrets["a"].clone(), sealed.secrets["b"].clone());
     sealed.secrets.insert("a".into(), b);
     sealed.secrets.insert("b".into(), a);
-    secrets.write(&sealed).unwrap();
-    let failure = secrets.open().unwrap_err();
+    secrets.write_store(&sealed).unwrap();
+    let failure = secrets.open_all().unwrap_err();
     assert_eq!(failure.code, "secrets_locked");
     assert!(!failure.message.contains("value of"));
 }
@@ -86,10 +87,11 @@ fn changes_made_at_the_same_time_are_all_kept() {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let home = &home;
-            scope.spawn(move || Secrets::of(home).set(&format!("s{n}"), &Secret::new("x")).unwrap());
+            scope
+                .spawn(move || SecretStore::for_home(home).set(&format!("s{n}"), &Secret::new("x")).unwrap());
         }
     });
-    assert_eq!(Secrets::of(&home).open().unwrap().len(), 8);
+    assert_eq!(SecretStore::for_home(&home).open_all().unwrap().len(), 8);
 }
 
 #[test]

@@ -1,29 +1,29 @@
 //! A property list of the user's launchd.
 
-use super::{MARK, Service, Unit, shown, words};
+use super::{ServiceSpec, ServiceUnit, UNIT_MARK, path_text, split_words};
 
-pub fn unit(service: &Service) -> Unit {
+pub fn launchd_unit(service: &ServiceSpec) -> ServiceUnit {
     let label = format!("io.{}", service.name());
     let path = service.user_home.join("Library/LaunchAgents").join(format!("{label}.plist"));
-    let load = |verb: &str| [words(&format!("launchctl {verb} -w")), vec![shown(&path)]].concat();
-    Unit {
-        text: text(service, &label),
+    let load = |verb: &str| [split_words(&format!("launchctl {verb} -w")), vec![path_text(&path)]].concat();
+    ServiceUnit {
+        text: plist_text(service, &label),
         install: vec![load("load")],
         uninstall: vec![load("unload")],
-        status: words(&format!("launchctl list {label}")),
+        status: split_words(&format!("launchctl list {label}")),
         path: path.clone(),
     }
 }
 
-fn text(service: &Service, label: &str) -> String {
-    let program = escaped(&shown(&service.program));
+fn plist_text(service: &ServiceSpec, label: &str) -> String {
+    let program = escape_xml(&path_text(&service.program));
     let set = |(name, value): &(String, String)| {
-        format!("<key>{}</key><string>{}</string>", escaped(name), escaped(value))
+        format!("<key>{}</key><string>{}</string>", escape_xml(name), escape_xml(value))
     };
     let environment: String = service.environment().iter().map(set).collect();
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
-<!-- {MARK}. -->
+<!-- {UNIT_MARK}. -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
@@ -39,7 +39,7 @@ fn text(service: &Service, label: &str) -> String {
     )
 }
 
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn a_property_list_names_the_program_and_the_home() {
-        let service = Service {
+        let service = ServiceSpec {
             program: "/opt/a & b/polyclaw".into(),
             home: "/Users/x/.polyclaw".into(),
             user_home: "/Users/x".into(),
             settings: None,
             place: vec![("POLYCLAW_CP_PORT".into(), "18900".into())],
         };
-        let unit = unit(&service);
+        let unit = launchd_unit(&service);
         assert_eq!(unit.path, std::path::Path::new("/Users/x/Library/LaunchAgents/io.polyclaw.plist"));
         assert!(unit.text.contains("<string>/opt/a &amp; b/polyclaw</string><string>control</string>"));
         assert!(unit.text.contains("<string>/Users/x/.polyclaw</string>"));

@@ -1,30 +1,31 @@
 //! A unit of the user's systemd. Nothing of it needs root.
 
-use super::{MARK, Service, Unit, shown, words};
+use super::{ServiceSpec, ServiceUnit, UNIT_MARK, path_text, split_words};
 
-pub fn unit(service: &Service) -> Unit {
+pub fn systemd_unit(service: &ServiceSpec) -> ServiceUnit {
     let name = service.name();
     let settings = service.settings.clone().unwrap_or_else(|| service.user_home.join(".config"));
-    Unit {
+    ServiceUnit {
         path: settings.join("systemd/user").join(format!("{name}.service")),
-        text: text(service),
+        text: unit_text(service),
         install: vec![
-            words("systemctl --user daemon-reload"),
-            words(&format!("systemctl --user enable --now {name}.service")),
+            split_words("systemctl --user daemon-reload"),
+            split_words(&format!("systemctl --user enable --now {name}.service")),
         ],
-        uninstall: vec![words(&format!("systemctl --user disable --now {name}.service"))],
-        status: words(&format!("systemctl --user is-active {name}.service")),
+        uninstall: vec![split_words(&format!("systemctl --user disable --now {name}.service"))],
+        status: split_words(&format!("systemctl --user is-active {name}.service")),
     }
 }
 
 /// Instances outlive the control plane: only its own process is ended with it.
-fn text(service: &Service) -> String {
-    let program = quoted(&shown(&service.program));
-    let set =
-        |(name, value): &(String, String)| format!("Environment={}\n", quoted(&format!("{name}={value}")));
+fn unit_text(service: &ServiceSpec) -> String {
+    let program = quote_word(&path_text(&service.program));
+    let set = |(name, value): &(String, String)| {
+        format!("Environment={}\n", quote_word(&format!("{name}={value}")))
+    };
     let environment: String = service.environment().iter().map(set).collect();
     format!(
-        "# {MARK}; it is taken away by `polyclaw service uninstall`.
+        "# {UNIT_MARK}; it is taken away by `polyclaw service uninstall`.
 [Unit]
 Description=Polyclaw control plane
 After=network-online.target
@@ -43,7 +44,7 @@ WantedBy=default.target
 }
 
 /// One word of a unit, whatever is in it.
-fn quoted(text: &str) -> String {
+fn quote_word(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_unit_listens_where_whoever_installs_it_would() {
-        let service = Service {
+        let service = ServiceSpec {
             program: "/usr/bin/polyclaw".into(),
             home: "/home/x/.polyclaw".into(),
             user_home: "/home/x".into(),
@@ -63,7 +64,7 @@ mod tests {
         };
         let expected = "ExecStart=\"/usr/bin/polyclaw\" control\nEnvironment=\"POLYCLAW_HOME=/home/x/.polyclaw\"\n\
             Environment=\"POLYCLAW_CP_PORT=18900\"\nRestart=on-failure\n";
-        assert!(unit(&service).text.contains(expected), "{}", unit(&service).text);
+        assert!(systemd_unit(&service).text.contains(expected), "{}", systemd_unit(&service).text);
     }
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
             ("/100%/$HOME", r#""/100%%/$$HOME""#),
             ("/a\nExecStart=/bin/evil", r#""/a\nExecStart=/bin/evil""#),
         ] {
-            assert_eq!(quoted(text), expected);
+            assert_eq!(quote_word(text), expected);
         }
     }
 }

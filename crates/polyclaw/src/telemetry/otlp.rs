@@ -5,25 +5,26 @@ use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
 /// One export request.
-pub fn request(service: &str, spans: &[Span]) -> Value {
+pub fn export_request(service: &str, spans: &[Span]) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({ "resourceSpans": [{
         "resource": { "attributes": [
-            attribute("service.name", &SpanAttribute::from(service)),
-            attribute("service.version", &SpanAttribute::from(version)),
+            attribute_json("service.name", &SpanAttribute::from(service)),
+            attribute_json("service.version", &SpanAttribute::from(version)),
         ] },
         "scopeSpans": [{
             "scope": { "name": "polyclaw", "version": version },
-            "spans": spans.iter().map(span).collect::<Vec<_>>(),
+            "spans": spans.iter().map(span_json).collect::<Vec<_>>(),
         }],
     }] })
 }
 
-fn span(span: &Span) -> Value {
+fn span_json(span: &Span) -> Value {
     let mut attributes: Vec<Value> =
-        span.attributes.iter().map(|(name, fact)| attribute(name, fact)).collect();
-    attributes
-        .extend(span.error.iter().map(|code| attribute("error.type", &SpanAttribute::from(code.as_str()))));
+        span.attributes.iter().map(|(name, fact)| attribute_json(name, fact)).collect();
+    attributes.extend(
+        span.error.iter().map(|code| attribute_json("error.type", &SpanAttribute::from(code.as_str()))),
+    );
     let links = span.links.iter().map(|(trace, mark)| {
         json!({ "traceId": format!("{:032x}", trace.0), "spanId": format!("{:016x}", mark.0) })
     });
@@ -32,16 +33,16 @@ fn span(span: &Span) -> Value {
         "spanId": format!("{:016x}", span.id.0),
         "parentSpanId": span.parent.map(|mark| format!("{:016x}", mark.0)).unwrap_or_default(),
         "name": span.name,
-        "kind": kind(span.kind),
-        "startTimeUnixNano": nanos(span.began),
-        "endTimeUnixNano": nanos(span.ended),
+        "kind": span_kind(span.kind),
+        "startTimeUnixNano": unix_nanos(span.began),
+        "endTimeUnixNano": unix_nanos(span.ended),
         "attributes": attributes,
         "links": links.collect::<Vec<_>>(),
         "status": if span.error.is_some() { json!({ "code": 2 }) } else { json!({}) },
     })
 }
 
-fn kind(kind: SpanKind) -> u8 {
+fn span_kind(kind: SpanKind) -> u8 {
     match kind {
         SpanKind::Internal => 1,
         SpanKind::Client => 3,
@@ -49,15 +50,15 @@ fn kind(kind: SpanKind) -> u8 {
     }
 }
 
-fn nanos(time: Millis) -> String {
+fn unix_nanos(time: Millis) -> String {
     (i128::from(time.0) * 1_000_000).to_string()
 }
 
-fn attribute(name: &str, fact: &SpanAttribute) -> Value {
-    json!({ "key": name, "value": value(fact) })
+fn attribute_json(name: &str, fact: &SpanAttribute) -> Value {
+    json!({ "key": name, "value": attribute_value(fact) })
 }
 
-fn value(fact: &SpanAttribute) -> Value {
+fn attribute_value(fact: &SpanAttribute) -> Value {
     match fact {
         SpanAttribute::Text(text) => json!({ "stringValue": text }),
         SpanAttribute::Count(count) => json!({ "intValue": count.to_string() }),
@@ -89,7 +90,7 @@ mod tests {
             attributes: vec![("gen_ai.usage.input_tokens", SpanAttribute::Count(7))],
             error: Some("timeout".to_owned()),
         };
-        let written = span(&one);
+        let written = span_json(&one);
         assert_eq!(written["traceId"], format!("{}ab", "0".repeat(30)));
         assert_eq!(
             (&written["spanId"], &written["parentSpanId"]),

@@ -9,55 +9,61 @@ use futures_util::StreamExt;
 use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
-use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::weights::{Part, source, unusable};
+use crate::failure::CommandFailure;
+use crate::progress::ProgressDisplay;
+use crate::weights::{WeightsPart, source, unusable_path};
 
-const HUB: &str = "https://huggingface.co";
-const VARIABLE: &str = "POLYCLAW_MODEL_HUB";
-const CONNECT: Duration = Duration::from_secs(5);
+const DEFAULT_HUB_URL: &str = "https://huggingface.co";
+const MODEL_HUB_ENV: &str = "POLYCLAW_MODEL_HUB";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two pieces of a download.
-const SILENCE: Duration = Duration::from_secs(30);
+const DOWNLOAD_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn failed(what: impl std::fmt::Display) -> Failure {
-    source::unavailable(format!("the model hub: {what}"))
+fn download_failure(what: impl std::fmt::Display) -> CommandFailure {
+    source::source_unavailable(format!("the model hub: {what}"))
 }
 
 /// `POLYCLAW_MODEL_HUB` names a mirror.
-pub fn address() -> Result<String, Failure> {
-    match std::env::var(VARIABLE) {
-        Ok(stated) if !stated.is_empty() => mirror(&stated),
-        _ => Ok(HUB.to_owned()),
+pub fn hub_url() -> Result<String, CommandFailure> {
+    match std::env::var(MODEL_HUB_ENV) {
+        Ok(stated) if !stated.is_empty() => check_mirror_url(&stated),
+        _ => Ok(DEFAULT_HUB_URL.to_owned()),
     }
 }
 
 /// The value is not shown: there may be a password in it.
-fn mirror(stated: &str) -> Result<String, Failure> {
+fn check_mirror_url(stated: &str) -> Result<String, CommandFailure> {
     let is_web = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match Url::parse(stated).is_ok_and(is_web) {
         true => Ok(stated.trim_end_matches('/').to_owned()),
-        false => Err(Failure::usage(format!("{VARIABLE} is not an address of the web"))
-            .hint(format!("it begins with https:// or http://; without it {HUB} is asked"))),
+        false => Err(CommandFailure::usage(format!("{MODEL_HUB_ENV} is not an address of the web"))
+            .hint(format!("it begins with https:// or http://; without it {DEFAULT_HUB_URL} is asked"))),
     }
 }
 
 /// Goes on where an earlier download broke off.
-pub async fn fetch(hub: &str, part: &Part, to: &Path, progress: &Progress) -> Result<(), Failure> {
+pub async fn download_part(
+    hub: &str,
+    part: &WeightsPart,
+    to: &Path,
+    progress: &ProgressDisplay,
+) -> Result<(), CommandFailure> {
     let mut done = fs::metadata(to).map_or(0, |meta| meta.len());
     if done >= part.size {
         let _ = fs::remove_file(to);
         done = 0;
     }
-    let response = ask(hub, part, done).await?;
-    let append = is_rest(&response, part, done)?;
-    let written = |error: std::io::Error| unusable(to, &error);
+    let response = request_part(hub, part, done).await?;
+    let append = is_resumed(&response, part, done)?;
+    let written = |error: std::io::Error| unusable_path(to, &error);
     let mut options = OpenOptions::new();
     let file = if append { options.append(true) } else { options.write(true).truncate(true) };
     let mut file = file.create(true).open(to).map_err(written)?;
     done = if append { done } else { 0 };
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        let broke = |error| failed(format!("it broke off at {done} bytes ({})", describe(&error)));
+        let broke =
+            |error| download_failure(format!("it broke off at {done} bytes ({})", describe_error(&error)));
         let piece = piece.map_err(broke)?;
         done += piece.len() as u64;
         // More than there should be is not the file, and would fill the disk.
@@ -65,32 +71,35 @@ pub async fn fetch(hub: &str, part: &Part, to: &Path, progress: &Progress) -> Re
             break;
         }
         file.write_all(&piece).map_err(written)?;
-        progress.show(part.name, done, part.size);
+        progress.show_bytes(part.name, done, part.size);
     }
-    progress.end();
+    progress.finish_line();
     if done == part.size {
         return Ok(());
     }
     // It ended well and is something else: what came of it must not be the beginning of a later download.
     let _ = fs::remove_file(to);
-    Err(other(part, done))
+    Err(size_mismatch(part, done))
 }
 
-async fn ask(hub: &str, part: &Part, done: u64) -> Result<Response, Failure> {
-    let client = reqwest::Client::builder().connect_timeout(CONNECT).read_timeout(SILENCE).build();
-    let mut request = client.map_err(failed)?.get(format!("{hub}/{}", part.hub));
+async fn request_part(hub: &str, part: &WeightsPart, done: u64) -> Result<Response, CommandFailure> {
+    let client = reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(DOWNLOAD_IDLE_TIMEOUT)
+        .build();
+    let mut request = client.map_err(download_failure)?.get(format!("{hub}/{}", part.hub));
     if done > 0 {
         request = request.header(RANGE, format!("bytes={done}-"));
     }
-    request.send().await.map_err(|error| failed(describe(&error)))
+    request.send().await.map_err(|error| download_failure(describe_error(&error)))
 }
 
 /// Whether the rest of the file comes, and not all of it. What can be seen to be another file, such as the page on which
 /// a hotel wants a name, is refused before anything is written.
-fn is_rest(response: &Response, part: &Part, done: u64) -> Result<bool, Failure> {
+fn is_resumed(response: &Response, part: &WeightsPart, done: u64) -> Result<bool, CommandFailure> {
     match response.status() {
         StatusCode::OK => match response.content_length() {
-            Some(length) if length != part.size => Err(other(part, length)),
+            Some(length) if length != part.size => Err(size_mismatch(part, length)),
             _ => Ok(false),
         },
         StatusCode::PARTIAL_CONTENT => {
@@ -98,19 +107,19 @@ fn is_rest(response: &Response, part: &Part, done: u64) -> Result<bool, Failure>
             let wanted = format!("bytes {done}-{}/{}", part.size - 1, part.size);
             match range == Some(wanted.as_str()) {
                 true => Ok(true),
-                false => Err(failed("it sent another part of the file than it was asked for")),
+                false => Err(download_failure("it sent another part of the file than it was asked for")),
             }
         }
-        status => Err(failed(format!("it answered {status}"))),
+        status => Err(download_failure(format!("it answered {status}"))),
     }
 }
 
-fn other(part: &Part, length: u64) -> Failure {
+fn size_mismatch(part: &WeightsPart, length: u64) -> CommandFailure {
     let than = if length > part.size { "more" } else { "less" };
-    failed(format!("it sent {than} than the {} bytes of {}", part.size, part.name))
+    download_failure(format!("it sent {than} than the {} bytes of {}", part.size, part.name))
 }
 
-fn describe(error: &reqwest::Error) -> &'static str {
+fn describe_error(error: &reqwest::Error) -> &'static str {
     match error {
         error if error.is_connect() => "no connection",
         error if error.is_timeout() => "no answer in time",
@@ -125,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    const PART: Part = Part { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
+    const PART: WeightsPart = WeightsPart { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
 
     /// Answers each connection with the next text and closes it; the requests come back.
     fn server(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
@@ -163,9 +172,15 @@ mod tests {
         let (address, requests) = server(answers);
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("part");
-        let progress = Progress::new(true);
-        assert!(fetch(&address, &PART, &to, &progress).await.unwrap_err().message.contains("broke off at 5"));
-        fetch(&address, &PART, &to, &progress).await.unwrap();
+        let progress = ProgressDisplay::new(true);
+        assert!(
+            download_part(&address, &PART, &to, &progress)
+                .await
+                .unwrap_err()
+                .message
+                .contains("broke off at 5")
+        );
+        download_part(&address, &PART, &to, &progress).await.unwrap();
         assert_eq!(fs::read(&to).unwrap(), b"0123456789");
         let requests = requests.join().unwrap();
         assert!(!requests[0].contains("range:") && requests[1].contains("range: bytes=5-"), "{requests:?}");
@@ -191,7 +206,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let to = folder.path().join("part");
             before.iter().for_each(|text| fs::write(&to, text).unwrap());
-            let failure = fetch(&address, &PART, &to, &Progress::new(true)).await.unwrap_err();
+            let failure = download_part(&address, &PART, &to, &ProgressDisplay::new(true)).await.unwrap_err();
             assert!(failure.message.contains(said), "{answer}: {}", failure.message);
             assert_eq!(fs::read_to_string(&to).ok().as_deref(), after, "{answer}");
             requests.join().unwrap();
@@ -204,17 +219,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("part");
         fs::write(&to, "012").unwrap();
-        fetch(&address, &PART, &to, &Progress::new(true)).await.unwrap();
+        download_part(&address, &PART, &to, &ProgressDisplay::new(true)).await.unwrap();
         assert_eq!(fs::read(&to).unwrap(), b"abcdefghij");
         requests.join().unwrap();
     }
 
     #[test]
     fn a_mirror_is_an_address_of_the_web() {
-        assert_eq!(mirror("https://hub.example/models/").unwrap(), "https://hub.example/models");
+        assert_eq!(check_mirror_url("https://hub.example/models/").unwrap(), "https://hub.example/models");
         for stated in ["nonsense", "hub.example", "ftp://hub.example", "http://", "file:///x"] {
-            let failure = mirror(stated).unwrap_err();
-            assert!(failure.message.contains(VARIABLE) && !failure.message.contains(stated), "{stated}");
+            let failure = check_mirror_url(stated).unwrap_err();
+            assert!(failure.message.contains(MODEL_HUB_ENV) && !failure.message.contains(stated), "{stated}");
         }
     }
 }

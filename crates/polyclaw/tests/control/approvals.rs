@@ -2,7 +2,7 @@
 
 use polyclaw_control::access_to_approve;
 use polyclaw_domain::instance::TokenAccess;
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::plane::{Answer, Plane, put, until};
@@ -15,8 +15,8 @@ const APPROVALS: &str = "/instances/one/gateway/approvals";
 /// An instance whose agent calls one tool after the other, each with a word of thanks behind it.
 fn calling(model: &ModelServer, calls: &[(&str, Value)]) -> Plane {
     for (tool, arguments) in calls {
-        model.push(Script::new().call("c1", tool, arguments.clone()));
-        model.push(Script::reply("thanks"));
+        model.push(ReplyScript::new().call("c1", tool, arguments.clone()));
+        model.push(ReplyScript::reply("thanks"));
     }
     let plane = Plane::new();
     let made = plane.create("one");

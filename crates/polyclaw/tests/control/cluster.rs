@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
+use polyclaw_testkit::postgres::PostgresCluster;
 use serde_json::json;
 
 use crate::plane::Plane;
@@ -16,7 +16,7 @@ fn tasks_usage_and_events_of_an_instance_on_postgresql_are_its_own_words() {
     let config = format!(
         "{}\n[store]\nurl = \"{}\"\n[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
         fs::read_to_string(&path).unwrap(),
-        Cluster::of_process().fresh_database().unwrap(),
+        PostgresCluster::for_process().fresh_database().unwrap(),
         model.url()
     );
     fs::write(&path, config).unwrap();
@@ -27,8 +27,8 @@ fn tasks_usage_and_events_of_an_instance_on_postgresql_are_its_own_words() {
     plane.start("one");
     let mut socket = Socket::open(&plane, "/ws/events?instance=one&kind=message.*");
     assert_eq!(socket.next()["type"], "snapshot");
-    model.push(Script::reply("first").usage(100, 20));
-    model.push(Script::reply("second").usage(50, 5));
+    model.push(ReplyScript::reply("first").usage(100, 20));
+    model.push(ReplyScript::reply("second").usage(50, 5));
     for text in ["a", "b"] {
         let path = "/instances/one/gateway/sessions/agent%3Amain%3Amain/messages?wait=30";
         plane.post(path, json!({ "text": text })).ok();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::BufRead;
 use std::process::{Child, Stdio};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, is_alive, signal, until};
@@ -86,7 +86,7 @@ fn up(plane: &Plane, args: &[&str]) -> (Up, Value) {
 #[test]
 fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     let model = ModelServer::start();
-    ["one", "two"].iter().for_each(|text| model.push(Script::reply(*text).usage(10, 5)));
+    ["one", "two"].iter().for_each(|text| model.push(ReplyScript::reply(*text).usage(10, 5)));
     let plane = Plane::idle();
     fs::create_dir_all(plane.home()).unwrap();
     let port = free_port();

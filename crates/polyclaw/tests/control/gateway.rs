@@ -1,7 +1,7 @@
 //! Through to an instance.
 
 use futures_util::{SinkExt, StreamExt};
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -61,7 +61,7 @@ fn an_instance_that_hangs_is_given_up_and_said_to() {
 #[test]
 fn sockets_and_streams_are_handed_through_as_they_come() {
     let model = ModelServer::start();
-    model.push(Script::reply("hello there"));
+    model.push(ReplyScript::reply("hello there"));
     let plane = Plane::new();
     let made = plane.create("one");
     let path = plane.folder(&made).join("config.toml");

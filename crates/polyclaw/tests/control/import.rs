@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
-use polyclaw_testkit::platform::telegram::Telegram;
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
+use polyclaw_testkit::platform::telegram::TelegramEmulator;
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, put, until};
@@ -161,11 +161,11 @@ fn a_home_of_the_second_generation_becomes_an_instance_that_runs() {
 fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
     const BOTS: [(&str, &str, i64); 2] =
         [("main", "1:canary-5f0e2d-main", 11), ("ops", "2:canary-5f0e2d-ops", 22)];
-    let (plane, model, telegram) = (Plane::new(), ModelServer::start(), Telegram::start());
-    model.answer(|_| Script::reply("here"));
+    let (plane, model, telegram) = (Plane::new(), ModelServer::start(), TelegramEmulator::start());
+    model.answer_with(|_| ReplyScript::reply("here"));
     let mut accounts = json!({});
     for (name, token, person) in BOTS {
-        telegram.bot(token, person, name);
+        telegram.add_bot(token, person, name);
         accounts[name] = json!({ "botToken": token, "allowFrom": [person] });
     }
     let config = json!({
@@ -183,11 +183,13 @@ fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
     plane.start("bots");
     // To each a stranger first: whoever is answered later shows that the stranger was heard and was not.
     for (_, token, person) in BOTS {
-        telegram.say(token, 33 - person, "let me in");
-        telegram.say(token, person, "who is there?");
+        telegram.send_dm(token, 33 - person, "let me in");
+        telegram.send_dm(token, person, "who is there?");
     }
-    until(&|| format!("both answer: {:?}", telegram.visible()), || telegram.visible().len() >= 2);
-    let mut shown: Vec<_> = telegram.visible().into_iter().map(|one| (one.bot, one.chat)).collect();
+    until(&|| format!("both answer: {:?}", telegram.visible_messages()), || {
+        telegram.visible_messages().len() >= 2
+    });
+    let mut shown: Vec<_> = telegram.visible_messages().into_iter().map(|one| (one.bot, one.chat)).collect();
     shown.sort();
     assert_eq!(shown, BOTS.map(|(_, token, person)| (token.to_owned(), person.to_string())));
     let tasks = plane.get("/instances/bots/tasks").ok()["tasks"].clone();

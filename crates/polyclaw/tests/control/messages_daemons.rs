@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn cut_off(plane: &Plane, id: &str) -> usize {
 fn ten_daemons_take_every_task_up_once_and_acknowledge_after_the_turn_whoever_is_killed() {
     let total = stated("POLYCLAW_BROKER_HANDOFFS", 400);
     let (mut plane, model) = (Plane::new(), ModelServer::start());
-    model.answer(|_| Script::reply("done").wait(TURN));
+    model.answer_with(|_| ReplyScript::reply("done").wait(TURN));
     let daemons = ring(&plane, &model);
     let (talker, registry) = (Talker::of(&plane), Registry::of(&plane));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyGate, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::messages::allow;
@@ -56,17 +56,19 @@ fn transcript(plane: &Plane) -> String {
 #[test]
 fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
     let (plane, model) = two();
-    model.answer(|request| {
+    model.answer_with(|request| {
         let text = request.last_user_text();
         match request.tool_results().last() {
-            Some((_, result)) => Script::reply(format!("I was told: {result}")),
+            Some((_, result)) => ReplyScript::reply(format!("I was told: {result}")),
             None if text.contains("delegate") => {
                 let task = json!({ "instance": "b", "task": "count the stars" });
-                Script::new().call("c1", "delegate_to_instance", task)
+                ReplyScript::new().call("c1", "delegate_to_instance", task)
             }
             // Nobody counts stars in no time: that it was begun is told meanwhile.
-            None => Script::reply(format!("seven, says b ({})", text.contains("origin=\"agent:a/main\"")))
-                .wait(Duration::from_millis(500)),
+            None => {
+                ReplyScript::reply(format!("seven, says b ({})", text.contains("origin=\"agent:a/main\"")))
+                    .wait(Duration::from_millis(500))
+            }
         }
     });
     let answer = chat(&plane, "please delegate this");
@@ -94,13 +96,13 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
 #[test]
 fn the_answer_of_a_turn_that_failed_says_so() {
     let (plane, model) = two();
-    model.answer(|request| match request.tool_results().last() {
-        Some((_, result)) => Script::reply(format!("I was told: {result}")),
+    model.answer_with(|request| match request.tool_results().last() {
+        Some((_, result)) => ReplyScript::reply(format!("I was told: {result}")),
         None if request.last_user_text().contains("delegate") => {
             let task = json!({ "instance": "b", "task": "count the stars" });
-            Script::new().call("c1", "delegate_to_instance", task)
+            ReplyScript::new().call("c1", "delegate_to_instance", task)
         }
-        None => Script::error(400, json!({ "error": { "message": "no" } })),
+        None => ReplyScript::error(400, json!({ "error": { "message": "no" } })),
     });
     let said = chat(&plane, "please delegate this").to_string();
     let result = messages(&plane, "").into_iter().find(|one| one["type"] == "task.result").unwrap();
@@ -112,17 +114,17 @@ fn the_answer_of_a_turn_that_failed_says_so() {
 #[test]
 fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_answered() {
     let (plane, model) = two();
-    model.answer(|request| {
+    model.answer_with(|request| {
         let text = request.last_user_text();
         match request.tool_results().last() {
-            _ if text.contains("origin=\"agent:b/") => Script::reply("b has answered me"),
-            Some(_) => Script::reply("I wrote to b"),
-            None if text.contains("write to b") => Script::new().call(
+            _ if text.contains("origin=\"agent:b/") => ReplyScript::reply("b has answered me"),
+            Some(_) => ReplyScript::reply("I wrote to b"),
+            None if text.contains("write to b") => ReplyScript::new().call(
                 "c1",
                 "instance_send",
                 json!({ "instance": "b", "message": "how are you?" }),
             ),
-            None => Script::reply("I am well"),
+            None => ReplyScript::reply("I am well"),
         }
     });
     assert!(chat(&plane, "write to b").to_string().contains("I wrote to b"));
@@ -140,16 +142,16 @@ fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_ans
 #[test]
 fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_secrets() {
     let (plane, model) = two();
-    model.answer(|request| {
+    model.answer_with(|request| {
         let text = request.last_user_text();
         let last = request.messages().last().unwrap();
         match last["role"].as_str() {
-            Some("tool") => Script::reply(last["content"].to_string()),
-            _ if text.contains("origin=\"agent:") => Script::reply("thanks"),
+            Some("tool") => ReplyScript::reply(last["content"].to_string()),
+            _ if text.contains("origin=\"agent:") => ReplyScript::reply("thanks"),
             _ => {
                 let secret = "it is sk-proj-abcdefghij0123456789".to_owned();
                 let said = if text.contains("large") { "x".repeat(70_000) } else { secret };
-                Script::new().call("c1", "instance_send", json!({ "instance": "b", "message": said }))
+                ReplyScript::new().call("c1", "instance_send", json!({ "instance": "b", "message": said }))
             }
         }
     });
@@ -168,12 +170,12 @@ fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_se
 #[test]
 fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
     let (plane, model) = two_with(&[("a", "b", "message"), ("b", "a", "message")]);
-    model.answer(|request| {
+    model.answer_with(|request| {
         let other = if request.last_user_text().contains("origin=\"agent:a/") { "a" } else { "b" };
         let note = json!({ "instance": other, "message": "pass it on" });
         match request.tool_results().last() {
-            Some((_, result)) => Script::reply(result.clone()),
-            None => Script::new().call("c1", "instance_send", note),
+            Some((_, result)) => ReplyScript::reply(result.clone()),
+            None => ReplyScript::new().call("c1", "instance_send", note),
         }
     });
     chat(&plane, "begin");
@@ -191,17 +193,17 @@ fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_i
     let etag = plane.get("/instances/a/config").etag.unwrap();
     let patch = json!({ "tools": { "instances": [] } });
     plane.call("PATCH", "/instances/a/config", Some(patch), &[("if-match", &etag)]).ok();
-    model.answer(|request| Script::reply(request.tool_names().join(" ")));
+    model.answer_with(|request| ReplyScript::reply(request.tool_names().join(" ")));
     assert!(!chat(&plane, "what have you got?").to_string().contains("instance_send"));
     let etag = plane.get("/instances/a/config").etag.unwrap();
     let patch = json!({ "tools": { "instances": ["*"] } });
     plane.call("PATCH", "/instances/a/config", Some(patch), &[("if-match", &etag)]).ok();
     assert!(chat(&plane, "and now?").to_string().contains("instance_send"));
-    model.answer(|request| match request.tool_results().last() {
-        Some((_, result)) => Script::reply(result.clone()),
+    model.answer_with(|request| match request.tool_results().last() {
+        Some((_, result)) => ReplyScript::reply(result.clone()),
         None => {
             let note = json!({ "instance": "b", "message": "x", "type": "secret.plan" });
-            Script::new().call("c1", "instance_send", note)
+            ReplyScript::new().call("c1", "instance_send", note)
         }
     });
     assert!(chat(&plane, "write").to_string().contains("route_denied"));
@@ -211,9 +213,9 @@ fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_i
 #[test]
 fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
     let (plane, model) = two();
-    let opened = Gate::new();
+    let opened = ReplyGate::new();
     let gate = opened.clone();
-    model.answer(move |_| Script::new().gate(&gate).text("done"));
+    model.answer_with(move |_| ReplyScript::new().gate(&gate).text("done"));
     let rule = json!({ "from": "a", "to": "b", "type": "task.handoff", "max_retries": 2 });
     plane.post("/routing-rules", rule).ok();
     let task = json!({ "from": "a", "to": "b", "type": "task.handoff", "payload": { "task": "look" } });
@@ -241,10 +243,10 @@ fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
 #[test]
 fn handoffs_survive_the_death_of_the_instance_and_of_the_control_plane() {
     let (mut plane, model) = two();
-    model.answer(|request| {
+    model.answer_with(|request| {
         let text = request.last_user_text();
         let number = text.split("number ").nth(1).and_then(|rest| rest.split_whitespace().next());
-        Script::reply(format!("done {}", number.unwrap_or("?"))).wait(Duration::from_millis(30))
+        ReplyScript::reply(format!("done {}", number.unwrap_or("?"))).wait(Duration::from_millis(30))
     });
     for n in 0..HANDOFFS {
         let body = json!({

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::plane::Plane;
@@ -93,9 +93,9 @@ fn tasks_and_usage_come_from_the_instance() {
         "null, not zero"
     );
     plane.start("one");
-    model.push(Script::reply("first").usage(100, 20));
-    model.push(Script::reply("second").usage(50, 5));
-    model.push(Script::reply("third").no_usage());
+    model.push(ReplyScript::reply("first").usage(100, 20));
+    model.push(ReplyScript::reply("second").usage(50, 5));
+    model.push(ReplyScript::reply("third").no_usage());
     for text in ["a", "b", "c"] {
         let path = "/instances/one/gateway/sessions/agent%3Amain%3Amain/messages?wait=20";
         plane.post(path, json!({ "text": text })).ok();
@@ -144,8 +144,8 @@ fn tasks_are_found_by_state_channel_and_time() {
     let provider = "[providers.lab]\nkind = \"openai_compatible\"\nmodels = [\"demo\"]\nbase_url";
     configured(&plane, &format!("{provider} = \"{}\"\n", model.url()));
     plane.start("one");
-    ["first", "second"].iter().for_each(|text| model.push(Script::reply(*text)));
-    model.push(Script::error(400, json!({ "error": { "message": "no" } })));
+    ["first", "second"].iter().for_each(|text| model.push(ReplyScript::reply(*text)));
+    model.push(ReplyScript::error(400, json!({ "error": { "message": "no" } })));
     for text in ["a", "b", "c"] {
         let path = "/instances/one/gateway/sessions/agent%3Amain%3Amain/messages?wait=20";
         plane.post(path, json!({ "text": text })).ok();

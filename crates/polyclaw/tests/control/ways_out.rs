@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyGate, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, is_alive, signal, until};
@@ -172,8 +172,8 @@ fn a_restart_survives_the_death_of_the_control_plane() {
 
 #[test]
 fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
-    let (model, gate) = (ModelServer::start(), Gate::new());
-    model.push(Script::new().gate(&gate).text("the whole answer"));
+    let (model, gate) = (ModelServer::start(), ReplyGate::new());
+    model.push(ReplyScript::new().gate(&gate).text("the whole answer"));
     let mut plane = Plane::new();
     let made = plane.create("one");
     let path = plane.folder(&made).join("config.toml");

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::platform::telegram::Telegram;
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
+use polyclaw_testkit::platform::telegram::TelegramEmulator;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Home, PATIENCE};
 
 /// Runs one command that leaves a mark each time, then says what came back.
-fn answer(request: &Request) -> Script {
+fn answer(request: &ReceivedRequest) -> ReplyScript {
     let last = request.messages().last().cloned().unwrap_or_default();
     match last["role"] == "tool" {
-        true => Script::reply(format!("done: {}", last["content"].as_str().unwrap_or_default())),
-        false => Script::new().call("c", "shell", json!({ "command": "echo mark >> marks.txt" })),
+        true => ReplyScript::reply(format!("done: {}", last["content"].as_str().unwrap_or_default())),
+        false => ReplyScript::new().call("c", "shell", json!({ "command": "echo mark >> marks.txt" })),
     }
 }
 
@@ -25,16 +25,16 @@ const BOB: i64 = 6;
 
 struct Stage {
     home: Home,
-    telegram: Telegram,
+    telegram: TelegramEmulator,
     _model: ModelServer,
     _folder: tempfile::TempDir,
 }
 
 impl Stage {
     fn new() -> Self {
-        let (model, telegram) = (ModelServer::start(), Telegram::start());
-        model.answer(answer);
-        telegram.bot(TOKEN, 1, "polly_bot");
+        let (model, telegram) = (ModelServer::start(), TelegramEmulator::start());
+        model.answer_with(answer);
+        telegram.add_bot(TOKEN, 1, "polly_bot");
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
@@ -55,20 +55,20 @@ impl Stage {
 
     /// Waits for a message on the platform that holds these words.
     async fn shown(&self, words: &str) -> String {
-        let found = |telegram: &Telegram| {
-            telegram.visible().into_iter().map(|one| one.text).find(|text| text.contains(words))
+        let found = |telegram: &TelegramEmulator| {
+            telegram.visible_messages().into_iter().map(|one| one.text).find(|text| text.contains(words))
         };
-        self.telegram.until(words, |telegram| found(telegram).is_some()).await;
+        self.telegram.wait_until(words, |telegram| found(telegram).is_some()).await;
         found(&self.telegram).unwrap()
     }
 
     async fn asks(&self) -> String {
-        self.telegram.say(TOKEN, ANN, "make a mark");
+        self.telegram.send_dm(TOKEN, ANN, "make a mark");
         self.shown("/approve").await
     }
 
     async fn answered(&self, whose: i64, id: &str, words: &str) {
-        self.telegram.say(TOKEN, whose, &format!("/approve {id}"));
+        self.telegram.send_dm(TOKEN, whose, &format!("/approve {id}"));
         self.shown(words).await;
     }
 }
@@ -114,7 +114,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
         let mut daemon = stage.home.start(Some(&format!("{point}:1"))).await;
         stage.asks().await;
         let id = pending(&daemon).await[0]["id"].as_str().unwrap().to_owned();
-        stage.telegram.say(TOKEN, ANN, &format!("/approve {id}"));
+        stage.telegram.send_dm(TOKEN, ANN, &format!("/approve {id}"));
         assert!(daemon.dies(PATIENCE).await, "{point}");
         let daemon = stage.home.start(None).await;
         stage.shown("done: ").await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::port::BoxFuture;
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::platform::telegram::Shown;
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
+use polyclaw_testkit::platform::telegram::VisibleMessage;
 
 use crate::daemon::{Daemon, Home, PATIENCE};
 
@@ -35,7 +35,7 @@ trait Chat: Sync {
     /// The owner writes, in a conversation of their own, whose id this is.
     fn say_alone(&self, text: &str) -> &'static str;
     /// What people see of the account.
-    fn visible(&self) -> Vec<Shown>;
+    fn visible(&self) -> Vec<VisibleMessage>;
     /// The platform has nothing left to deliver, as far as it can tell.
     fn is_heard(&self) -> bool;
     /// A platform that calls does it now.
@@ -52,10 +52,10 @@ trait Chat: Sync {
     }
 }
 
-fn answer(request: &Request) -> Script {
+fn answer(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let id = asked.rsplit("task ").next().unwrap_or_default().split_whitespace().next().unwrap_or_default();
-    Script::reply(format!("done {id}"))
+    ReplyScript::reply(format!("done {id}"))
 }
 
 fn config(model: &ModelServer, chat: &dyn Chat) -> String {
@@ -97,7 +97,7 @@ async fn is_settled(daemon: &Daemon, chat: &dyn Chat) -> bool {
 
 async fn killed_anywhere(chat: &dyn Chat) {
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"), &config(&model, chat));
     let first = home.start(None).await;

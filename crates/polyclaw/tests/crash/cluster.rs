@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_testkit::model_server::{ModelServer, Script};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
+use polyclaw_testkit::postgres::PostgresCluster;
 use serde_json::Value;
 
 use crate::daemon::{Daemon, Home, PATIENCE};
@@ -20,10 +20,10 @@ fn config(model: &str, database: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_daemons_turn_is_finished_by_the_other() {
-    let database = Cluster::of_process().fresh_database().unwrap();
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
-    model.answer(|request| {
-        Script::new().chunks(&format!("re: {}", request.last_user_text()), 4, Duration::from_millis(200))
+    model.answer_with(|request| {
+        ReplyScript::new().chunks(&format!("re: {}", request.last_user_text()), 4, Duration::from_millis(200))
     });
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);
@@ -46,10 +46,10 @@ async fn a_killed_daemons_turn_is_finished_by_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
-    let database = Cluster::of_process().fresh_database().unwrap();
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
-    model.answer(|request| {
-        Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(20))
+    model.answer_with(|request| {
+        ReplyScript::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(20))
     });
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);
@@ -121,10 +121,10 @@ async fn is_answered_once(daemon: &Daemon, session: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_running_daemons_is_killed_under_load_and_each_message_is_answered_once() {
-    let database = Cluster::of_process().fresh_database().unwrap();
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
-    model.answer(|request| {
-        Script::new().chunks(&format!("re: {}", request.last_user_text()), 3, Duration::from_millis(20))
+    model.answer_with(|request| {
+        ReplyScript::new().chunks(&format!("re: {}", request.last_user_text()), 3, Duration::from_millis(20))
     });
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);

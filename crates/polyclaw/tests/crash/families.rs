@@ -1,12 +1,12 @@
 //! Families under fire: a thousand children whose ends are all told, though everything around them breaks; and a tree
 //! that is stopped, down to its last program.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
@@ -36,30 +36,30 @@ fn number(text: &str, word: &str) -> Option<usize> {
 }
 
 /// What the model was told since it last said something or a call of its gave a result, if anything.
-fn news(request: &Request) -> Option<String> {
+fn news(request: &ReceivedRequest) -> Option<String> {
     let fresh = request.messages().iter().rev().take_while(|message| message["role"] == "user");
     let texts: Vec<&str> = fresh.filter_map(|message| message["content"].as_str()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// Of each hundred children some fail, some say nothing, some never answer, one is refused in mid-stream.
-fn child(n: usize) -> Script {
+fn child(n: usize) -> ReplyScript {
     match n % 100 {
-        7 | 57 => Script::error(500, json!({ "error": { "message": "it broke" } })),
-        13 => Script::empty(),
-        14 => Script::reply(""),
-        21 => Script::new().text("half of it").cut(),
-        33 => Script::new().hang(),
-        _ => Script::reply(format!("part {n} is done")),
+        7 | 57 => ReplyScript::error(500, json!({ "error": { "message": "it broke" } })),
+        13 => ReplyScript::empty(),
+        14 => ReplyScript::reply(""),
+        21 => ReplyScript::new().text("half of it").cut(),
+        33 => ReplyScript::new().hang(),
+        _ => ReplyScript::reply(format!("part {n} is done")),
     }
 }
 
-fn answer(request: &Request) -> Script {
-    let Some(news) = news(request) else { return Script::reply("begun") };
+fn answer(request: &ReceivedRequest) -> ReplyScript {
+    let Some(news) = news(request) else { return ReplyScript::reply("begun") };
     if let Some(n) = number(&news, "do part ").filter(|_| !news.contains("[Context:")) {
         return child(n);
     }
-    let Some(batch) = number(&news, "batch ") else { return Script::reply("heard") };
+    let Some(batch) = number(&news, "batch ") else { return ReplyScript::reply("heard") };
     let begun = begun(request);
     let parts = (batch * BATCH..(batch + 1) * BATCH).filter(|n| !begun.contains(&format!("c{n}")));
     let calls = parts.map(|n| {
@@ -68,14 +68,14 @@ fn answer(request: &Request) -> Script {
     });
     let calls: Vec<_> = calls.collect();
     if calls.is_empty() {
-        return Script::reply("heard");
+        return ReplyScript::reply("heard");
     }
-    calls.into_iter().fold(Script::new(), |script, (id, task)| script.call(&id, "sessions_spawn", task))
+    calls.into_iter().fold(ReplyScript::new(), |script, (id, task)| script.call(&id, "sessions_spawn", task))
 }
 
 /// The calls that began a child. A batch may be interrupted before it has begun all it was to begin; what is left of it is
 /// begun when it is taken up again.
-fn begun(request: &Request) -> HashSet<String> {
+fn begun(request: &ReceivedRequest) -> HashSet<String> {
     let results = request.messages().iter().filter(|message| message["role"] == "tool");
     let begun =
         results.filter(|message| message["content"].as_str().is_some_and(|text| text.contains("run_id")));
@@ -137,7 +137,7 @@ impl Fire<'_> {
             let said = self.daemon.say(PARENT, &text, 0).await;
             said.is_ok_and(|said| said["turn_id"].is_string())
         };
-        until("it is taken", is_taken).await;
+        wait_until("it is taken", is_taken).await;
     }
 
     async fn until_begun_and_ended(&mut self, children: usize) {
@@ -161,8 +161,8 @@ impl Fire<'_> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_children_under_fire_are_each_told_once() {
     let model = ModelServer::start();
-    model.answer(answer);
-    model.keep(0);
+    model.answer_with(answer);
+    model.retain_requests(0);
     let folder = tempfile::tempdir().unwrap();
     // The platform the parent's person is on is away all the time.
     let rest = "[channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"http://127.0.0.1:9/\"\n";
@@ -228,7 +228,7 @@ fn scan(path: &Path) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_child_says_is_once_in_a_prompt_of_the_parent_and_in_no_row() {
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"), &config(&model, ""));
     let daemon = home.start(None).await;
@@ -262,20 +262,20 @@ const LEAVES: usize = 9;
 
 /// A root with four branches of nine leaves each; of the leaves a third waits for its model, a third runs a program here,
 /// a third in a worker process.
-fn tree(request: &Request) -> Script {
+fn tree(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let results = request.messages().iter().any(|message| message["role"] == "tool");
-    let spawn = |script: Script, n: usize, agent: &str, task: String| {
+    let spawn = |script: ReplyScript, n: usize, agent: &str, task: String| {
         script.call(&format!("s{n}"), "sessions_spawn", json!({ "agent_id": agent, "task": task }))
     };
-    let rest = Script::new().call("y", "sessions_yield", json!({}));
+    let rest = ReplyScript::new().call("y", "sessions_yield", json!({}));
     if asked.contains("[Context:") {
-        return Script::reply("heard");
+        return ReplyScript::reply("heard");
     }
     if let Some(n) = number(&asked, "leaf ") {
         return match n % 3 {
-            0 => Script::new().hang(),
-            _ => Script::new().call(
+            0 => ReplyScript::new().hang(),
+            _ => ReplyScript::new().call(
                 "p",
                 "shell",
                 json!({ "command": format!("sleep {SLEEP}"), "timeout_seconds": 600 }),
@@ -284,12 +284,11 @@ fn tree(request: &Request) -> Script {
     }
     match (asked.contains("branch "), results) {
         (_, true) => rest,
-        (true, false) => (0..LEAVES).fold(Script::new(), |script, n| {
+        (true, false) => (0..LEAVES).fold(ReplyScript::new(), |script, n| {
             spawn(script, n, if n % 3 == 2 { "apart" } else { "main" }, format!("leaf {n}"))
         }),
-        (false, false) => {
-            (0..BRANCHES).fold(Script::new(), |script, n| spawn(script, n, "main", format!("branch {n}")))
-        }
+        (false, false) => (0..BRANCHES)
+            .fold(ReplyScript::new(), |script, n| spawn(script, n, "main", format!("branch {n}"))),
     }
 }
 
@@ -303,7 +302,7 @@ fn sleepers() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tree_of_forty_stops_and_leaves_no_process() {
     let model = ModelServer::start();
-    model.answer(tree);
+    model.answer_with(tree);
     let folder = tempfile::tempdir().unwrap();
     let rest = "[lanes]\nsubagent = 64\n[workers]\nmax = 16\n[agents.defaults.sandbox]\nmode = \"off\"\n\
         [tools]\napprovals = { shell = \"never\" }\n\

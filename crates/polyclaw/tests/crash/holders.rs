@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
-use polyclaw_testkit::platform::telegram::Telegram;
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
+use polyclaw_testkit::platform::telegram::TelegramEmulator;
+use polyclaw_testkit::postgres::PostgresCluster;
 use tempfile::TempDir;
 
 use crate::daemon::{Daemon, Home, PATIENCE};
@@ -13,7 +13,7 @@ const TOKEN: &str = "1:bot";
 
 /// A bot, and two daemons that could both be it, each with a model of its own that thinks for a moment.
 struct Stage {
-    telegram: Telegram,
+    telegram: TelegramEmulator,
     models: [ModelServer; 2],
     daemons: Vec<Daemon>,
     _folder: TempDir,
@@ -22,9 +22,9 @@ struct Stage {
 impl Stage {
     /// `slots` is how many turns run at once on the daemon that starts first.
     async fn set(lease_seconds: u32, slots: usize) -> Self {
-        let database = Cluster::of_process().fresh_database().unwrap();
-        let (telegram, models) = (Telegram::start(), [model(), model()]);
-        telegram.bot(TOKEN, 1, "polly_bot");
+        let database = PostgresCluster::for_process().fresh_database().unwrap();
+        let (telegram, models) = (TelegramEmulator::start(), [model(), model()]);
+        telegram.add_bot(TOKEN, 1, "polly_bot");
         let folder = tempfile::tempdir().unwrap();
         let mut daemons = Vec::new();
         for (name, slots, model) in [("a", slots, &models[0]), ("b", 8, &models[1])] {
@@ -62,24 +62,33 @@ impl Stage {
         let began = std::time::Instant::now();
         let count = |text: &str| {
             let answer = format!("re: {text}");
-            self.telegram.visible().iter().filter(|shown| shown.text == answer).count()
+            self.telegram.visible_messages().iter().filter(|shown| shown.text == answer).count()
         };
         while asked.iter().any(|text| count(text) == 0) {
-            assert!(began.elapsed() < PATIENCE, "not all is answered: {:?}", self.telegram.visible());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "not all is answered: {:?}",
+                self.telegram.visible_messages()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for text in asked {
             assert_eq!(count(text), 1, "{text}");
         }
-        assert_eq!(self.telegram.visible().len(), asked.len(), "{:?}", self.telegram.visible());
+        assert_eq!(
+            self.telegram.visible_messages().len(),
+            asked.len(),
+            "{:?}",
+            self.telegram.visible_messages()
+        );
     }
 }
 
 fn model() -> ModelServer {
     let model = ModelServer::start();
-    model.answer(|request| {
+    model.answer_with(|request| {
         let answer = format!("re: {}", request.last_user_text());
-        Script::new().wait(Duration::from_millis(200)).text(answer)
+        ReplyScript::new().wait(Duration::from_millis(200)).text(answer)
     });
     model
 }
@@ -99,18 +108,18 @@ async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
     let (_, node) = state(&stage.daemons[0]).await;
     assert!(node.is_some_and(|node| node.starts_with("node-")), "it says who has it");
     for (person, text) in [(5, "one"), (6, "two"), (7, "three")] {
-        stage.telegram.say(TOKEN, person, text);
+        stage.telegram.send_dm(TOKEN, person, text);
     }
     stage.is_answered(&["one", "two", "three"]).await;
     let requests = stage.models[0].request_count();
-    stage.telegram.say(TOKEN, 5, "four");
+    stage.telegram.send_dm(TOKEN, 5, "four");
     stage.models[0].wait_for_requests(requests + 1).await;
     holder.kill();
-    stage.telegram.say(TOKEN, 6, "five");
+    stage.telegram.send_dm(TOKEN, 6, "five");
     stage.is_answered(&["one", "two", "three", "four", "five"]).await;
     assert_eq!(state(&stage.daemons[0]).await, ("connected".to_owned(), None));
-    assert_eq!(stage.telegram.unconfirmed(TOKEN), 0);
-    assert_eq!(stage.telegram.most_polls(TOKEN), 1, "two nodes never asked at once");
+    assert_eq!(stage.telegram.unconfirmed_count(TOKEN), 0);
+    assert_eq!(stage.telegram.max_concurrent_polls(TOKEN), 1, "two nodes never asked at once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +128,7 @@ async fn an_account_is_given_up_by_a_node_that_drains() {
     let mut holder = stage.holder().await;
     holder.terminate();
     assert!(holder.dies(PATIENCE).await);
-    stage.telegram.say(TOKEN, 5, "hello");
+    stage.telegram.send_dm(TOKEN, 5, "hello");
     stage.is_answered(&["hello"]).await;
 }
 
@@ -130,7 +139,7 @@ async fn what_one_node_answers_the_other_sends() {
     let _holder = stage.holder().await;
     let asked: Vec<String> = (0..6).map(|n| format!("question {n}")).collect();
     for (person, text) in (5..).zip(&asked) {
-        stage.telegram.say(TOKEN, person, text);
+        stage.telegram.send_dm(TOKEN, person, text);
     }
     stage.is_answered(&asked.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert!(stage.models[1].request_count() > 0, "the other node has helped");

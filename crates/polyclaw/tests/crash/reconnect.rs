@@ -123,7 +123,7 @@ impl Reader {
 async fn dies_at(point: KillPoint, passing: usize) {
     let case = format!("{}:{passing}", point.as_str());
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"), &agents(&model));
     let mut reader = Reader::default();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::platform::{Hook, Platform, Post};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
+use polyclaw_testkit::platform::{PlatformPost, WebhookPlatform, WebhookSender};
 use serde_json::json;
 
 use crate::daemon::{Daemon, Home};
@@ -20,14 +20,14 @@ const RECEPTION: [KillPoint; 4] = [
 ];
 
 /// Works on `work <id>` with three tools, the last of which must not run twice, and answers `quick <id>` at once.
-fn answer(request: &Request) -> Script {
+fn answer(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let word = |after: &str| {
         let at = asked.rfind(after)? + after.len();
         Some(asked[at..].split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_owned())
     };
     if let Some(id) = word("quick ").filter(|_| !asked.contains("[Backlog]")) {
-        return Script::reply(format!("done quick-{id}"));
+        return ReplyScript::reply(format!("done quick-{id}"));
     }
     let id = word("work ").unwrap_or_default();
     let done = request.messages().iter().filter(|message| {
@@ -36,20 +36,20 @@ fn answer(request: &Request) -> Script {
     });
     let file = format!("{id}.txt");
     match done.count() {
-        0 => Script::new().wait(Duration::from_millis(60)).call("a", "list_dir", json!({})),
-        1 => Script::new().call("b", "write_file", json!({ "path": file, "content": "start" })),
-        2 => Script::new().call(
+        0 => ReplyScript::new().wait(Duration::from_millis(60)).call("a", "list_dir", json!({})),
+        1 => ReplyScript::new().call("b", "write_file", json!({ "path": file, "content": "start" })),
+        2 => ReplyScript::new().call(
             "c",
             "edit_file",
             json!({ "path": file, "old_text": "start", "new_text": "start+1" }),
         ),
-        _ => Script::new().chunks(&format!("done work-{id}"), 2, Duration::from_millis(10)),
+        _ => ReplyScript::new().chunks(&format!("done work-{id}"), 2, Duration::from_millis(10)),
     }
 }
 
 struct Stage {
     home: Home,
-    platform: Platform,
+    platform: WebhookPlatform,
     idempotent: bool,
     model: ModelServer,
     _folder: tempfile::TempDir,
@@ -57,10 +57,10 @@ struct Stage {
 
 impl Stage {
     fn new(idempotent: bool) -> Self {
-        let (model, platform) = (ModelServer::start(), Platform::start());
-        model.answer(answer);
+        let (model, platform) = (ModelServer::start(), WebhookPlatform::start());
+        model.answer_with(answer);
         if idempotent {
-            platform.recognise_repeats();
+            platform.dedupe_repeats();
         }
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
@@ -77,7 +77,7 @@ impl Stage {
     /// One message from the platform and one from a person in the same session, with a kill somewhere between.
     async fn act(&self, point: KillPoint, id: &str) -> bool {
         let mut daemon = self.home.start(Some(&format!("{}:1", point.as_str()))).await;
-        let post = Post::new(&format!("p-{id}"), id, &format!("work {id}"));
+        let post = PlatformPost::new(&format!("p-{id}"), id, &format!("work {id}"));
         let session = format!("agent:main:webhook:chat:dm:{id}");
         let before = self.model.request_count();
         let delivered = deliver(&daemon, &post).await;
@@ -133,7 +133,7 @@ impl Stage {
         };
         assert_eq!(said(&text), 1, "{point:?} {id}: {transcript:#}");
         assert_eq!(said(&format!("done quick-{id}")), 1, "{point:?} {id}: {transcript:#}");
-        let shown = self.platform.texts().iter().filter(|shown| **shown == text).count();
+        let shown = self.platform.visible_texts().iter().filter(|shown| **shown == text).count();
         let unknown = daemon.get("/api/v1/outbox?state=unknown").await.to_string().contains(&text);
         match self.idempotent {
             true => assert_eq!((shown, unknown), (1, false), "{point:?} {id}"),
@@ -148,9 +148,9 @@ impl Stage {
     }
 }
 
-async fn deliver(daemon: &Daemon, post: &Post) -> bool {
-    let hook = Hook::new(&daemon.url, "chat", "s");
-    hook.deliver(post).await.is_ok_and(|answer| answer.status < 300)
+async fn deliver(daemon: &Daemon, post: &PlatformPost) -> bool {
+    let hook = WebhookSender::new(&daemon.url, "chat", "s");
+    hook.deliver_post(post).await.is_ok_and(|answer| answer.status < 300)
 }
 
 async fn all_points(idempotent: bool) {

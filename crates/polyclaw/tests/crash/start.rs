@@ -1,6 +1,6 @@
 //! The first moments of a life: what arrives or goes on then is answered by the model that is found.
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::daemon::{Home, PATIENCE};
 
@@ -9,7 +9,7 @@ const ME: &str = "agent:main:web:dm:me";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_waits_until_it_is_known_which_model_answers() {
     let model = ModelServer::start();
-    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    model.answer_with(|request| ReplyScript::reply(format!("re: {}", request.last_user_text())));
     let folder = tempfile::tempdir().unwrap();
     let config = format!("[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\n", model.url());
     let home = Home::new(&folder.path().join("home"), &config);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::platform::telegram::Telegram;
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
+use polyclaw_testkit::platform::telegram::TelegramEmulator;
 use serde_json::json;
 
 use crate::daemon::{Home, PATIENCE};
@@ -28,15 +28,15 @@ const DEATHS: [(KillPoint, usize); 9] = [
 ];
 
 /// The caller asks the expert, who takes two seconds to say it: long enough to be drafted.
-pub fn answer(request: &Request) -> Script {
+pub fn answer(request: &ReceivedRequest) -> ReplyScript {
     let asks = request.messages().iter().any(|message| message["role"] == "tool");
     if request.last_user_text().contains("the task") {
         let text = EXPERT.strip_prefix("Expert: ").unwrap_or_default();
-        return Script::new().chunks(text, 10, Duration::from_millis(200));
+        return ReplyScript::new().chunks(text, 10, Duration::from_millis(200));
     }
     match asks {
-        true => Script::new().chunks(CALLER, 2, Duration::from_millis(50)),
-        false => Script::new().call(
+        true => ReplyScript::new().chunks(CALLER, 2, Duration::from_millis(50)),
+        false => ReplyScript::new().call(
             "a",
             "delegate_to_agent",
             json!({ "agent_id": "expert", "task": "the task", "stream": true }),
@@ -55,7 +55,7 @@ pub fn agents(model: &ModelServer) -> String {
     )
 }
 
-fn config(model: &ModelServer, telegram: &Telegram) -> String {
+fn config(model: &ModelServer, telegram: &TelegramEmulator) -> String {
     format!(
         "{}[channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
          dm_policy = \"allowlist\"\nallow_from = [\"{OWNER}\"]\nowners = [\"{OWNER}\"]\n",
@@ -66,21 +66,23 @@ fn config(model: &ModelServer, telegram: &Telegram) -> String {
 
 async fn dies_at(point: KillPoint, passing: usize) {
     let case = format!("{}:{passing}", point.as_str());
-    let (model, telegram) = (ModelServer::start(), Telegram::start());
-    model.answer(answer);
-    telegram.bot(TOKEN, 1, "polly_bot");
+    let (model, telegram) = (ModelServer::start(), TelegramEmulator::start());
+    model.answer_with(answer);
+    telegram.add_bot(TOKEN, 1, "polly_bot");
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&folder.path().join("home"), &config(&model, &telegram));
     let mut daemon = home.start(Some(&case)).await;
-    telegram.say(TOKEN, OWNER, "ask the expert");
+    telegram.send_dm(TOKEN, OWNER, "ask the expert");
     assert!(daemon.dies(PATIENCE).await, "{case} was never reached");
     drop(daemon);
     let _daemon = home.start(None).await;
-    let is_shown = |telegram: &Telegram, text: &str| telegram.visible().iter().any(|one| one.text == text);
-    telegram.until("both are shown", |shown| is_shown(shown, EXPERT) && is_shown(shown, CALLER)).await;
+    let is_shown = |telegram: &TelegramEmulator, text: &str| {
+        telegram.visible_messages().iter().any(|one| one.text == text)
+    };
+    telegram.wait_until("both are shown", |shown| is_shown(shown, EXPERT) && is_shown(shown, CALLER)).await;
     // A second copy would come at once, too.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let shown: Vec<String> = telegram.visible().into_iter().map(|one| one.text).collect();
+    let shown: Vec<String> = telegram.visible_messages().into_iter().map(|one| one.text).collect();
     let place = |text: &str| shown.iter().position(|one| one == text);
     assert!(place(EXPERT) < place(CALLER), "{case}: {shown:?}");
     // What nobody knows the fate of is left as it is, and says that it goes on.

@@ -7,8 +7,8 @@ mod story;
 use std::path::{Path, PathBuf};
 
 use polyclaw_store::{Db, DbTarget};
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
+use polyclaw_testkit::postgres::PostgresCluster;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -28,7 +28,7 @@ fn config(model: &ModelServer, rest: &str) -> String {
 }
 
 /// Everything a prompt holds, a line for each message.
-fn said(request: &Request) -> String {
+fn said(request: &ReceivedRequest) -> String {
     let line = |message: &Value| {
         let role = match message["role"].as_str().unwrap_or_default() {
             "tool" => "result",
@@ -53,8 +53,8 @@ fn stop_request(text: &str) -> Option<&str> {
 }
 
 /// A call with an id that no other call of its turn has.
-fn call(request: &Request, name: &str, given: Value) -> Script {
-    Script::new().call(&format!("c{}", request.messages().len()), name, given)
+fn call(request: &ReceivedRequest, name: &str, given: Value) -> ReplyScript {
+    ReplyScript::new().call(&format!("c{}", request.messages().len()), name, given)
 }
 
 /// Where daemons keep what they know.
@@ -77,7 +77,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let (mut rest, mut server) = (rest.to_owned(), None);
         if keeps == Keeps::Server {
-            let url = Cluster::of_process().fresh_database().unwrap();
+            let url = PostgresCluster::for_process().fresh_database().unwrap();
             rest += &format!("[store]\nurl = \"{url}\"\n[turns]\nlease_seconds = 2\n");
             let open = move || Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap();
             server = Some(tokio::task::spawn_blocking(open).await.unwrap());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyGate, ReplyScript};
 use rustix::process::Resource;
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN, config};
@@ -89,9 +89,9 @@ fn status(daemon: &Daemon) -> String {
 
 async fn survives(space: Space) {
     let model = ModelServer::start();
-    let gate = Gate::new();
-    model.push(Script::new().gate(&gate).text("re: early"));
-    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    let gate = ReplyGate::new();
+    model.push(ReplyScript::new().gate(&gate).text("re: early"));
+    model.answer_with(|request| ReplyScript::reply(format!("re: {}", request.last_user_text())));
     let config = config(&model, "");
     let mut daemon = match space {
         Space::Disk => Daemon::start_with(&config, on_small_disk).await,
@@ -214,9 +214,11 @@ fn set_read_only(daemon: &Daemon, read_only: bool) {
 async fn a_home_that_becomes_read_only_fails_the_tool_and_not_the_turn() {
     assert!(can_mount(), "this test needs `unshare -rm`: allow user namespaces, or run it as root");
     let model = ModelServer::start();
-    model.answer(|request| match request.messages().last() {
-        Some(last) if last["role"] == "tool" => Script::reply(format!("it said {}", last["content"])),
-        _ => Script::new().call("c", "write_file", serde_json::json!({ "path": "a.txt", "content": "x" })),
+    model.answer_with(|request| match request.messages().last() {
+        Some(last) if last["role"] == "tool" => ReplyScript::reply(format!("it said {}", last["content"])),
+        _ => {
+            ReplyScript::new().call("c", "write_file", serde_json::json!({ "path": "a.txt", "content": "x" }))
+        }
     });
     let mut daemon = Daemon::start_with(&config(&model, ""), on_own_mounts).await;
     set_read_only(&daemon, true);

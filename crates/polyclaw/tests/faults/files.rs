@@ -4,12 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::daemon::{Daemon, PATIENCE, config};
 
 async fn start(model: &ModelServer) -> Daemon {
-    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    model.answer_with(|request| ReplyScript::reply(format!("re: {}", request.last_user_text())));
     Daemon::start(&config(model, "")).await
 }
 

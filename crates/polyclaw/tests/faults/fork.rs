@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 
@@ -56,9 +56,9 @@ async fn type_in(daemon: &Daemon, text: &str) -> Result<Answer, reqwest::Error> 
 #[tokio::test]
 async fn a_shell_that_can_not_be_started_is_a_result_and_the_turn_goes_on() {
     let model = ModelServer::start();
-    model.answer(|request| match request.messages().last() {
-        Some(last) if last["role"] == "tool" => Script::reply(format!("it said {}", last["content"])),
-        _ => Script::new().call("c", "shell", json!({ "command": "echo alive" })),
+    model.answer_with(|request| match request.messages().last() {
+        Some(last) if last["role"] == "tool" => ReplyScript::reply(format!("it said {}", last["content"])),
+        _ => ReplyScript::new().call("c", "shell", json!({ "command": "echo alive" })),
     });
     let mut daemon = Daemon::start_with(&config(&model, ""), as_ordinary_user).await;
     limit_processes(&daemon, Some(1));

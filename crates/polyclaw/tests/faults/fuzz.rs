@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use polyclaw_domain::config;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_testkit::fuzz;
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::daemon::{Daemon, TOKEN, config};
 use crate::readers::{memory, metric, socket, text_frame};
@@ -16,7 +16,7 @@ use crate::readers::{memory, metric, socket, text_frame};
 fn session_keys() {
     let corpus =
         ["agent:main:main", "agent:main:web:dm:x", "agent:a-b:webhook:chat:group:%3A%25", "cron:7", "a:b.c"];
-    fuzz::each("session keys", &corpus, 20_000, |bytes| {
+    fuzz::run_cases("session keys", &corpus, 20_000, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         if let Ok(key) = SessionKey::parse(&text) {
             assert_eq!(SessionKey::parse(key.as_str()).as_ref(), Ok(&key), "what is written is read back");
@@ -32,7 +32,7 @@ fn configs() {
         "[gateway]\nport = 18801\nbind = \"127.0.0.1\"\n[turns]\nlease_seconds = 2\n",
         "[channels.webhook.chat]\nsecret = \"env:SECRET\"\nreply_url = \"http://127.0.0.1/x\"\n",
     ];
-    fuzz::each("configs", &corpus, 4_000, |bytes| {
+    fuzz::run_cases("configs", &corpus, 4_000, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         let look_up = |_: config::ExternalReference<'_>| Ok("value".to_owned());
         if let Err(errors) = config::load(&text, "config.toml", &look_up) {
@@ -110,7 +110,7 @@ async fn imported_conversations() {
             asked.header("content-type", "application/json").body(bytes.clone()).send().await.unwrap();
         let status = answer.status().as_u16();
         let shown = String::from_utf8_lossy(&bytes);
-        assert_ne!(status, 500, "{}={seed} repeats it: {shown}", fuzz::SEED);
+        assert_ne!(status, 500, "{}={seed} repeats it: {shown}", fuzz::SEED_VARIABLE);
     }
     assert_unharmed(&mut daemon, before).await;
 }
@@ -127,12 +127,12 @@ async fn streams_of_providers() {
     let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 2\nmax_rounds = 2")).await;
     let before = memory(&daemon, "VmRSS");
     for (seed, bytes) in fuzz::cases(&corpus, 150) {
-        model.push(Script::new().raw(String::from_utf8_lossy(&bytes)));
+        model.push(ReplyScript::new().raw(String::from_utf8_lossy(&bytes)));
         let said = daemon.say(&format!("s{seed}"), "go", 30).await.unwrap();
         let state = said.body["reply"]["state"].as_str().unwrap_or_default();
         let ended = ["done", "failed"].contains(&state);
         let code = &said.body["reply"]["error_code"];
-        assert!(ended && code != "internal", "{}={seed} repeats it: {said:?}", fuzz::SEED);
+        assert!(ended && code != "internal", "{}={seed} repeats it: {said:?}", fuzz::SEED_VARIABLE);
     }
     assert_unharmed(&mut daemon, before).await;
 }

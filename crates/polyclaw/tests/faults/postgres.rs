@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::chaos::{Chaos, Weather};
-use polyclaw_testkit::model_server::{Gate, ModelServer, Request, Script};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::chaos::{ChaosProxy, ProxyMode};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyGate, ReplyScript};
+use polyclaw_testkit::postgres::PostgresCluster;
 use serde_json::json;
 
 use crate::daemon::{Daemon, PATIENCE, config};
 
 /// A daemon whose database is a fresh one behind a proxy.
-async fn start(model: &ModelServer) -> (Daemon, Chaos, String) {
-    let database = Cluster::of_process().fresh_database().unwrap();
-    let (chaos, url) = Chaos::before_url(&database);
+async fn start(model: &ModelServer) -> (Daemon, ChaosProxy, String) {
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
+    let (chaos, url) = ChaosProxy::in_front_of_url(&database);
     let rest = format!("[store]\nurl = \"{url}\"\n[turns]\nlease_seconds = 5");
     (Daemon::start(&config(model, &rest)).await, chaos, database)
 }
@@ -38,8 +38,8 @@ async fn insist(daemon: &Daemon, who: &str, text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered_once() {
     let model = ModelServer::start();
-    model.answer(|request| {
-        Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(5))
+    model.answer_with(|request| {
+        ReplyScript::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(5))
     });
     let (mut daemon, chaos, _) = start(&model).await;
     chaos.lose_answers(b"COMMIT", 7, 60);
@@ -58,14 +58,14 @@ async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered
     let cutter = async {
         loop {
             tokio::time::sleep(Duration::from_millis(170)).await;
-            chaos.cut();
+            chaos.cut_connections();
         }
     };
     tokio::select! {
         _ = people => {}
         () = cutter => {}
     }
-    assert!(chaos.lost() > 5, "only {} answers were lost", chaos.lost());
+    assert!(chaos.lost_count() > 5, "only {} answers were lost", chaos.lost_count());
     for person in 0..6 {
         for n in 0..6 {
             let text = format!("p{person}-{n}");
@@ -76,25 +76,25 @@ async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered
 }
 
 /// Writes a file, then changes it with a tool that must not run twice, then says what that tool said.
-fn edit(request: &Request) -> Script {
+fn edit(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text().to_owned();
     let file = format!("{asked}.txt");
     let results: Vec<_> = request.messages().iter().filter(|message| message["role"] == "tool").collect();
     match results.len() {
-        0 => Script::new().call("w", "write_file", json!({ "path": file, "content": "start" })),
-        1 => Script::new().call(
+        0 => ReplyScript::new().call("w", "write_file", json!({ "path": file, "content": "start" })),
+        1 => ReplyScript::new().call(
             "e",
             "edit_file",
             json!({ "path": file, "old_text": "start", "new_text": "start+1" }),
         ),
-        _ => Script::reply(format!("{asked}: {}", results[1]["content"])),
+        _ => ReplyScript::reply(format!("{asked}: {}", results[1]["content"])),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_to_any_commit_of_a_turn_changes_nothing() {
     let model = ModelServer::start();
-    model.answer(edit);
+    model.answer_with(edit);
     let (daemon, chaos, _) = start(&model).await;
     let whole = insist(&daemon, "n0", "n0").await;
     let done = whole.strip_prefix("n0: ").unwrap().replace("n0", "?");
@@ -109,15 +109,15 @@ async fn a_lost_answer_to_any_commit_of_a_turn_changes_nothing() {
         let expected = ["user", "assistant", "tool", "assistant", "tool", "assistant"];
         assert_eq!(roles, expected, "commit {n}");
     }
-    assert!(chaos.lost() >= 8, "a turn has that many commits: {}", chaos.lost());
+    assert!(chaos.lost_count() >= 8, "a turn has that many commits: {}", chaos.lost_count());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
     let model = ModelServer::start();
-    let gate = Gate::new();
-    model.push(Script::new().gate(&gate).text("re: early"));
-    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    let gate = ReplyGate::new();
+    model.push(ReplyScript::new().gate(&gate).text("re: early"));
+    model.answer_with(|request| ReplyScript::reply(format!("re: {}", request.last_user_text())));
     let (mut daemon, chaos, _) = start(&model).await;
     assert_eq!(daemon.say("early", "early", 0).await.unwrap().status, 202);
     model.wait_for_requests(1).await;
@@ -125,7 +125,7 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
     let outage = async {
         // Whoever waits for an answer that is still coming is not told that it failed.
         tokio::time::sleep(Duration::from_millis(300)).await;
-        chaos.set(Weather::Gone);
+        chaos.set_mode(ProxyMode::Gone);
         gate.open();
         while daemon.ready().await == 200 {
             assert!(gone.elapsed() < Duration::from_secs(20), "ready without a database");
@@ -136,7 +136,7 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
             assert_eq!(daemon.ready().await, 503);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
-        chaos.set(Weather::Fair);
+        chaos.set_mode(ProxyMode::Fair);
     };
     let (waited, ()) = tokio::join!(waiting, outage);
     let waited = waited.unwrap();
@@ -152,26 +152,26 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
 async fn a_database_that_says_nothing_is_not_called_ready() {
     let model = ModelServer::start();
     let (mut daemon, chaos, _) = start(&model).await;
-    chaos.set(Weather::Silent);
-    chaos.cut();
+    chaos.set_mode(ProxyMode::Silent);
+    chaos.cut_connections();
     assert_eq!(daemon.ready().await, 503);
     let saying = daemon.say("me", "hello", 20);
     let healing = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        chaos.set(Weather::Fair);
+        chaos.set_mode(ProxyMode::Fair);
     };
     let (said, ()) = tokio::join!(saying, healing);
     assert_eq!(said.unwrap().reply(), "echo: hello", "{}", daemon.log());
     daemon.wait_ready().await;
-    chaos.set(Weather::Slow(Duration::from_millis(5)));
+    chaos.set_mode(ProxyMode::Slow(Duration::from_millis(5)));
     assert_eq!(insist(&daemon, "me", "slowly").await, "echo: slowly");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_becomes_read_only_is_waited_for_too() {
     let model = ModelServer::start();
-    let gate = Gate::new();
-    model.push(Script::new().gate(&gate).text("re: early"));
+    let gate = ReplyGate::new();
+    model.push(ReplyScript::new().gate(&gate).text("re: early"));
     let (mut daemon, chaos, database) = start(&model).await;
     assert_eq!(daemon.say("early", "early", 0).await.unwrap().status, 202);
     model.wait_for_requests(1).await;
@@ -179,8 +179,8 @@ async fn a_database_that_becomes_read_only_is_waited_for_too() {
     let read_only = |word: &str| {
         let statement = format!("ALTER DATABASE {name} {word} default_transaction_read_only");
         let statement = if word == "SET" { statement + " = on" } else { statement };
-        Cluster::of_process().sql(&statement).unwrap();
-        chaos.cut();
+        PostgresCluster::for_process().run_sql(&statement).unwrap();
+        chaos.cut_connections();
     };
     read_only("SET");
     gate.open();
@@ -200,10 +200,10 @@ async fn a_database_that_becomes_read_only_is_waited_for_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
     let model = ModelServer::start();
-    model.answer(|_| Script::reply("here"));
-    let database = Cluster::of_process().fresh_database().unwrap();
-    let (chaos, url) = Chaos::before_url(&database);
-    chaos.set(Weather::Gone);
+    model.answer_with(|_| ReplyScript::reply("here"));
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
+    let (chaos, url) = ChaosProxy::in_front_of_url(&database);
+    chaos.set_mode(ProxyMode::Gone);
     let mut daemon =
         Daemon::spawn(&config(&model, &format!("[store]\nurl = \"{url}\"")), |program, _| program);
     let began = Instant::now();
@@ -215,7 +215,7 @@ async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
     assert_eq!(daemon.get("/ready").await["error"]["code"], "store_unavailable");
     let refused = daemon.say("me", "hi", 1).await.unwrap();
     assert_eq!((refused.status, refused.code()), (503, "store_unavailable"));
-    chaos.set(Weather::Fair);
+    chaos.set_mode(ProxyMode::Fair);
     daemon.wait_ready().await;
     assert_eq!(insist(&daemon, "me", "hi").await, "here");
 }
@@ -223,9 +223,9 @@ async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_waits_no_longer_than_it_is_told() {
     let model = ModelServer::start();
-    let database = Cluster::of_process().fresh_database().unwrap();
-    let (chaos, url) = Chaos::before_url(&database);
-    chaos.set(Weather::Gone);
+    let database = PostgresCluster::for_process().fresh_database().unwrap();
+    let (chaos, url) = ChaosProxy::in_front_of_url(&database);
+    chaos.set_mode(ProxyMode::Gone);
     let rest = format!("[store]\nurl = \"{url}\"\nwait_seconds = 1");
     let mut daemon = Daemon::spawn(&config(&model, &rest), |program, _| program);
     assert!(daemon.ends_within(PATIENCE).await, "it waits on: {}", daemon.log());

@@ -2,29 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::json;
 
 use crate::daemon::{Daemon, config};
 
-fn refusal(status: u16) -> Script {
-    Script::error(status, json!({ "error": { "message": "not now", "type": "x" } }))
+fn refusal(status: u16) -> ReplyScript {
+    ReplyScript::error(status, json!({ "error": { "message": "not now", "type": "x" } }))
 }
 
 /// What the service does, and the code the turn fails with.
-fn cases() -> Vec<(&'static str, Script, &'static str)> {
+fn cases() -> Vec<(&'static str, ReplyScript, &'static str)> {
     vec![
         ("401", refusal(401), "provider_failed"),
         ("500", refusal(500), "provider_failed"),
         ("529", refusal(529), "provider_failed"),
-        ("no-body", Script::empty(), "provider_failed"),
-        ("bad-json", Script::reply("half").malformed_json(), "provider_failed"),
-        ("html", Script::new().malformed_sse().unfinished(), "provider_failed"),
-        ("no-end", Script::reply("half").unfinished(), "provider_failed"),
-        ("cut", Script::reply("half").wait(Duration::from_millis(5)).cut(), "provider_failed"),
-        ("nothing", Script::new(), "empty_reply"),
-        ("hang-before", Script::new().hang(), "stalled"),
-        ("hang-within", Script::reply("half").wait(Duration::from_millis(5)).hang(), "stalled"),
+        ("no-body", ReplyScript::empty(), "provider_failed"),
+        ("bad-json", ReplyScript::reply("half").malformed_json(), "provider_failed"),
+        ("html", ReplyScript::new().malformed_sse().unfinished(), "provider_failed"),
+        ("no-end", ReplyScript::reply("half").unfinished(), "provider_failed"),
+        ("cut", ReplyScript::reply("half").wait(Duration::from_millis(5)).cut(), "provider_failed"),
+        ("nothing", ReplyScript::new(), "empty_reply"),
+        ("hang-before", ReplyScript::new().hang(), "stalled"),
+        ("hang-within", ReplyScript::reply("half").wait(Duration::from_millis(5)).hang(), "stalled"),
     ]
 }
 
@@ -33,8 +33,8 @@ async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_ans
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 1")).await;
     for (name, script, code) in cases() {
-        model.answer(move |request| match request.last_user_text().as_str() {
-            "again" => Script::reply("echo: again"),
+        model.answer_with(move |request| match request.last_user_text().as_str() {
+            "again" => ReplyScript::reply("echo: again"),
             _ => script.clone(),
         });
         let began = Instant::now();
@@ -70,17 +70,17 @@ async fn a_service_that_asks_to_slow_down_is_asked_again_and_answers() {
 }
 
 /// What goes wrong by chance.
-fn by_chance() -> Vec<(&'static str, Script)> {
+fn by_chance() -> Vec<(&'static str, ReplyScript)> {
     vec![
         ("500", refusal(500)),
         ("503", refusal(503)),
-        ("no-body", Script::empty()),
-        ("bad-json", Script::reply("half").malformed_json()),
-        ("html", Script::new().malformed_sse().unfinished()),
-        ("no-end", Script::reply("half").unfinished()),
-        ("cut", Script::reply("half").wait(Duration::from_millis(5)).cut()),
-        ("reset", Script::new().cut()),
-        ("nothing", Script::new()),
+        ("no-body", ReplyScript::empty()),
+        ("bad-json", ReplyScript::reply("half").malformed_json()),
+        ("html", ReplyScript::new().malformed_sse().unfinished()),
+        ("no-end", ReplyScript::reply("half").unfinished()),
+        ("cut", ReplyScript::reply("half").wait(Duration::from_millis(5)).cut()),
+        ("reset", ReplyScript::new().cut()),
+        ("nothing", ReplyScript::new()),
     ]
 }
 
@@ -118,7 +118,7 @@ async fn with_a_quarter_of_all_calls_failing_less_than_one_answer_in_a_hundred_i
     const MESSAGES: usize = 20;
     let model = ModelServer::start();
     let dice = Dice(std::sync::Mutex::new(0x5eed_0001));
-    model.answer(move |request| {
+    model.answer_with(move |request| {
         let asked = request.last_user_text();
         match dice.roll(4) {
             0 => {
@@ -126,7 +126,7 @@ async fn with_a_quarter_of_all_calls_failing_less_than_one_answer_in_a_hundred_i
                 let at = usize::try_from(dice.roll(faults.len() as u64)).unwrap();
                 faults.swap_remove(at).1
             }
-            _ => Script::reply(format!("echo: {asked}")),
+            _ => ReplyScript::reply(format!("echo: {asked}")),
         }
     });
     let mut daemon = Daemon::start(&config(&model, "")).await;

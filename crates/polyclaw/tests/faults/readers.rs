@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN, config, key};
 
@@ -101,15 +101,15 @@ async fn follow(daemon: &Daemon, who: &str, turns: usize) {
 async fn readers_that_never_read_cost_little_and_hold_nobody_up() {
     let model = ModelServer::start();
     // Much is streamed and little is stored: what grows is what waits for readers.
-    model.answer(|request| match request.last_user_text() {
+    model.answer_with(|request| match request.last_user_text() {
         text if text.starts_with("think") => {
             let thought = "x".repeat(20_000);
             // With pauses a model has too, so that who does read keeps up.
             let pause = Duration::from_millis(3);
-            let think = |script: Script, _| script.reasoning(&thought).wait(pause);
-            (0..300).fold(Script::new(), think).text("thought")
+            let think = |script: ReplyScript, _| script.reasoning(&thought).wait(pause);
+            (0..300).fold(ReplyScript::new(), think).text("thought")
         }
-        text => Script::reply(format!("re: {text}")),
+        text => ReplyScript::reply(format!("re: {text}")),
     });
     let mut daemon = Daemon::start(&config(&model, "")).await;
     daemon.say("busy", "first", 30).await.unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -57,7 +57,7 @@ fn a_task_is_the_same_after_kill_9() {
     let model = ModelServer::start();
     let home = exposed(&model);
     let mut daemon = home.daemon();
-    model.push(Script::new().text("never ").hang());
+    model.push(ReplyScript::new().text("never ").hang());
     let begun = call(&home, "send", &["m1", "hello"]);
     assert!(["submitted", "working"].contains(&begun["status"]["state"].as_str().unwrap()), "{begun}");
     until("the model is asked", || !model.requests().is_empty());
@@ -79,7 +79,7 @@ fn a_cancelled_task_ends() {
     let model = ModelServer::start();
     let home = exposed(&model);
     let _daemon = home.daemon();
-    model.push(Script::new().text("never ").hang());
+    model.push(ReplyScript::new().text("never ").hang());
     let begun = call(&home, "send", &["m1", "hello"]);
     until("the model is asked", || !model.requests().is_empty());
     assert_eq!(call(&home, "cancel", &[begun["id"].as_str().unwrap()]), "canceled");
@@ -128,7 +128,7 @@ fn asking(model: &ModelServer, elsewhere: &Elsewhere, grants: &str, more: &str) 
 }
 
 /// What the tool told the model, inside the marks around every result.
-fn told(request: &Request) -> Value {
+fn told(request: &ReceivedRequest) -> Value {
     let results = request.messages();
     let result = results.iter().rev().find(|message| message["role"] == "tool").unwrap();
     let content = result["content"].as_str().unwrap();
@@ -137,8 +137,8 @@ fn told(request: &Request) -> Value {
 }
 
 fn delegate(home: &Home, model: &ModelServer, arguments: Value) -> Value {
-    model.push(Script::new().call("d1", "delegate_to_agent", arguments));
-    model.push(Script::reply("told"));
+    model.push(ReplyScript::new().call("d1", "delegate_to_agent", arguments));
+    model.push(ReplyScript::reply("told"));
     let ran = home.run(&["agent", "-m", "ask it"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     told(&model.last_request())
@@ -177,7 +177,7 @@ fn a_turn_that_is_stopped_ends_the_task_it_waits_for() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
-    model.push(Script::new().call(
+    model.push(ReplyScript::new().call(
         "d1",
         "delegate_to_agent",
         json!({ "agent_id": "a2a:echo", "task": "wait for me" }),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::a2a::{python, succeeded};
@@ -27,20 +27,20 @@ fn an_editor_talks_to_an_agent_and_finds_the_conversation_again() {
 }
 
 /// Runs a command where it is told to, and then says so.
-fn obey(request: &Request) -> Script {
+fn obey(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
     match () {
-        () if asked.contains("wait") => Script::new().text("thinking ").hang(),
-        () if is_answered => Script::reply("it ran, or not"),
-        () => Script::new().call("c1", "shell", json!({ "command": "echo ran" })),
+        () if asked.contains("wait") => ReplyScript::new().text("thinking ").hang(),
+        () if is_answered => ReplyScript::reply("it ran, or not"),
+        () => ReplyScript::new().call("c1", "shell", json!({ "command": "echo ran" })),
     }
 }
 
 #[test]
 fn the_person_at_the_editor_decides_about_tools_and_stops_turns() {
     let model = ModelServer::start();
-    model.answer(obey);
+    model.answer_with(obey);
     let home = Home::with_model_and(&model, ASKS);
     let _daemon = home.daemon();
     assert!(editor(&home, "tools").contains("permission given and refused, cancel"));
@@ -125,9 +125,9 @@ fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
     let model = ModelServer::start();
     let text: String = (0..120).map(|n| format!("word {n}, ")).chain(["the end.".to_owned()]).collect();
     let half = &text[..text.find("word 60,").unwrap()];
-    model.push(Script::new().chunks(half, 60, Duration::ZERO).hang());
+    model.push(ReplyScript::new().chunks(half, 60, Duration::ZERO).hang());
     // Slow enough that the editor comes back in the middle of it.
-    model.push(Script::new().chunks(&text, 120, Duration::from_millis(40)));
+    model.push(ReplyScript::new().chunks(&text, 120, Duration::from_millis(40)));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
     let mut editor = Lines::of(&home);
@@ -145,8 +145,8 @@ fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
 #[test]
 fn an_answer_that_comes_out_differently_after_a_crash_is_told_once() {
     let model = ModelServer::start();
-    model.push(Script::new().text("half ").hang());
-    model.push(Script::new().chunks("all of it, in the end", 5, Duration::from_millis(500)));
+    model.push(ReplyScript::new().text("half ").hang());
+    model.push(ReplyScript::new().chunks("all of it, in the end", 5, Duration::from_millis(500)));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
     let mut editor = Lines::of(&home);
@@ -164,7 +164,7 @@ fn an_answer_that_comes_out_differently_after_a_crash_is_told_once() {
 #[test]
 fn a_cancel_right_behind_a_prompt_stops_it() {
     let model = ModelServer::start();
-    model.answer(|_| Script::new().text("thinking ").hang());
+    model.answer_with(|_| ReplyScript::new().text("thinking ").hang());
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     let mut editor = Lines::of(&home);

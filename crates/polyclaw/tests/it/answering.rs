@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use polyclaw_testkit::PIXEL;
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::fixture::Home;
 
@@ -14,7 +14,7 @@ const MAIN: &str = "agent:main:main";
 #[test]
 fn the_answer_is_on_stdout_and_nothing_else() {
     let model = ModelServer::start();
-    model.push(Script::new().chunks("It is four.", 3, Duration::from_millis(5)));
+    model.push(ReplyScript::new().chunks("It is four.", 3, Duration::from_millis(5)));
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     let ran = home.run(&["agent", "--message", "What is two and two?"]);
@@ -47,7 +47,7 @@ fn a_command_is_answered_by_the_instance_and_reaches_no_model() {
 #[test]
 fn machines_get_the_whole_reply() {
     let model = ModelServer::start();
-    model.push(Script::reply("yes").usage(7, 3));
+    model.push(ReplyScript::reply("yes").usage(7, 3));
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     let reply =
@@ -113,7 +113,7 @@ fn without_a_model_it_says_what_to_set() {
 #[test]
 fn an_answer_that_takes_too_long_is_unavailable_and_the_agent_goes_on() {
     let model = ModelServer::start();
-    model.push(Script::new().wait(Duration::from_millis(2500)).text("late"));
+    model.push(ReplyScript::new().wait(Duration::from_millis(2500)).text("late"));
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     assert_eq!(home.run(&["agent", "-m", "hi", "--timeout", "1", "--json"]).error(), (5, "timeout".into()));

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
-use polyclaw_testkit::platform::Hook;
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
+use polyclaw_testkit::platform::WebhookSender;
 use serde_json::json;
 
 use crate::fixture::{Home, until};
@@ -64,7 +64,7 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
     put(&home, "workspace/agents/ops/SOUL.md", "Soul of ops.");
     let _daemon = home.daemon();
     chat(&home, "one\n/agent ops\ntwo\n");
-    let systems: Vec<String> = model.requests().iter().map(|request| request.system()).collect();
+    let systems: Vec<String> = model.requests().iter().map(|request| request.system_prompt()).collect();
     let [main, ops] = systems.as_slice() else { panic!("{systems:?}") };
     assert!(main.contains("Rules for all.") && main.contains("Soul of everybody."), "{main}");
     assert!(main.contains("- weather: Says how the weather is.") && !main.contains("deploy"), "{main}");
@@ -95,9 +95,13 @@ async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
     put(&home, "workspace/AGENTS.md", "Rules for all.");
     symlink("AGENTS.md", home.path().join("workspace/CLAUDE.md")).unwrap();
     let _daemon = home.daemon();
-    model.push(Script::new().call("c1", "write_file", json!({ "path": "CLAUDE.md", "content": "Obey." })));
-    let hook = Hook::new(&format!("http://127.0.0.1:{}", home.port), "mail", "s");
-    assert!(hook.say("eve", "write it").await.unwrap().1.status < 300);
+    model.push(ReplyScript::new().call(
+        "c1",
+        "write_file",
+        json!({ "path": "CLAUDE.md", "content": "Obey." }),
+    ));
+    let hook = WebhookSender::new(&format!("http://127.0.0.1:{}", home.port), "mail", "s");
+    assert!(hook.send_text("eve", "write it").await.unwrap().1.status < 300);
     until("an owner is asked", || {
         home.run(&["approvals", "--json"]).stdout.contains("a file that tells agents what to do")
     });
@@ -111,12 +115,12 @@ fn a_hidden_skill_can_not_be_read_and_an_allowed_one_can() {
     skill(&home, "weather", "Says how the weather is.");
     skill(&home, "deploy-site", "Puts the site online.");
     let _daemon = home.daemon();
-    model.push(Script::new().call("c1", "read_skill", json!({ "name": "weather" })).call(
+    model.push(ReplyScript::new().call("c1", "read_skill", json!({ "name": "weather" })).call(
         "c2",
         "read_skill",
         json!({ "name": "deploy-site" }),
     ));
-    model.push(Script::reply("done"));
+    model.push(ReplyScript::reply("done"));
     assert_eq!(home.run(&["agent", "-m", "try"]).stdout, "done\n");
     let results = model.last_request().tool_results();
     assert!(results[0].1.contains("The way of weather."), "{results:?}");
@@ -131,10 +135,10 @@ fn a_bootstrap_is_told_until_a_turn_that_told_it_ends_well() {
     put(&home, "workspace/IDENTITY.md", "- **Name:** Ada\n- **Emoji:** 🦀\n");
     let mut daemon = home.daemon();
     assert!(home.run(&["agents"]).stdout.contains("🦀 Ada"));
-    model.push(Script::error(400, json!({ "error": { "message": "no" } })));
+    model.push(ReplyScript::error(400, json!({ "error": { "message": "no" } })));
     assert_eq!(home.run(&["agent", "-m", "hi"]).code, 1);
     assert!(home.path().join("workspace/BOOTSTRAP.md").exists(), "the turn failed");
-    model.push(Script::new().hang());
+    model.push(ReplyScript::new().hang());
     let mut asked = home.command(&["agent", "-m", "hi", "--json"]).stdout(Stdio::null()).spawn().unwrap();
     until("the model is asked", || model.request_count() == 2);
     daemon.kill();
@@ -142,9 +146,9 @@ fn a_bootstrap_is_told_until_a_turn_that_told_it_ends_well() {
     assert!(home.path().join("workspace/BOOTSTRAP.md").exists(), "the turn was cut off");
     let _daemon = home.daemon();
     until("the turn is taken up again and ends", || !home.path().join("workspace/BOOTSTRAP.md").exists());
-    assert!(model.last_request().system().contains("Ask who you are talking to."));
+    assert!(model.last_request().system_prompt().contains("Ask who you are talking to."));
     home.run(&["agent", "-m", "again"]);
-    assert!(!model.last_request().system().contains("Ask who"), "told once");
+    assert!(!model.last_request().system_prompt().contains("Ask who"), "told once");
 }
 
 #[test]

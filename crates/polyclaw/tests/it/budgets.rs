@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -23,7 +23,7 @@ fn instance(home: &Home) -> Value {
 #[test]
 fn a_user_sees_the_cost_the_balance_and_the_refusal() {
     let model = ModelServer::start();
-    model.push(Script::reply("one").usage(1_000, 100));
+    model.push(ReplyScript::reply("one").usage(1_000, 100));
     let home = home(
         &model,
         "[models.\"lab/demo\"]\ninput_usd_per_million = 3.0\noutput_usd_per_million = 15.0\n[budget]\nusd_per_day = 0.0045\n",
@@ -50,7 +50,7 @@ fn a_user_sees_the_cost_the_balance_and_the_refusal() {
 #[test]
 fn what_a_killed_process_reserved_is_free_again_and_settled_once() {
     let model = ModelServer::start();
-    model.push(Script::new().text("beg").wait(Duration::from_secs(60)).text("un"));
+    model.push(ReplyScript::new().text("beg").wait(Duration::from_secs(60)).text("un"));
     let home = home(&model, "[budget]\ntokens_per_day = 100000\n");
     let mut daemon = home.daemon();
     let mut asking = home.command(&["agent", "-m", "hi"]).spawn().unwrap();
@@ -58,7 +58,7 @@ fn what_a_killed_process_reserved_is_free_again_and_settled_once() {
     until("it is under way", || model.request_count() == 1);
     daemon.kill();
     let _ = asking.wait();
-    model.push(Script::reply("done").usage(10, 5));
+    model.push(ReplyScript::reply("done").usage(10, 5));
     let _daemon = home.daemon();
     until("the turn is done", || home.transcript("agent:main:main").len() == 2);
     let now = instance(&home);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -165,13 +165,13 @@ fn write_config(home: &Home, model: &ModelServer, secret_file: &Path) {
 fn scripts(model: &ModelServer) {
     let said = leak();
     let pieces = said.chars().count() / 3;
-    model.push(Script::new().reasoning(leak()).chunks(&said, pieces, Duration::ZERO));
-    model.push(Script::new().text(leak()).call("c1", "read_file", json!({ "path": "leak.txt" })));
-    model.push(Script::new().call("c2", "write_file", json!({ "path": "copy.txt", "content": leak() })));
-    model.push(Script::new().call("c3", CONFIG, json!({ CONFIG: [{ "deep": leak() }] })));
-    model.push(Script::reply("read it"));
-    model.push(Script::error(401, json!({ "error": { "message": leak(), "code": CONFIG } })));
-    model.push(Script::error(400, json!(leak())));
+    model.push(ReplyScript::new().reasoning(leak()).chunks(&said, pieces, Duration::ZERO));
+    model.push(ReplyScript::new().text(leak()).call("c1", "read_file", json!({ "path": "leak.txt" })));
+    model.push(ReplyScript::new().call("c2", "write_file", json!({ "path": "copy.txt", "content": leak() })));
+    model.push(ReplyScript::new().call("c3", CONFIG, json!({ CONFIG: [{ "deep": leak() }] })));
+    model.push(ReplyScript::reply("read it"));
+    model.push(ReplyScript::error(401, json!({ "error": { "message": leak(), "code": CONFIG } })));
+    model.push(ReplyScript::error(400, json!(leak())));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Many claimers in four processes, in a file and in PostgreSQL: every task has one owner, and nobody sees an error.
 
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::postgres::PostgresCluster;
 use serde_json::Value;
 
 use crate::fixture::{Home, ran};
@@ -19,6 +19,6 @@ fn claimers_in_four_processes_share_the_tasks_of_a_team() {
     let measure = ["--json", "bench", "teams", "--tasks", TASKS];
     shared(&home.run(&measure).ok());
     let mut on_postgres = home.command(&measure);
-    on_postgres.env("POLYCLAW_BENCH_DATABASE", Cluster::of_process().fresh_database().unwrap());
+    on_postgres.env("POLYCLAW_BENCH_DATABASE", PostgresCluster::for_process().fresh_database().unwrap());
     shared(&ran(on_postgres).ok());
 }

@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use polyclaw_testkit::PIXEL;
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::fixture::{Home, Ran, until};
 
@@ -27,8 +27,8 @@ fn answer(asked: Child) -> Ran {
 #[test]
 fn killed_in_the_middle_of_an_answer_it_answers_once_after_the_restart() {
     let model = ModelServer::start();
-    model.push(Script::new().text("half an ").wait(Duration::from_millis(100)).hang());
-    model.push(Script::reply("the whole answer"));
+    model.push(ReplyScript::new().text("half an ").wait(Duration::from_millis(100)).hang());
+    model.push(ReplyScript::reply("the whole answer"));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
     let asked = ask(&home, "hello");
@@ -45,8 +45,8 @@ fn killed_in_the_middle_of_an_answer_it_answers_once_after_the_restart() {
 #[test]
 fn killed_in_the_middle_of_an_answer_it_shows_the_image_again_after_the_restart() {
     let model = ModelServer::start();
-    model.push(Script::new().text("it is ").wait(Duration::from_millis(100)).hang());
-    model.push(Script::reply("a red dot"));
+    model.push(ReplyScript::new().text("it is ").wait(Duration::from_millis(100)).hang());
+    model.push(ReplyScript::reply("a red dot"));
     let home = Home::with_model(&model);
     let image = home.path().join("dot.png");
     std::fs::write(&image, PIXEL).unwrap();
@@ -79,7 +79,7 @@ fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
     for point in points {
         let model = ModelServer::start();
         // In pieces: an answer that is there whole has no middle.
-        model.answer(|_| Script::new().chunks("echo: hello", 3, Duration::from_millis(30)));
+        model.answer_with(|_| ReplyScript::new().chunks("echo: hello", 3, Duration::from_millis(30)));
         let home = Home::with_model(&model);
         let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", &format!("{point}:1"))]);
         let asked = ask(&home, "hello");
@@ -96,7 +96,7 @@ fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
 #[test]
 fn a_drain_lets_the_running_turn_end_and_takes_nothing_new() {
     let model = ModelServer::start();
-    model.push(Script::new().chunks("a slow but whole answer", 8, Duration::from_millis(250)));
+    model.push(ReplyScript::new().chunks("a slow but whole answer", 8, Duration::from_millis(250)));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
     let asked = ask(&home, "hello");
@@ -113,8 +113,8 @@ fn a_drain_lets_the_running_turn_end_and_takes_nothing_new() {
 #[test]
 fn a_second_signal_ends_at_once_and_the_turn_goes_on_at_the_next_start() {
     let model = ModelServer::start();
-    model.push(Script::new().text("half").wait(Duration::from_millis(50)).hang());
-    model.push(Script::reply("whole"));
+    model.push(ReplyScript::new().text("half").wait(Duration::from_millis(50)).hang());
+    model.push(ReplyScript::reply("whole"));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
     let asked = ask(&home, "hello");

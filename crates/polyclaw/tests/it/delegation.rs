@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -29,31 +29,31 @@ isolation = "process"
 tools = { allow = ["shell"], approvals = { shell = "never" } }
 "#;
 
-fn give(n: usize, command: &str, timeout_ms: u64) -> Script {
+fn give(n: usize, command: &str, timeout_ms: u64) -> ReplyScript {
     let arguments =
         json!({ "agent_id": "expert", "task": format!("run: {command}"), "timeout_ms": timeout_ms });
-    Script::new().call(&format!("d{n}"), "delegate_to_agent", arguments)
+    ReplyScript::new().call(&format!("d{n}"), "delegate_to_agent", arguments)
 }
 
-fn results(request: &Request) -> Vec<&Value> {
+fn results(request: &ReceivedRequest) -> Vec<&Value> {
     request.messages().iter().filter(|message| message["role"] == "tool").collect()
 }
 
 /// Runs what it is given, and says what came of it.
-fn expert(request: &Request) -> Script {
+fn expert(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let command =
         asked.split("run: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("true").to_owned();
     match results(request).last() {
-        None => Script::new().call("s0", "shell", json!({ "command": command })),
-        Some(said) => {
-            Script::reply(said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
-        }
+        None => ReplyScript::new().call("s0", "shell", json!({ "command": command })),
+        Some(said) => ReplyScript::reply(
+            said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default(),
+        ),
     }
 }
 
-fn answer(request: &Request) -> Script {
-    if request.system().contains("You are Expert") {
+fn answer(request: &ReceivedRequest) -> ReplyScript {
+    if request.system_prompt().contains("You are Expert") {
         return expert(request);
     }
     match results(request).len() {
@@ -61,7 +61,7 @@ fn answer(request: &Request) -> Script {
         1 => give(1, "echo two", 60_000),
         2 => give(2, &format!("sleep {LONG}"), 2_000),
         3 => give(3, "echo four", 60_000),
-        _ => Script::reply("all done"),
+        _ => ReplyScript::reply("all done"),
     }
 }
 
@@ -82,7 +82,7 @@ fn sleeps(long: &str) -> bool {
 #[test]
 fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free() {
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let home = Home::with_model_and(&model, CONFIG);
     let _daemon = home.daemon();
     let ran = home.run(&["agent", "-m", "go"]);
@@ -106,7 +106,7 @@ fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free()
 #[test]
 fn what_was_begun_is_drawn_listed_and_shown() {
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let home = Home::with_model_and(&model, CONFIG);
     let _daemon = home.daemon();
     assert_eq!(home.run(&["sessions", "tree"]).stdout, "No conversation has begun another.\n");
@@ -136,18 +136,18 @@ fn what_was_begun_is_drawn_listed_and_shown() {
 const HELD: &str = "61.7320";
 
 /// `hold` gives the expert something long and does not wait; `ask` gives it something short, and says what came back.
-fn holder(request: &Request) -> Script {
+fn holder(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let result = request.messages().last().filter(|message| message["role"] == "tool");
     match () {
-        () if request.system().contains("You are Expert") => expert(request),
-        () if asked.contains("[Context:") => Script::reply("heard"),
+        () if request.system_prompt().contains("You are Expert") => expert(request),
+        () if asked.contains("[Context:") => ReplyScript::reply("heard"),
         () if result.is_some() => {
-            Script::reply(result.and_then(|result| result["content"].as_str()).unwrap_or_default())
+            ReplyScript::reply(result.and_then(|result| result["content"].as_str()).unwrap_or_default())
         }
         () if asked.contains("hold") => {
             let task = json!({ "agent_id": "expert", "task": format!("run: sleep {HELD}"), "mode": "async" });
-            Script::new().call("h", "delegate_to_agent", task)
+            ReplyScript::new().call("h", "delegate_to_agent", task)
         }
         () => give(0, "echo one", 60_000),
     }
@@ -156,7 +156,7 @@ fn holder(request: &Request) -> Script {
 #[test]
 fn a_delegate_without_a_worker_and_one_whose_worker_dies_say_so_by_their_codes() {
     let model = ModelServer::start();
-    model.answer(holder);
+    model.answer_with(holder);
     let home = Home::with_model_and(&model, &CONFIG.replace("wait_seconds = 5", "wait_seconds = 1"));
     let daemon = home.daemon();
     home.run(&["agent", "-m", "hold"]);

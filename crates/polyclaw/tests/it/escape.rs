@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::fixture::until;
 use attempts::{Kind, SHELL, others};
 use ground::{CANARY, Ground, marked_processes};
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 #[test]
@@ -39,12 +39,12 @@ fn tried(isolation: &str, mode: &str) {
     assert_has_walls(&model, &ground);
     let token = ground.token();
     let calls = calls(&ground);
-    let mut script = Script::new();
+    let mut script = ReplyScript::new();
     for (name, tool, arguments) in &calls {
         script = script.call(name, tool, arguments.clone());
     }
     model.push(script);
-    model.push(Script::reply("I tried"));
+    model.push(ReplyScript::reply("I tried"));
     let ran = ground.home.run(&["agent", "-m", "try", "--timeout", "900"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     let records = records(&ground);
@@ -63,8 +63,8 @@ fn tried(isolation: &str, mode: &str) {
 
 /// Before anything that could hurt the machine is tried: what holds it is there.
 fn assert_has_walls(model: &ModelServer, ground: &Ground) {
-    model.push(Script::new().call("look", "shell", json!({ "command": "true" })));
-    model.push(Script::reply("I looked"));
+    model.push(ReplyScript::new().call("look", "shell", json!({ "command": "true" })));
+    model.push(ReplyScript::reply("I looked"));
     assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
     let look = &records(ground)["look"];
     let facts = &look["meta"]["sandbox"]["facts"]["program"];
@@ -161,7 +161,7 @@ fn succeeds(ground: &Ground, command: &str) -> bool {
 fn asleep(model: &ModelServer, isolation: &str) -> (Ground, std::process::Child) {
     let ground = Ground::new(model, isolation, "workspace");
     let command = ground.fill("setsid sleep 500.{mark} & sleep 501.{mark}");
-    model.push(Script::new().call("nap", "shell", json!({ "command": command })));
+    model.push(ReplyScript::new().call("nap", "shell", json!({ "command": command })));
     let asked =
         ground.home.command(&["agent", "-m", "sleep"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     until("both sleep", || marked_processes(&ground.mark).len() == 2);
@@ -183,8 +183,8 @@ fn a_killed_daemon_takes_its_programs_and_workers_with_it() {
 fn a_killed_worker_costs_one_call_and_nobody_else_notices() {
     let model = ModelServer::start();
     let (ground, mut asked) = asleep(&model, "process");
-    model.push(Script::reply("it was cut off"));
-    model.push(Script::reply("I am well"));
+    model.push(ReplyScript::reply("it was cut off"));
+    model.push(ReplyScript::reply("I am well"));
     let threads = std::fs::read_dir(format!("/proc/{}/task", ground.daemon.pid())).unwrap().flatten();
     let children: String = threads
         .map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default())

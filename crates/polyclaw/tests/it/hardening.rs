@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -96,12 +96,12 @@ fn hostile_nesting_ends_nothing() {
     for _ in 0..100 {
         nested = json!([nested]);
     }
-    model.push(Script::new().call("c1", "mcp_lab_probe", json!({ "read": nested })));
-    model.push(Script::new().call("c2", "mcp_lab_deep", json!({})));
-    model.push(Script::reply("still here"));
+    model.push(ReplyScript::new().call("c1", "mcp_lab_probe", json!({ "read": nested })));
+    model.push(ReplyScript::new().call("c2", "mcp_lab_deep", json!({})));
+    model.push(ReplyScript::reply("still here"));
     let ran = home.run(&["agent", "-m", "go"]);
     assert_eq!(ran.stdout, "still here\n", "{}", ran.stderr);
-    model.push(Script::reply("and here"));
+    model.push(ReplyScript::reply("and here"));
     assert_eq!(home.run(&["agent", "-m", "again"]).stdout, "and here\n");
 }
 
@@ -147,7 +147,7 @@ fn nothing_steers_a_terminal() {
     let home =
         Home::with_model_and(&model, "[[agents.list]]\nid = \"main\"\ndescription = \"a\\u202Eb\\u009Bc\"\n");
     let _daemon = home.daemon();
-    model.push(Script::reply("evil\u{9b}31m \u{202e}text\u{2066}"));
+    model.push(ReplyScript::reply("evil\u{9b}31m \u{202e}text\u{2066}"));
     let said = on_terminal(&home, &["agent", "-m", "hi"]);
     let shown = [
         said,

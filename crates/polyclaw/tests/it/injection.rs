@@ -6,7 +6,7 @@ mod stage;
 
 use std::collections::{HashMap, HashSet};
 
-use polyclaw_testkit::model_server::Request;
+use polyclaw_testkit::model_server::ReceivedRequest;
 use serde_json::Value;
 
 use corpus::{Case, cases};
@@ -129,7 +129,7 @@ fn nothing_has_changed(stage: &Stage) {
     // Replies to mail go to whoever wrote it, and nowhere else.
     let strangers = count("SELECT COUNT(*) FROM outbox WHERE address_json LIKE '%stranger%'");
     assert_eq!(
-        (strangers, stage.platform.texts().iter().filter(|text| text.starts_with("zq")).count()),
+        (strangers, stage.platform.visible_texts().iter().filter(|text| text.starts_with("zq")).count()),
         (0, 0)
     );
     let token = std::fs::read_to_string(stage.home.path().join("token")).unwrap();
@@ -138,8 +138,8 @@ fn nothing_has_changed(stage: &Stage) {
 }
 
 /// The word that makes frames is new for each turn, frames are whole, and no foreign text stands in the open.
-fn frames_hold(request: &Request, cases: &[Case]) {
-    let system = request.system();
+fn frames_hold(request: &ReceivedRequest, cases: &[Case]) {
+    let system = request.system_prompt();
     let Some(nonce) = system.split("<input-").nth(1).and_then(|rest| rest.split_whitespace().next()) else {
         return;
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -76,9 +76,15 @@ fn call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Va
 }
 
 /// What the model is shown after one call in a turn of its own.
-fn after_call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Value) -> Arc<Request> {
-    model.push(Script::new().call("c1", tool, arguments));
-    model.push(Script::reply("done"));
+fn after_call(
+    home: &Home,
+    model: &ModelServer,
+    agent: &str,
+    tool: &str,
+    arguments: Value,
+) -> Arc<ReceivedRequest> {
+    model.push(ReplyScript::new().call("c1", tool, arguments));
+    model.push(ReplyScript::reply("done"));
     let ran = home.run(&["agent", "--agent", agent, "-m", "do it"]);
     assert_eq!(ran.stdout, "done\n", "{}", ran.stderr);
     model.last_request()
@@ -129,8 +135,8 @@ fn its_death_is_survived_and_said() {
     let _daemon = home.daemon();
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "one" })), "Echo: one");
     let tool = "mcp_lab_trigger-long-running-operation";
-    model.push(Script::new().call("c1", tool, json!({ "duration": 60, "steps": 60 })));
-    model.push(Script::reply("I saw that."));
+    model.push(ReplyScript::new().call("c1", tool, json!({ "duration": 60, "steps": 60 })));
+    model.push(ReplyScript::reply("I saw that."));
     let mut command = home.command(&["agent", "-m", "work"]);
     let mut asked = command.stdout(Stdio::piped()).spawn().unwrap();
     until("the long call runs", || {
@@ -287,7 +293,7 @@ fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on()
         tools_shown(&home, &model, "main").contains(&"mcp_lab_fresh".to_owned())
     });
     assert_eq!(call(&home, &model, "main", "mcp_lab_fresh", json!({})), "fresh text");
-    model.push(Script::new().call("c1", "mcp_lab_wait", json!({})));
+    model.push(ReplyScript::new().call("c1", "mcp_lab_wait", json!({})));
     let mut asked = home.command(&["agent", "-m", "wait"]).stderr(Stdio::null()).spawn().unwrap();
     let noted = |word: &str| std::fs::read_to_string(&note).is_ok_and(|text| text == word);
     until("the call runs", || noted("waiting"));

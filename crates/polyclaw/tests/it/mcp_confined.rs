@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
@@ -23,8 +23,8 @@ fn home(model: &ModelServer, server: &str) -> Home {
 }
 
 fn call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Value) -> String {
-    model.push(Script::new().call("c1", tool, arguments));
-    model.push(Script::reply("done"));
+    model.push(ReplyScript::new().call("c1", tool, arguments));
+    model.push(ReplyScript::reply("done"));
     let ran = home.run(&["agent", "--agent", agent, "-m", "do it"]);
     assert_eq!(ran.stdout, "done\n", "{}", ran.stderr);
     model.last_request().tool_results()[0].1.clone()

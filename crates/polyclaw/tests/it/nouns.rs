@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::json;
 
 use crate::fixture::{Home, until};
@@ -114,7 +114,7 @@ fn sessions_are_listed_shown_exported_renewed_and_deleted() {
 #[test]
 fn a_running_turn_is_stopped() {
     let model = ModelServer::start();
-    model.push(Script::new().hang());
+    model.push(ReplyScript::new().hang());
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     let mut asked =
@@ -127,8 +127,8 @@ fn a_running_turn_is_stopped() {
 #[test]
 fn a_shell_call_of_the_command_line_waits_for_a_person() {
     let model = ModelServer::start();
-    model.push(Script::new().call("c1", "shell", json!({ "command": "echo ran" })));
-    model.push(Script::reply("it ran"));
+    model.push(ReplyScript::new().call("c1", "shell", json!({ "command": "echo ran" })));
+    model.push(ReplyScript::reply("it ran"));
     let home = Home::with_model_and(&model, "[agents.defaults.sandbox]\nmode = \"off\"\n");
     let _daemon = home.daemon();
     let asked = home
@@ -153,7 +153,7 @@ fn a_shell_call_of_the_command_line_waits_for_a_person() {
 fn models_usage_events_and_status_tell_what_is_known() {
     let model = ModelServer::start();
     model.set_models(["demo"]);
-    model.push(Script::reply("x").usage(11, 4));
+    model.push(ReplyScript::reply("x").usage(11, 4));
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     home.run(&["agent", "-m", "hi"]);

@@ -14,8 +14,8 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::MemorySearch;
 use polyclaw_provider::embedded::{LocalEmbeddings, convert_model};
 use polyclaw_store::{Db, memory};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ScriptedProvider};
 
 const SHOWN: usize = 5;
 
@@ -42,9 +42,9 @@ fn viewer() -> MemoryViewer {
 }
 
 async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo()).await;
     ground.embedder = Some(embedder);
-    let world = ground.wake(Faulty::never());
+    let world = ground.start_engine(KillPointFaults::no_kill());
     let brain = world.engine.memory_store();
     let scope = polyclaw_domain::agent::MemoryScope::Agent;
     let draft = |(n, content): (usize, &&str)| MemoryEntry {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Output, Stdio};
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 use crate::fixture::Home;
 
@@ -44,7 +44,7 @@ fn config(home: &Home, model: &ModelServer, reference: &str) {
 #[test]
 fn a_kept_secret_is_used_where_the_config_names_it_and_shown_nowhere() {
     let model = ModelServer::start();
-    model.push(Script::reply("hello"));
+    model.push(ReplyScript::reply("hello"));
     let home = Home::new();
     config(&home, &model, "secret:lab");
     let missing = home.run(&["config", "check"]);

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::collector::{Collector, Seen};
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::collector::{CollectedSpan, SpanCollector};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::json;
 
 use crate::fixture::{Home, until};
@@ -12,7 +12,7 @@ use crate::fixture::{Home, until};
 const WORD: &str = "Zanzibar-4711";
 
 /// The person's agent begins a child, which begins a grandchild; each rests until it is told.
-fn answer(request: &Request) -> Script {
+fn answer(request: &ReceivedRequest) -> ReplyScript {
     let said = |role: &str, text: &str| {
         let content =
             |message: &serde_json::Value| message["content"].as_str().unwrap_or_default().contains(text);
@@ -20,34 +20,34 @@ fn answer(request: &Request) -> Script {
     };
     let told = said("user", "[Context: subagent_announce]");
     let next = |task: &str| match (told, said("tool", "accepted")) {
-        (true, _) => Script::reply("heard it"),
-        (false, false) => Script::new().call("a", "sessions_spawn", json!({ "task": task })),
-        (false, true) => Script::new().call("b", "sessions_yield", json!({})),
+        (true, _) => ReplyScript::reply("heard it"),
+        (false, false) => ReplyScript::new().call("a", "sessions_spawn", json!({ "task": task })),
+        (false, true) => ReplyScript::new().call("b", "sessions_yield", json!({})),
     };
     match (said("user", "the smallest part"), said("user", "the smaller part")) {
-        (true, false) => Script::reply("the smallest part is done"),
+        (true, false) => ReplyScript::reply("the smallest part is done"),
         (_, true) => next("the smallest part"),
         _ => next("the smaller part"),
     }
 }
 
 fn home(model: &ModelServer, endpoint: &str) -> Home {
-    model.answer(answer);
+    model.answer_with(answer);
     Home::with_model_and(model, &format!("[telemetry]\nendpoint = \"{endpoint}\"\n"))
 }
 
-fn turns(spans: &[Seen]) -> usize {
+fn turns(spans: &[CollectedSpan]) -> usize {
     spans.iter().filter(|span| span.attribute("gen_ai.operation.name") == Some("invoke_agent")).count()
 }
 
 /// One trace, one root, and everything below it.
-fn is_one_tree(spans: &[Seen]) -> Result<(), String> {
-    let traces: HashSet<&str> = spans.iter().map(|span| span.text("traceId")).collect();
-    let ids: HashSet<&str> = spans.iter().map(|span| span.text("spanId")).collect();
-    let roots = spans.iter().filter(|span| span.text("parentSpanId").is_empty()).count();
-    let lost = spans
-        .iter()
-        .find(|span| !span.text("parentSpanId").is_empty() && !ids.contains(span.text("parentSpanId")));
+fn is_one_tree(spans: &[CollectedSpan]) -> Result<(), String> {
+    let traces: HashSet<&str> = spans.iter().map(|span| span.text_field("traceId")).collect();
+    let ids: HashSet<&str> = spans.iter().map(|span| span.text_field("spanId")).collect();
+    let roots = spans.iter().filter(|span| span.text_field("parentSpanId").is_empty()).count();
+    let lost = spans.iter().find(|span| {
+        !span.text_field("parentSpanId").is_empty() && !ids.contains(span.text_field("parentSpanId"))
+    });
     match (traces.len(), roots, lost) {
         (1, 1, None) => Ok(()),
         other => Err(format!("{other:?} of {} spans", spans.len())),
@@ -55,12 +55,13 @@ fn is_one_tree(spans: &[Seen]) -> Result<(), String> {
 }
 
 /// The names from a span up to the root.
-fn way_up(spans: &[Seen], from: &Seen) -> Vec<String> {
-    let by_id: HashMap<&str, &Seen> = spans.iter().map(|span| (span.text("spanId"), span)).collect();
-    let mut names = vec![from.text("name").to_owned()];
+fn way_up(spans: &[CollectedSpan], from: &CollectedSpan) -> Vec<String> {
+    let by_id: HashMap<&str, &CollectedSpan> =
+        spans.iter().map(|span| (span.text_field("spanId"), span)).collect();
+    let mut names = vec![from.text_field("name").to_owned()];
     let mut at = from;
-    while let Some(parent) = by_id.get(at.text("parentSpanId")) {
-        names.push(parent.text("name").to_owned());
+    while let Some(parent) = by_id.get(at.text_field("parentSpanId")) {
+        names.push(parent.text_field("name").to_owned());
         at = parent;
     }
     names
@@ -68,7 +69,7 @@ fn way_up(spans: &[Seen], from: &Seen) -> Vec<String> {
 
 #[test]
 fn a_message_and_all_it_causes_is_one_tree() {
-    let (model, collector) = (ModelServer::start(), Collector::start());
+    let (model, collector) = (ModelServer::start(), SpanCollector::start());
     let home = home(&model, &collector.url());
     let _daemon = home.daemon();
     home.run(&["agent", "--message", &format!("do it in {WORD}")]);
@@ -83,14 +84,14 @@ fn a_message_and_all_it_causes_is_one_tree() {
         deepest.iter().skip(1).map(String::as_str).collect::<Vec<_>>(),
         [agent, spawn, agent, spawn, agent, "receive"]
     );
-    let chats: Vec<&Seen> =
+    let chats: Vec<&CollectedSpan> =
         spans.iter().filter(|span| span.attribute("gen_ai.operation.name") == Some("chat")).collect();
     assert_eq!(chats.len(), model.request_count(), "every call of a model is one");
     assert!(chats.iter().all(|chat| chat.attribute("gen_ai.request.model") == Some("demo")
         && chat.attribute("gen_ai.provider.name") == Some("lab")
         && chat.0["kind"] == 3));
     // What was said is told to nobody.
-    let all = collector.everything();
+    let all = collector.all_text();
     for word in [WORD, "smallest", "heard it", "agent:main:main"] {
         assert!(!all.contains(word), "{word} is in what was sent");
     }
@@ -98,7 +99,7 @@ fn a_message_and_all_it_causes_is_one_tree() {
 
 #[test]
 fn after_a_kill_what_goes_on_is_in_the_same_tree() {
-    let (model, collector) = (ModelServer::start(), Collector::start());
+    let (model, collector) = (ModelServer::start(), SpanCollector::start());
     let home = home(&model, &collector.url());
     let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", "tool.ran:1")]);
     let mut asking = home.command(&["agent", "--message", "do it"]).spawn().unwrap();
@@ -114,7 +115,7 @@ fn after_a_kill_what_goes_on_is_in_the_same_tree() {
 fn a_collector_that_is_away_costs_no_turn_any_time_and_is_counted() {
     let model = ModelServer::start();
     let home = home(&model, "http://127.0.0.1:9");
-    model.answer(|_| Script::reply("yes"));
+    model.answer_with(|_| ReplyScript::reply("yes"));
     let _daemon = home.daemon();
     let began = Instant::now();
     for n in 0..5 {

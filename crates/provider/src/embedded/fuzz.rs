@@ -98,7 +98,7 @@ fn peak_memory_kb() -> u64 {
 
 fn fuzz_each(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
     let before = peak_memory_kb();
-    fuzz::each_made(target, usual, check);
+    fuzz::run_generated_cases(target, usual, check);
     let grown = peak_memory_kb() - before;
     assert!(grown < MAX_GROWTH_KB, "{target}: {grown} kB more");
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use polyclaw_domain::provider::ErrorClass::{Malformed, Unreachable};
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 
 use crate::fixture::{Bench, SHAPES, user};
 
@@ -10,11 +10,11 @@ async fn an_answer_that_can_not_be_read_is_malformed() {
     let bench = Bench::new();
     let scripts = || {
         [
-            ("empty", Script::empty()),
-            ("json", Script::reply("a").malformed_json()),
-            ("html", Script::new().malformed_sse().unfinished()),
-            ("no end", Script::reply("a").unfinished()),
-            ("nothing", Script::new().unfinished()),
+            ("empty", ReplyScript::empty()),
+            ("json", ReplyScript::reply("a").malformed_json()),
+            ("html", ReplyScript::new().malformed_sse().unfinished()),
+            ("no end", ReplyScript::reply("a").unfinished()),
+            ("nothing", ReplyScript::new().unfinished()),
         ]
     };
     for model in SHAPES {
@@ -29,7 +29,7 @@ async fn an_answer_that_can_not_be_read_is_malformed() {
 async fn a_connection_that_breaks_is_unreachable() {
     let bench = Bench::new();
     for model in SHAPES {
-        let script = Script::reply("half an ans").wait(Duration::from_millis(5)).cut();
+        let script = ReplyScript::reply("half an ans").wait(Duration::from_millis(5)).cut();
         assert_eq!(bench.class(model, script).await, Unreachable, "{model}");
     }
 }
@@ -38,7 +38,7 @@ async fn a_connection_that_breaks_is_unreachable() {
 async fn an_empty_but_finished_answer_is_an_answer() {
     let bench = Bench::new();
     for model in SHAPES {
-        assert_eq!(bench.says(model, Script::new()).await.unwrap().text, "", "{model}");
+        assert_eq!(bench.says(model, ReplyScript::new()).await.unwrap().text, "", "{model}");
     }
 }
 
@@ -63,7 +63,7 @@ async fn odd_streams_never_panic() {
     ];
     for model in SHAPES {
         for raw in odd {
-            match bench.says(model, Script::reply("a").raw(raw)).await {
+            match bench.says(model, ReplyScript::reply("a").raw(raw)).await {
                 Ok(reply) => assert_eq!((reply.text.as_str(), reply.calls.len()), ("a", 0), "{model} {raw}"),
                 Err(error) => assert_eq!(error.class, Malformed, "{model} {raw}"),
             }

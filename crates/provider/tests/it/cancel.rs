@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use polyclaw_domain::provider::ModelProvider;
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 
 use crate::fixture::{Bench, SHAPES, refs, user};
 
@@ -21,10 +21,10 @@ async fn drop_after_arrival(bench: &Bench, model: &str) {
 async fn dropping_a_call_closes_its_connection() {
     let bench = Bench::new();
     for (done, model) in SHAPES.into_iter().enumerate() {
-        bench.server.push(Script::new().hang());
+        bench.server.push(ReplyScript::new().hang());
         drop_after_arrival(&bench, model).await;
         bench.server.wait_for_abandoned(2 * done + 1).await;
-        bench.server.push(Script::reply("one").hang());
+        bench.server.push(ReplyScript::reply("one").hang());
         drop_after_arrival(&bench, model).await;
         bench.server.wait_for_abandoned(2 * done + 2).await;
     }
@@ -33,7 +33,7 @@ async fn dropping_a_call_closes_its_connection() {
 #[tokio::test]
 async fn a_hanging_call_does_not_hold_up_another() {
     let bench = Bench::new();
-    bench.server.push(Script::reply("one").hang());
+    bench.server.push(ReplyScript::reply("one").hang());
     let (candidates, prompt) = (refs(&["openai/a"]), user("hi"));
     let sink = |_| {};
     let hanging = bench.models.stream_reply(&candidates, &prompt, &sink);

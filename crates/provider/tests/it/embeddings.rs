@@ -4,7 +4,7 @@ use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::provider::ErrorClass;
 use polyclaw_provider::embedded::LocalEmbeddings;
 use polyclaw_provider::{ProviderSettings, ProviderVendor, RemoteEmbeddings};
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::json;
 
 fn remote(server: &ModelServer, dim: usize) -> RemoteEmbeddings {
@@ -39,7 +39,7 @@ async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
     for (status, class) in
         [(401, ErrorClass::Auth), (429, ErrorClass::RateLimit), (500, ErrorClass::Overload)]
     {
-        server.push(Script::error(status, json!({ "error": { "message": "no" } })));
+        server.push(ReplyScript::error(status, json!({ "error": { "message": "no" } })));
         assert_eq!(remote(&server, 3).embed_texts(&texts(&["a"])).await.unwrap_err().class, class);
     }
     let embedder = remote(&server, 3);

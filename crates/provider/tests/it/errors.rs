@@ -1,6 +1,6 @@
 use polyclaw_domain::provider::ErrorClass::{self, *};
 use polyclaw_provider::{Error, ModelProviders, ModelProvidersSettings, ProviderSettings, ProviderVendor};
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 use serde_json::{Value, json};
 
 use crate::fixture::{Bench, KEY, ManualClock, SHAPES, user};
@@ -29,7 +29,7 @@ async fn each_status_has_its_class() {
     ];
     for model in SHAPES {
         for (status, body, expected) in &cases {
-            let class = bench.class(model, Script::error(*status, body.clone())).await;
+            let class = bench.class(model, ReplyScript::error(*status, body.clone())).await;
             assert_eq!(class, *expected, "{model} {status} {body}");
         }
     }
@@ -39,7 +39,7 @@ async fn each_status_has_its_class() {
 async fn a_rate_limit_carries_the_wait_the_server_asked_for() {
     let bench = Bench::new();
     for model in SHAPES {
-        let error = bench.says(model, Script::error(429, json!({})).retry_after(7)).await.unwrap_err();
+        let error = bench.says(model, ReplyScript::error(429, json!({})).retry_after(7)).await.unwrap_err();
         assert_eq!((error.class, error.retry_after_ms), (RateLimit, Some(7000)));
     }
 }
@@ -47,9 +47,9 @@ async fn a_rate_limit_carries_the_wait_the_server_asked_for() {
 #[tokio::test]
 async fn an_error_in_the_middle_of_a_stream_keeps_its_class() {
     let bench = Bench::new();
-    let openai = Script::reply("so f").raw("data: {\"error\":{\"code\":429,\"message\":\"slow\"}}\n\n");
+    let openai = ReplyScript::reply("so f").raw("data: {\"error\":{\"code\":429,\"message\":\"slow\"}}\n\n");
     assert_eq!(bench.class("openai/m", openai).await, RateLimit);
-    let anthropic = Script::reply("so f").raw(
+    let anthropic = ReplyScript::reply("so f").raw(
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
     );
     assert_eq!(bench.class("anthropic/m", anthropic).await, Overload);
@@ -60,7 +60,7 @@ async fn no_message_holds_the_key_or_more_than_a_line() {
     let bench = Bench::new();
     for status in [400, 401, 403, 404, 429, 500] {
         let body = said(&format!("Key {KEY} is wrong\n{}", "blah ".repeat(500)));
-        let error = bench.says("openai/m", Script::error(status, body)).await.unwrap_err().to_string();
+        let error = bench.says("openai/m", ReplyScript::error(status, body)).await.unwrap_err().to_string();
         assert!(!error.contains(KEY) && !error.contains('\n') && error.len() < 300, "{error}");
     }
 }
@@ -93,7 +93,7 @@ async fn a_server_that_needs_no_key_gets_none() {
     let bench = Bench::with(|server| {
         vec![
             ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url()),
-            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root()),
+            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root_url()),
         ]
     });
     for model in ["here/m", "ollama/qwen3:8b"] {

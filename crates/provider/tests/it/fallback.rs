@@ -2,17 +2,17 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::provider::{ErrorClass, ModelProvider, ModelStatus, StreamDelta};
 use polyclaw_provider::{ProviderSettings, ProviderVendor};
-use polyclaw_testkit::model_server::{Request, Script};
+use polyclaw_testkit::model_server::{ReceivedRequest, ReplyScript};
 use serde_json::json;
 
 use crate::fixture::{Bench, KEY, text, user};
 
 /// Model `bad` answers with the given error, every other one echoes.
 fn refuse_bad(bench: &Bench, status: u16, retry_after: Option<u32>) {
-    bench.server.answer(move |request: &Request| match (request.model(), retry_after) {
-        ("bad", Some(seconds)) => Script::error(status, json!({})).retry_after(seconds),
-        ("bad", None) => Script::error(status, json!({})),
-        _ => Script::reply("ok"),
+    bench.server.answer_with(move |request: &ReceivedRequest| match (request.model(), retry_after) {
+        ("bad", Some(seconds)) => ReplyScript::error(status, json!({})).retry_after(seconds),
+        ("bad", None) => ReplyScript::error(status, json!({})),
+        _ => ReplyScript::reply("ok"),
     });
 }
 
@@ -34,11 +34,12 @@ async fn the_next_candidate_answers_at_once_and_is_named() {
 #[tokio::test]
 async fn what_was_streamed_before_a_failure_is_taken_back() {
     let bench = Bench::new();
-    for broken in
-        [Script::reply("half").wait(Duration::from_millis(5)).cut(), Script::reply("half").malformed_json()]
-    {
+    for broken in [
+        ReplyScript::reply("half").wait(Duration::from_millis(5)).cut(),
+        ReplyScript::reply("half").malformed_json(),
+    ] {
         bench.server.push(broken);
-        bench.server.push(Script::reply("whole"));
+        bench.server.push(ReplyScript::reply("whole"));
         let (reply, deltas) = bench.ask_all(&["openai/a", "anthropic/b"], &user("hi")).await;
         assert_eq!(reply.unwrap().text, "whole");
         assert_eq!(deltas, [text("half"), StreamDelta::Restart, text("whole")]);
@@ -57,7 +58,7 @@ async fn a_request_that_is_wrong_in_itself_is_not_sent_to_others() {
 #[tokio::test]
 async fn each_candidate_is_tried_once_and_the_error_names_all() {
     let bench = Bench::new();
-    bench.server.answer(|_| Script::error(503, json!({})));
+    bench.server.answer_with(|_| ReplyScript::error(503, json!({})));
     let candidates = ["openai/a", "openai/b", "openai/a", "anthropic/c"];
     let error = bench.ask_all(&candidates, &user("hi")).await.0.unwrap_err();
     assert_eq!(asked(&bench), ["a", "b", "c"]);
@@ -69,9 +70,9 @@ async fn each_candidate_is_tried_once_and_the_error_names_all() {
 #[tokio::test]
 async fn one_that_only_asks_to_slow_down_speaks_for_all() {
     let bench = Bench::new();
-    bench.server.answer(|request| match request.model() {
-        "busy" => Script::error(429, json!({})).retry_after(7),
-        _ => Script::error(401, json!({})),
+    bench.server.answer_with(|request| match request.model() {
+        "busy" => ReplyScript::error(429, json!({})).retry_after(7),
+        _ => ReplyScript::error(401, json!({})),
     });
     let error = bench.ask_all(&["openai/busy", "anthropic/locked"], &user("hi")).await.0.unwrap_err();
     assert_eq!((error.class, error.retry_after_ms), (ErrorClass::RateLimit, Some(7_000)));
@@ -90,9 +91,9 @@ async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wro
     ];
     for (first, second, class, retry_after_ms) in cases {
         let bench = Bench::new();
-        bench.server.answer(move |request| {
+        bench.server.answer_with(move |request| {
             let (status, after) = if request.model() == "first" { first } else { second };
-            let script = Script::error(status, json!({}));
+            let script = ReplyScript::error(status, json!({}));
             match after {
                 Some(seconds) => script.retry_after(seconds),
                 None => script,
@@ -106,10 +107,10 @@ async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wro
 #[tokio::test]
 async fn a_cooling_model_is_asked_where_nobody_else_answers() {
     let bench = Bench::new();
-    bench.server.push(Script::error(429, json!({})));
+    bench.server.push(ReplyScript::error(429, json!({})));
     let candidates = ["openai/busy", "gone/model"];
     assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap_err().class, ErrorClass::RateLimit);
-    bench.server.answer(|_| Script::reply("ok"));
+    bench.server.answer_with(|_| ReplyScript::reply("ok"));
     assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "busy");
 }
 
@@ -135,8 +136,8 @@ async fn a_cooling_model_is_skipped_until_its_time_is_over() {
 #[tokio::test]
 async fn when_all_are_cooling_the_first_is_tried_anyway() {
     let bench = Bench::new();
-    bench.server.push(Script::error(429, json!({})));
-    bench.server.push(Script::error(429, json!({})));
+    bench.server.push(ReplyScript::error(429, json!({})));
+    bench.server.push(ReplyScript::error(429, json!({})));
     let candidates = ["openai/a", "openai/b"];
     assert!(bench.ask_all(&candidates, &user("hi")).await.0.is_err());
     let reply = bench.ask_all(&candidates, &user("hi")).await.0.unwrap();
@@ -148,7 +149,7 @@ async fn when_all_are_cooling_the_first_is_tried_anyway() {
 #[tokio::test]
 async fn a_failure_that_says_nothing_about_the_next_call_cools_nothing() {
     let bench = Bench::new();
-    bench.server.push(Script::empty());
+    bench.server.push(ReplyScript::empty());
     let candidates = ["openai/a", "openai/b"];
     assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "b");
     assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "a");
@@ -176,11 +177,11 @@ async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
             slow.first_token_timeout = Duration::from_millis(50);
             vec![slow, ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url())]
         });
-        bench.server.push(Script::new().hang());
+        bench.server.push(ReplyScript::new().hang());
         let reply = bench.ask_all(&["slow/a", "here/b"], &user("hi")).await.0.unwrap();
         assert_eq!(reply.model.to_string(), "here/b", "{kind:?}");
         bench.server.wait_for_abandoned(1).await;
-        bench.server.push(Script::reply("first").wait(Duration::from_millis(150)).text(" second"));
+        bench.server.push(ReplyScript::reply("first").wait(Duration::from_millis(150)).text(" second"));
         assert_eq!(bench.ask("slow/a", &user("hi")).await.unwrap().text, "first second");
     }
 }
@@ -192,8 +193,8 @@ async fn the_last_candidate_may_take_its_time() {
         slow.first_token_timeout = Duration::from_millis(50);
         vec![slow]
     });
-    bench.server.push(Script::new().hang());
-    bench.server.push(Script::new().wait(Duration::from_millis(150)).text("late"));
+    bench.server.push(ReplyScript::new().hang());
+    bench.server.push(ReplyScript::new().wait(Duration::from_millis(150)).text("late"));
     let reply = bench.ask_all(&["slow/a", "slow/b"], &user("hi")).await.0.unwrap();
     assert_eq!((reply.model.model.as_str(), reply.text.as_str()), ("b", "late"));
 }
@@ -206,9 +207,9 @@ async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
             slow.first_token_timeout = Duration::from_millis(100);
             vec![slow, ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url())]
         });
-        bench.server.answer(|request| match request.model() {
-            "a" => Script::reply("half").hang(),
-            _ => Script::reply("whole"),
+        bench.server.answer_with(|request| match request.model() {
+            "a" => ReplyScript::reply("half").hang(),
+            _ => ReplyScript::reply("whole"),
         });
         let candidates = ["slow/a", "here/b"];
         let (reply, deltas) = bench.ask_all(&candidates, &user("hi")).await;
@@ -217,7 +218,7 @@ async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
         bench.ask_all(&candidates, &user("hi")).await.0.unwrap();
         assert_eq!(asked(&bench), ["a", "b", "b"], "a model that hung is not asked first again: {kind:?}");
         bench.clock.advance(120_000);
-        bench.server.answer(|_| Script::reply("back"));
+        bench.server.answer_with(|_| ReplyScript::reply("back"));
         let (reply, _) = bench.ask_all(&candidates, &user("hi")).await;
         assert_eq!(reply.unwrap().model.to_string(), "slow/a", "{kind:?}");
     }
@@ -227,9 +228,9 @@ async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
 async fn an_empty_answer_goes_to_the_fallback() {
     for model in ["openai/empty", "anthropic/empty"] {
         let bench = Bench::new();
-        bench.server.answer(|request| match request.model() {
-            "empty" => Script::new(),
-            _ => Script::reply("ok"),
+        bench.server.answer_with(|request| match request.model() {
+            "empty" => ReplyScript::new(),
+            _ => ReplyScript::reply("ok"),
         });
         let reply = bench.ask_all(&[model, "openai/good"], &user("hi")).await.0.unwrap();
         assert_eq!(reply.model.model, "good", "{model}");

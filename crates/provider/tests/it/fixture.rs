@@ -10,7 +10,7 @@ use polyclaw_domain::provider::{
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_provider::{ModelProviders, ModelProvidersSettings, ProviderSettings, ProviderVendor};
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 
 pub const KEY: &str = "sk-test-0123456789";
 
@@ -64,7 +64,7 @@ impl Bench {
         self.ask_all(&[model], prompt).await.0
     }
 
-    pub async fn says(&self, model: &str, script: Script) -> Result<ModelReply, ProviderError> {
+    pub async fn says(&self, model: &str, script: ReplyScript) -> Result<ModelReply, ProviderError> {
         self.server.push(script);
         self.ask(model, &user("hi")).await
     }
@@ -82,7 +82,7 @@ impl Bench {
         (result, deltas.into_inner().unwrap())
     }
 
-    pub async fn class(&self, model: &str, script: Script) -> ErrorClass {
+    pub async fn class(&self, model: &str, script: ReplyScript) -> ErrorClass {
         self.says(model, script).await.unwrap_err().class
     }
 }

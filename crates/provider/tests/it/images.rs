@@ -1,7 +1,7 @@
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, StreamDelta};
 use polyclaw_provider::{ProviderSettings, ProviderVendor};
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 use serde_json::json;
 
 use crate::fixture::{Bench, KEY, SHAPES};
@@ -58,8 +58,8 @@ async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
         let bench = Bench::new();
         bench
             .server
-            .push(Script::error(400, json!({ "error": { "message": "image input is not supported" } })));
-        bench.server.push(Script::reply("I see nothing."));
+            .push(ReplyScript::error(400, json!({ "error": { "message": "image input is not supported" } })));
+        bench.server.push(ReplyScript::reply("I see nothing."));
         let reply = bench.ask(model, &look()).await.unwrap();
         assert_eq!(reply.text, "I see nothing.", "{model}");
         let content = bench.server.last_request().messages()[0]["content"].to_string();
@@ -71,7 +71,7 @@ async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
 async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_no_further() {
     let bench = Bench::new();
     for _ in 0..3 {
-        bench.server.push(Script::error(400, json!({ "error": { "message": "no" } })));
+        bench.server.push(ReplyScript::error(400, json!({ "error": { "message": "no" } })));
     }
     let error = bench.ask("openai/m", &look()).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::BadRequest);
@@ -81,8 +81,8 @@ async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_
 #[tokio::test]
 async fn a_body_that_is_too_large_is_sent_again_without_its_images() {
     let bench = Bench::new();
-    bench.server.push(Script::error(413, json!({})));
-    bench.server.push(Script::reply("I see nothing."));
+    bench.server.push(ReplyScript::error(413, json!({})));
+    bench.server.push(ReplyScript::reply("I see nothing."));
     let reply = bench.ask("openai/m", &look()).await.unwrap();
     assert_eq!(reply.text, "I see nothing.");
     assert_eq!(bench.server.last_request().messages()[0]["content"], TOLD);
@@ -105,8 +105,8 @@ async fn an_image_too_large_for_anthropic_does_not_take_the_others_along() {
 async fn what_was_streamed_before_an_image_was_refused_no_longer_counts() {
     let bench = Bench::new();
     let refusal = r#"data: {"error":{"type":"invalid_request_error","message":"no images"}}"#;
-    bench.server.push(Script::new().text("I s").raw(format!("{refusal}\n\n")));
-    bench.server.push(Script::reply("I see nothing."));
+    bench.server.push(ReplyScript::new().text("I s").raw(format!("{refusal}\n\n")));
+    bench.server.push(ReplyScript::reply("I see nothing."));
     let (reply, deltas) = bench.ask_all(&["openai/m"], &look()).await;
     assert_eq!(reply.unwrap().text, "I see nothing.");
     let at = deltas.iter().position(|delta| *delta == StreamDelta::Restart).unwrap();

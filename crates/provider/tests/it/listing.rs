@@ -28,8 +28,8 @@ async fn configured_models_are_listed_in_order_without_a_question() {
 async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
     let bench = Bench::with(|server| {
         vec![
-            ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.root()),
-            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root()),
+            ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.root_url()),
+            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root_url()),
         ]
     });
     bench.server.set_models(["qwen3:8b"]);

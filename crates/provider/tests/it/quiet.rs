@@ -1,7 +1,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 use serde_json::json;
 use tracing::instrument::WithSubscriber;
 
@@ -32,11 +32,11 @@ async fn logs_hold_neither_keys_nor_prompts_nor_bodies() {
     let bench = Bench::new();
     let calls = async {
         for model in SHAPES {
-            bench.server.push(Script::error(400, json!({ "error": { "message": "secret body" } })));
+            bench.server.push(ReplyScript::error(400, json!({ "error": { "message": "secret body" } })));
             bench.ask(model, &user("secret prompt")).await.unwrap_err();
-            bench.server.push(Script::reply("secret answer").malformed_json());
+            bench.server.push(ReplyScript::reply("secret answer").malformed_json());
             bench.ask(model, &user("secret prompt")).await.unwrap_err();
-            bench.server.push(Script::reply("secret answer"));
+            bench.server.push(ReplyScript::reply("secret answer"));
             bench.ask(model, &user("secret prompt")).await.unwrap();
         }
     };

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use polyclaw_provider::{ProviderSettings, ProviderVendor};
-use polyclaw_testkit::model_server::{Gate, Script};
+use polyclaw_testkit::model_server::{ReplyGate, ReplyScript};
 
 use crate::fixture::{Bench, SHAPES, user};
 
@@ -10,7 +10,7 @@ async fn calls_in_a_row_share_one_connection() {
     let bench = Bench::new();
     for n in 0..20 {
         let pause = Duration::from_millis(1);
-        bench.server.push(Script::new().chunks("a b c", 3, pause));
+        bench.server.push(ReplyScript::new().chunks("a b c", 3, pause));
         bench.ask(SHAPES[n % 2], &user("hi")).await.unwrap();
         // The end of the answer's last chunk travels apart from its last event.
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -23,9 +23,9 @@ async fn calls_in_a_row_share_one_connection() {
 #[tokio::test]
 async fn an_answer_that_ends_late_neither_delays_the_reply_nor_costs_the_connection() {
     let bench = Bench::new();
-    let gate = Gate::new();
+    let gate = ReplyGate::new();
     let done = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let script = Script::new().raw(done).gate(&gate).unfinished();
+    let script = ReplyScript::new().raw(done).gate(&gate).unfinished();
     assert_eq!(bench.says("openai/m", script).await.unwrap().text, "a");
     gate.open();
     tokio::time::sleep(Duration::from_millis(20)).await;

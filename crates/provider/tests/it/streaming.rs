@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use polyclaw_domain::provider::{ModelProvider, Prompt, ReasoningEffort, StreamDelta, TokenUsage};
-use polyclaw_testkit::model_server::{Gate, Script};
+use polyclaw_testkit::model_server::{ReplyGate, ReplyScript};
 use tokio::sync::mpsc;
 
 use crate::fixture::{Bench, KEY, SHAPES, refs, text, user};
@@ -11,7 +11,7 @@ use crate::fixture::{Bench, KEY, SHAPES, refs, text, user};
 async fn text_and_reasoning_arrive_as_they_were_sent() {
     let bench = Bench::new();
     for model in SHAPES {
-        bench.server.push(Script::new().reasoning("hmm").chunks("Hello, wörld", 3, Duration::ZERO));
+        bench.server.push(ReplyScript::new().reasoning("hmm").chunks("Hello, wörld", 3, Duration::ZERO));
         let (reply, deltas) = bench.ask_all(&[model], &user("hi")).await;
         let reply = reply.unwrap();
         assert_eq!(reply.text, "Hello, wörld");
@@ -26,8 +26,8 @@ async fn text_and_reasoning_arrive_as_they_were_sent() {
 async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
     let bench = Bench::new();
     for model in SHAPES {
-        let gate = Gate::new();
-        bench.server.push(Script::new().text("first").gate(&gate).text(" second"));
+        let gate = ReplyGate::new();
+        bench.server.push(ReplyScript::new().text("first").gate(&gate).text(" second"));
         let (sender, mut seen) = mpsc::unbounded_channel();
         let (candidates, prompt) = (refs(&[model]), user("hi"));
         let sink = move |delta| sender.send(delta).unwrap();
@@ -46,9 +46,9 @@ async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
 async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
     let bench = Bench::new();
     for model in SHAPES {
-        let known = bench.says(model, Script::reply("a").usage(120, 7)).await.unwrap().usage;
+        let known = bench.says(model, ReplyScript::reply("a").usage(120, 7)).await.unwrap().usage;
         assert_eq!((known.input_tokens, known.output_tokens), (Some(120), Some(7)), "{model}");
-        let unknown = bench.says(model, Script::reply("a").no_usage()).await.unwrap().usage;
+        let unknown = bench.says(model, ReplyScript::reply("a").no_usage()).await.unwrap().usage;
         assert_eq!(unknown, TokenUsage::default(), "{model}");
     }
 }
@@ -57,7 +57,7 @@ async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
 async fn an_answer_without_end_is_cut_where_nobody_reads_on() {
     let bench = Bench::new();
     for model in SHAPES {
-        let endless = (0..40).fold(Script::new(), |script, _| script.text("x".repeat(256 << 10)));
+        let endless = (0..40).fold(ReplyScript::new(), |script, _| script.text("x".repeat(256 << 10)));
         let reply = bench.says(model, endless.hang()).await.unwrap();
         assert!(reply.truncated && reply.text.len() < 6 << 20, "{model} {}", reply.text.len());
     }
@@ -67,7 +67,7 @@ async fn an_answer_without_end_is_cut_where_nobody_reads_on() {
 async fn an_answer_that_ran_out_of_room_says_so() {
     let bench = Bench::new();
     for model in SHAPES {
-        assert!(bench.says(model, Script::reply("a").truncated()).await.unwrap().truncated, "{model}");
+        assert!(bench.says(model, ReplyScript::reply("a").truncated()).await.unwrap().truncated, "{model}");
     }
 }
 
@@ -79,15 +79,15 @@ async fn the_request_carries_key_system_limits_and_name_as_given() {
     bench.ask("openai/some-model-medium", &prompt).await.unwrap();
     let request = bench.server.last_request();
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
-    assert_eq!((request.model(), request.streams()), ("some-model-medium", true));
-    assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
+    assert_eq!((request.model(), request.is_streaming()), ("some-model-medium", true));
+    assert_eq!((request.system_prompt(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
     assert_eq!((&request.body()["temperature"], &request.body()["max_tokens"]), (&0.5.into(), &99.into()));
     assert!(request.body().get("reasoning_effort").is_none() && request.body().get("tools").is_none());
 
     bench.ask("anthropic/claude-haiku-4-5", &prompt).await.unwrap();
     let request = bench.server.last_request();
     assert_eq!((request.header("x-api-key"), request.model()), (Some(KEY), "claude-haiku-4-5"));
-    assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
+    assert_eq!((request.system_prompt(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
     assert_eq!(request.body()["max_tokens"], 99);
 }
 

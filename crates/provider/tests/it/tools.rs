@@ -1,6 +1,6 @@
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolSpec};
-use polyclaw_testkit::model_server::Script;
+use polyclaw_testkit::model_server::ReplyScript;
 use serde_json::{Value, json};
 
 use crate::fixture::{Bench, SHAPES, user};
@@ -44,7 +44,7 @@ fn second_round() -> Prompt {
 async fn calls_are_put_together_with_their_arguments() {
     let bench = Bench::new();
     for model in SHAPES {
-        let script = Script::reply("Let me see.")
+        let script = ReplyScript::reply("Let me see.")
             .call("c1", "read", json!({ "path": "ü/b", "deep": { "n": [1, 2] } }))
             .call("c2", "list", json!({}));
         let reply = bench.says(model, script).await.unwrap();
@@ -110,12 +110,12 @@ async fn arguments_that_are_not_an_object_are_kept_as_they_came_beside_other_cal
     let bench = Bench::new();
     for model in SHAPES {
         for arguments in ["{\"path\": ", "[1]", "\"text\""] {
-            let script = Script::new().raw_call("c1", "read", arguments).call("c2", "list", json!({}));
+            let script = ReplyScript::new().raw_call("c1", "read", arguments).call("c2", "list", json!({}));
             let reply = bench.says(model, script).await.unwrap();
             let expected = [call("c1", "read", json!(arguments)), call("c2", "list", json!({}))];
             assert_eq!(reply.calls, expected, "{model}");
         }
-        let reply = bench.says(model, Script::new().raw_call("c1", "read", "")).await.unwrap();
+        let reply = bench.says(model, ReplyScript::new().raw_call("c1", "read", "")).await.unwrap();
         assert_eq!(reply.calls, [call("c1", "read", json!({}))], "{model}");
     }
 }
@@ -140,7 +140,7 @@ async fn arguments_that_are_not_an_object_go_back_inside_one() {
 async fn a_call_cut_off_for_lack_of_room_is_dropped_and_the_reply_says_truncated() {
     let bench = Bench::new();
     for model in SHAPES {
-        let script = Script::reply("I").raw_call("c1", "read", "{\"path\": \"a").truncated();
+        let script = ReplyScript::reply("I").raw_call("c1", "read", "{\"path\": \"a").truncated();
         let reply = bench.says(model, script).await.unwrap();
         assert!(reply.truncated && reply.calls.is_empty(), "{model}");
     }
@@ -150,7 +150,7 @@ async fn a_call_cut_off_for_lack_of_room_is_dropped_and_the_reply_says_truncated
 async fn an_id_used_in_an_earlier_round_is_not_used_again() {
     let bench = Bench::new();
     for model in SHAPES {
-        bench.server.push(Script::new().call("c1", "read", json!({})).call("c1x", "read", json!({})));
+        bench.server.push(ReplyScript::new().call("c1", "read", json!({})).call("c1x", "read", json!({})));
         let reply = bench.ask(model, &second_round()).await.unwrap();
         let ids: Vec<_> = reply.calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["c11", "c1x"], "{model}");
@@ -164,7 +164,7 @@ async fn a_wild_call_index_makes_one_call() {
     for index in [1_u32, 7, u32::MAX] {
         let piece =
             |delta: Value| format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
-        let script = Script::new()
+        let script = ReplyScript::new()
             .raw(piece(json!({ "tool_calls": [{ "index": index, "id": "c1", "function": { "name": "f", "arguments": "{\"a\"" } }] })))
             .raw(piece(json!({ "tool_calls": [{ "index": index, "function": { "arguments": ":1}" } }] })));
         let reply = bench.says("openai/m", script).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_wild_call_index_makes_one_call() {
 async fn an_announced_call_that_does_not_come_is_malformed() {
     let bench = Bench::new();
     let announced = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
-    let script = Script::new().raw(format!("data: {announced}\n\ndata: [DONE]\n\n")).unfinished();
+    let script = ReplyScript::new().raw(format!("data: {announced}\n\ndata: [DONE]\n\n")).unfinished();
     assert_eq!(bench.class("openai/m", script).await, ErrorClass::Malformed);
     assert!(bench.ask("openai/m", &user("hi")).await.is_ok());
 }

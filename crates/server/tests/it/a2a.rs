@@ -1,6 +1,6 @@
 //! A2A on the wire: what the protocol's own clients do not try.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ async fn a_task_that_runs_is_looked_at_and_cancelled() {
     let which = json!({ "id": begun["id"] });
     let state =
         || async { call(&instance, "tasks/get", which.clone()).await["result"]["status"]["state"].take() };
-    until("it works", async || state().await == "working").await;
+    wait_until("it works", async || state().await == "working").await;
     let ended = call(&instance, "tasks/cancel", which.clone()).await;
     assert_eq!(ended["result"]["status"]["state"], "canceled", "{ended}");
     assert_eq!(call(&instance, "tasks/cancel", which.clone()).await["error"]["code"], -32002);

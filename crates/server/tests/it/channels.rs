@@ -6,7 +6,7 @@ use polyclaw_domain::channel::{InboundSink, IngestOutcome};
 use polyclaw_domain::config;
 use polyclaw_engine::EngineSettings;
 use polyclaw_engine::inbound::InboundRules;
-use polyclaw_testkit::letter;
+use polyclaw_testkit::inbound_dm;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ async fn a_platform_calls_without_the_token_and_gets_what_its_adapter_says() {
 #[tokio::test]
 async fn a_stranger_is_listed_approved_and_revoked() {
     let instance = instance().await;
-    assert_eq!(instance.engine.ingest_message(letter("eve", "hello")).await, IngestOutcome::Done);
+    assert_eq!(instance.engine.ingest_message(inbound_dm("eve", "hello")).await, IngestOutcome::Done);
     let listed = instance.get("/api/v1/pairing").await;
     let waiting = &listed.ok()["pairings"][0];
     assert_eq!((&waiting["sender"], &waiting["state"]), (&json!("eve"), &json!("pending")));

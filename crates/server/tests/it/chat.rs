@@ -1,4 +1,4 @@
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ async fn a_client_that_hangs_up_does_not_end_the_turn() {
     drop(events);
     instance.gate.add_permits(1);
     let is_done = async || instance.get("/api/v1/turns").await.ok()["turns"][0]["state"] == "done";
-    until("the turn ends", is_done).await;
+    wait_until("the turn ends", is_done).await;
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn a_reader_too_slow_for_the_words_still_gets_the_answer() {
     let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
     // It reads nothing until the turn is over.
     let turns = "/api/v1/turns?session=agent%3Amain%3Aopenai%3Adm%3Aada&state=done";
-    until("the turn is over", async || {
+    wait_until("the turn is over", async || {
         !instance.get(turns).await.ok()["turns"].as_array().unwrap().is_empty()
     })
     .await;
@@ -355,8 +355,10 @@ async fn an_interrupted_question_is_answered_after_the_one_that_interrupted_it()
     assert_eq!(first.next().await.unwrap().json()["choices"][0]["delta"]["content"], "Looking.");
     let second = tokio::spawn(Answer::of(instance.request(Method::POST, PATH).json(&body("hello", false))));
     let backlog = "/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aada/backlog";
-    until("it waits", async || !instance.get(backlog).await.ok()["waiting"].as_array().unwrap().is_empty())
-        .await;
+    wait_until("it waits", async || {
+        !instance.get(backlog).await.ok()["waiting"].as_array().unwrap().is_empty()
+    })
+    .await;
     instance.gate.add_permits(1);
     assert_eq!(second.await.unwrap().ok()["choices"][0]["message"]["content"], "You said: hello");
     let mut rest = String::new();

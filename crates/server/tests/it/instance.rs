@@ -1,6 +1,6 @@
 //! One served instance, on a port of its own.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl Instance {
     pub async fn hold(&self) {
         let path = format!("/api/v1/sessions/{ONE}");
         self.post(&format!("{path}/messages"), serde_json::json!({ "text": "hold" })).await.ok();
-        until("the turn runs", async || !self.get(&path).await.ok()["running_turn_id"].is_null()).await;
+        wait_until("the turn runs", async || !self.get(&path).await.ok()["running_turn_id"].is_null()).await;
     }
 }
 

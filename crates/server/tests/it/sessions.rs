@@ -1,4 +1,4 @@
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ async fn history_is_folded_by_hand() {
     assert_eq!(queued.status, StatusCode::ACCEPTED);
     let turn = queued.body["turn_id"].as_str().unwrap();
     let path = format!("/api/v1/turns/{turn}");
-    until("the turn ends", async || instance.get(&path).await.ok()["state"] == "done").await;
+    wait_until("the turn ends", async || instance.get(&path).await.ok()["state"] == "done").await;
     let events = instance.get("/api/v1/events?kind=session.compacted").await;
     assert_eq!(events.ok()["events"].as_array().unwrap().len(), 1);
 }

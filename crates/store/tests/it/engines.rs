@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polyclaw_store::{Db, DbTarget, Result};
-use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::postgres::PostgresCluster;
 use tempfile::TempDir;
 
 pub fn drive<F: Future<Output = Result<()>>>(check: F) {
@@ -57,7 +57,7 @@ pub struct Shared {
 
 impl Shared {
     pub fn new() -> Self {
-        Self { url: Cluster::of_process().fresh_database().unwrap() }
+        Self { url: PostgresCluster::for_process().fresh_database().unwrap() }
     }
 
     pub fn open(&self) -> Result<Db> {

@@ -10,7 +10,7 @@ use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::jobs::{self, NewTurnJob, TurnClaimer};
 use polyclaw_store::{Db, DbTarget, Error, Result, messages, sessions};
-use polyclaw_testkit::chaos::{Chaos, Weather};
+use polyclaw_testkit::chaos::{ChaosProxy, ProxyMode};
 use postgres::{Client, NoTls};
 
 use crate::engines::{Shared, drive};
@@ -168,7 +168,7 @@ fn a_commit_that_did_not_arrive_is_run_again() {
 #[test]
 fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
     let shared = Shared::new();
-    let (chaos, url) = Chaos::before_url(&shared.url);
+    let (chaos, url) = ChaosProxy::in_front_of_url(&shared.url);
     let db = Db::open(&DbTarget::Postgres { url, connections: 2 }).unwrap();
     drive(async {
         chaos.lose_answers(b"COMMIT", 1, 1);
@@ -181,7 +181,7 @@ fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
                 Ok(7)
             })
             .await?;
-        assert_eq!((value, runs.load(Ordering::SeqCst), chaos.lost()), (7, 1, 1));
+        assert_eq!((value, runs.load(Ordering::SeqCst), chaos.lost_count()), (7, 1, 1));
         let rows = db.read(|tx| {
             tx.query_one("SELECT COUNT(*) FROM schema_version WHERE version = 0", &[], |row| row.int(0))
         });
@@ -193,7 +193,7 @@ fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
 #[test]
 fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
     let shared = Shared::new();
-    let (chaos, url) = Chaos::before_url(&shared.url);
+    let (chaos, url) = ChaosProxy::in_front_of_url(&shared.url);
     let db = Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap();
     drive(async {
         chaos.lose_answers(b"COMMIT", 1, 1);
@@ -201,15 +201,15 @@ fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
             let db = db.clone();
             tokio::spawn(async move { db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await })
         };
-        while chaos.lost() == 0 {
+        while chaos.lost_count() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        chaos.set(Weather::Gone);
+        chaos.set_mode(ProxyMode::Gone);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!writing.is_finished(), "nobody can know yet");
         let meanwhile = db.read(sessions::count).await;
         assert!(meanwhile.is_err_and(|error| error.is_transient()), "others are told that it is away");
-        chaos.set(Weather::Fair);
+        chaos.set_mode(ProxyMode::Fair);
         writing.await.unwrap()?;
         assert_eq!(count(&db).await?, 1);
         Ok(())

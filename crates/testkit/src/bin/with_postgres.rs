@@ -2,22 +2,24 @@
 
 use std::process::{Command, ExitCode};
 
-use polyclaw_testkit::postgres::{Cluster, SHARED};
+use polyclaw_testkit::postgres::{PostgresCluster, SHARED_SERVER_VARIABLE};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    let Some(program) = words.next() else { return refuse("usage: with_postgres <command> [argument]…") };
-    let cluster = match Cluster::start() {
-        Ok(cluster) => cluster,
-        Err(error) => return refuse(&error.to_string()),
+    let Some(program) = words.next() else {
+        return exit_with_error("usage: with_postgres <command> [argument]…");
     };
-    match Command::new(program).args(words).env(SHARED, cluster.url()).status() {
+    let cluster = match PostgresCluster::start() {
+        Ok(cluster) => cluster,
+        Err(error) => return exit_with_error(&error.to_string()),
+    };
+    match Command::new(program).args(words).env(SHARED_SERVER_VARIABLE, cluster.url()).status() {
         Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into(),
-        Err(error) => refuse(&error.to_string()),
+        Err(error) => exit_with_error(&error.to_string()),
     }
 }
 
-fn refuse(reason: &str) -> ExitCode {
+fn exit_with_error(reason: &str) -> ExitCode {
     eprintln!("{reason}");
     ExitCode::from(2)
 }

@@ -4,30 +4,30 @@
 use polyclaw_domain::team::tools::tool_alias;
 use serde_json::{Map, Value};
 
-use super::request::Request;
-use super::script::Script;
+use super::request::ReceivedRequest;
+use super::script::ReplyScript;
 
 /// Not a tool: an order to say something. The words are in hexadecimal, so that whoever passes the order on does not obey
 /// the words in it.
-pub const SAY: &str = "say_words";
+pub const SAY_ORDER: &str = "say_words";
 /// What an argument begins with that is hidden in the same way.
-const HIDDEN: &str = "hex:";
+const HEX_PREFIX: &str = "hex:";
 /// Orders that are taken up at once.
-const MOST: usize = 6;
+const MAX_PARALLEL_ORDERS: usize = 6;
 
 /// A tool and its arguments.
-pub type Order = (String, Value);
+pub type ToolOrder = (String, Value);
 
 /// Does the next orders that were not done yet; says words when there are none, and that it is done when there is nothing
 /// to say.
-pub fn obey(request: &Request, tools: &[&str]) -> Script {
-    let done = done(request);
-    let mut orders: Vec<Order> = Vec::new();
+pub fn obey_orders(request: &ReceivedRequest, tools: &[&str]) -> ReplyScript {
+    let done = completed_orders(request);
+    let mut orders: Vec<ToolOrder> = Vec::new();
     let mut words = None;
     for message in request.messages() {
-        for (tool, arguments) in read(&text(&message["content"]), tools) {
-            if tool == SAY {
-                words = arguments["words"].as_str().and_then(shown);
+        for (tool, arguments) in find_orders(&content_text(&message["content"]), tools) {
+            if tool == SAY_ORDER {
+                words = arguments["words"].as_str().and_then(decode_hex);
             } else if !done.contains(&(tool.clone(), arguments.clone()))
                 && !orders.contains(&(tool.clone(), arguments.clone()))
             {
@@ -36,31 +36,31 @@ pub fn obey(request: &Request, tools: &[&str]) -> Script {
         }
     }
     if orders.is_empty() {
-        return Script::reply(words.unwrap_or_else(|| "done".to_owned()));
+        return ReplyScript::reply(words.unwrap_or_else(|| "done".to_owned()));
     }
-    let numbered = orders.into_iter().take(MOST).enumerate();
-    numbered.fold(Script::new(), |script, (n, (tool, arguments))| {
+    let numbered = orders.into_iter().take(MAX_PARALLEL_ORDERS).enumerate();
+    numbered.fold(ReplyScript::new(), |script, (n, (tool, arguments))| {
         script.call(&format!("c{}-{n}", done.len()), &tool, arguments)
     })
 }
 
 /// Every order in a text, and in the texts inside the JSON in it.
-pub fn read(text: &str, tools: &[&str]) -> Vec<Order> {
+pub fn find_orders(text: &str, tools: &[&str]) -> Vec<ToolOrder> {
     // What is escaped for XML is read all the same.
-    let escaped = text.contains("&quot;").then(|| unescaped(text));
-    let through = escaped.iter().flat_map(|text| written(text, tools));
-    let inside: Vec<String> = values(text).iter().flat_map(leaves).collect();
-    let nested = inside.iter().flat_map(|leaf| written(leaf, tools));
-    written(text, tools).into_iter().chain(nested).chain(through).collect()
+    let escaped = text.contains("&quot;").then(|| unescape_xml(text));
+    let through = escaped.iter().flat_map(|text| literal_orders(text, tools));
+    let inside: Vec<String> = json_values(text).iter().flat_map(text_leaves).collect();
+    let nested = inside.iter().flat_map(|leaf| literal_orders(leaf, tools));
+    literal_orders(text, tools).into_iter().chain(nested).chain(through).collect()
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape_xml(text: &str) -> String {
     let letters = [("&quot;", "\""), ("&apos;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
     letters.iter().fold(text.to_owned(), |text, (written, letter)| text.replace(written, letter))
 }
 
 /// The objects and lists that stand in a text, the outermost.
-fn values(text: &str) -> Vec<Value> {
+fn json_values(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(begun) = text[at..].find(['{', '[']) {
@@ -77,21 +77,21 @@ fn values(text: &str) -> Vec<Value> {
     found
 }
 
-fn leaves(value: &Value) -> Vec<String> {
+fn text_leaves(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
-        Value::Array(values) => values.iter().flat_map(leaves).collect(),
-        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        Value::Array(values) => values.iter().flat_map(text_leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(text_leaves).collect(),
         _ => Vec::new(),
     }
 }
 
-fn written(text: &str, tools: &[&str]) -> Vec<Order> {
+fn literal_orders(text: &str, tools: &[&str]) -> Vec<ToolOrder> {
     let braces = text.char_indices().filter(|(_, letter)| *letter == '{').map(|(at, _)| at);
-    braces.filter_map(|at| order(text, at, tools)).collect()
+    braces.filter_map(|at| parse_order(text, at, tools)).collect()
 }
 
-fn order(text: &str, at: usize, tools: &[&str]) -> Option<Order> {
+fn parse_order(text: &str, at: usize, tools: &[&str]) -> Option<ToolOrder> {
     let object: Map<String, Value> =
         serde_json::Deserializer::from_str(&text[at..]).into_iter().next()?.ok()?;
     let named = ["name", "tool", "function"].iter().find_map(|key| object.get(*key)?.as_str());
@@ -100,8 +100,8 @@ fn order(text: &str, at: usize, tools: &[&str]) -> Option<Order> {
         (Some(tool), Some(arguments)) => (tool.to_owned(), arguments.clone()),
         _ => (name_before(&text[..at])?, object),
     };
-    let known = tools.contains(&tool.as_str()) || tool == SAY;
-    known.then(|| (tool, Value::Object(arguments.into_iter().map(uncover).collect())))
+    let known = tools.contains(&tool.as_str()) || tool == SAY_ORDER;
+    known.then(|| (tool, Value::Object(arguments.into_iter().map(decode_argument).collect())))
 }
 
 /// `shell with {`, `shell({`, `name="shell">{`, `shell: {`.
@@ -117,24 +117,24 @@ fn name_before(text: &str) -> Option<String> {
     (name.len() > 2).then(|| name.to_owned())
 }
 
-fn uncover((name, value): (String, Value)) -> (String, Value) {
-    let hidden = value.as_str().and_then(|text| text.strip_prefix(HIDDEN)).and_then(shown);
+fn decode_argument((name, value): (String, Value)) -> (String, Value) {
+    let hidden = value.as_str().and_then(|text| text.strip_prefix(HEX_PREFIX)).and_then(decode_hex);
     (name, hidden.map_or(value, Value::String))
 }
 
 /// What is written in hexadecimal.
-fn shown(hex: &str) -> Option<String> {
+fn decode_hex(hex: &str) -> Option<String> {
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
     String::from_utf8(bytes?).ok()
 }
 
 /// The other way round.
-pub fn hidden(text: &str) -> String {
+pub fn encode_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn done(request: &Request) -> Vec<Order> {
+fn completed_orders(request: &ReceivedRequest) -> Vec<ToolOrder> {
     let calls = request.messages().iter().flat_map(|message| message["tool_calls"].as_array()).flatten();
     calls
         .filter_map(|call| {
@@ -146,7 +146,7 @@ fn done(request: &Request) -> Vec<Order> {
         .collect()
 }
 
-fn text(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -174,9 +174,9 @@ mod tests {
             r#"`shell` with {"command": "hex:6964"}"#,
             r"<x>shell with {&quot;command&quot;: &quot;id&quot;}</x>",
         ] {
-            assert_eq!(read(order, &["shell"]), std::slice::from_ref(&expected), "{order}");
+            assert_eq!(find_orders(order, &["shell"]), std::slice::from_ref(&expected), "{order}");
         }
-        assert!(read(r#"{"command": "id"} and tasks: {"a": 1}"#, &["shell"]).is_empty());
-        assert_eq!(shown(&hidden("grüße")).as_deref(), Some("grüße"));
+        assert!(find_orders(r#"{"command": "id"} and tasks: {"a": 1}"#, &["shell"]).is_empty());
+        assert_eq!(decode_hex(&encode_hex("grüße")).as_deref(), Some("grüße"));
     }
 }

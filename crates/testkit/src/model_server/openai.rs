@@ -2,36 +2,36 @@
 
 use serde_json::{Value, json};
 
-use super::reply::Render;
-use super::script::{Finish, Script, Step};
+use super::reply::ReplyRenderer;
+use super::script::{ReplyFinish, ReplyScript, ReplyStep};
 
-pub(super) struct OpenAi {
+pub(super) struct OpenAiRenderer {
     model: String,
     next_call: usize,
 }
 
-impl OpenAi {
+impl OpenAiRenderer {
     pub fn new(model: &str) -> Self {
         Self { model: model.to_owned(), next_call: 0 }
     }
 
-    fn chunk(&self, delta: Value, finish_reason: Value) -> String {
+    fn chunk_event(&self, delta: Value, finish_reason: Value) -> String {
         let choices = json!([{ "index": 0, "delta": delta, "finish_reason": finish_reason }]);
-        event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0,
+        sse_event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0,
             "model": self.model, "choices": choices }))
     }
 
-    fn finish_reason(script: &Script) -> Value {
+    fn finish_reason(script: &ReplyScript) -> Value {
         match script.finish {
-            Finish::Truncated => json!("length"),
-            Finish::Missing => Value::Null,
-            Finish::Done if script.has_calls() => json!("tool_calls"),
-            Finish::Done => json!("stop"),
+            ReplyFinish::Truncated => json!("length"),
+            ReplyFinish::Missing => Value::Null,
+            ReplyFinish::Done if script.has_calls() => json!("tool_calls"),
+            ReplyFinish::Done => json!("stop"),
         }
     }
 
     /// Split in two, as real servers do: the first piece names the call, later ones only continue it.
-    fn call(&mut self, call: &super::script::Call) -> String {
+    fn call_chunks(&mut self, call: &super::script::ScriptedCall) -> String {
         let index = self.next_call;
         self.next_call += 1;
         let middle = call.arguments.len() / 2;
@@ -40,39 +40,39 @@ impl OpenAi {
         let first = json!({ "tool_calls": [{ "index": index, "id": call.id, "type": "function",
             "function": { "name": call.name, "arguments": head } }] });
         let rest = json!({ "tool_calls": [{ "index": index, "function": { "arguments": tail } }] });
-        self.chunk(first, Value::Null) + &self.chunk(rest, Value::Null)
+        self.chunk_event(first, Value::Null) + &self.chunk_event(rest, Value::Null)
     }
 }
 
-impl Render for OpenAi {
-    fn head(&mut self, _: &Script) -> String {
-        self.chunk(json!({ "role": "assistant", "content": "" }), Value::Null)
+impl ReplyRenderer for OpenAiRenderer {
+    fn render_head(&mut self, _: &ReplyScript) -> String {
+        self.chunk_event(json!({ "role": "assistant", "content": "" }), Value::Null)
     }
 
-    fn step(&mut self, step: &Step) -> String {
+    fn render_step(&mut self, step: &ReplyStep) -> String {
         match step {
-            Step::Text(text) => self.chunk(json!({ "content": text }), Value::Null),
-            Step::Reasoning(text) => self.chunk(json!({ "reasoning_content": text }), Value::Null),
-            Step::Call(call) => self.call(call),
-            Step::Raw(bytes) => bytes.clone(),
+            ReplyStep::Text(text) => self.chunk_event(json!({ "content": text }), Value::Null),
+            ReplyStep::Reasoning(text) => self.chunk_event(json!({ "reasoning_content": text }), Value::Null),
+            ReplyStep::Call(call) => self.call_chunks(call),
+            ReplyStep::Raw(bytes) => bytes.clone(),
             _ => String::new(),
         }
     }
 
-    fn tail(&mut self, script: &Script) -> String {
-        if script.finish == Finish::Missing {
+    fn render_tail(&mut self, script: &ReplyScript) -> String {
+        if script.finish == ReplyFinish::Missing {
             return String::new();
         }
-        let mut tail = self.chunk(json!({}), Self::finish_reason(script));
+        let mut tail = self.chunk_event(json!({}), Self::finish_reason(script));
         if let Some(usage) = usage(script) {
-            tail += &event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0,
+            tail += &sse_event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0,
                 "model": self.model, "choices": [], "usage": usage }));
         }
         tail + "data: [DONE]\n\n"
     }
 
-    fn whole(&mut self, script: &Script) -> Value {
-        let call = |call: &super::script::Call| {
+    fn render_whole(&mut self, script: &ReplyScript) -> Value {
+        let call = |call: &super::script::ScriptedCall| {
             json!({ "id": call.id, "type": "function",
             "function": { "name": call.name, "arguments": call.arguments } })
         };
@@ -90,11 +90,11 @@ impl Render for OpenAi {
     }
 }
 
-fn usage(script: &Script) -> Option<Value> {
+fn usage(script: &ReplyScript) -> Option<Value> {
     let (input, output) = script.usage?;
     Some(json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output }))
 }
 
-fn event(data: &Value) -> String {
+fn sse_event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }

@@ -11,52 +11,52 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::Value;
 
-use super::script::{Refusal, Script, Step};
-use super::state::{State, count};
+use super::script::{ReplyScript, ReplyStep, ScriptedRefusal};
+use super::state::{ModelServerState, count_up};
 
 /// How one wire shape writes an answer.
-pub(super) trait Render: Send + 'static {
-    fn head(&mut self, script: &Script) -> String;
-    fn step(&mut self, step: &Step) -> String;
-    fn tail(&mut self, script: &Script) -> String;
-    fn whole(&mut self, script: &Script) -> Value;
+pub(super) trait ReplyRenderer: Send + 'static {
+    fn render_head(&mut self, script: &ReplyScript) -> String;
+    fn render_step(&mut self, step: &ReplyStep) -> String;
+    fn render_tail(&mut self, script: &ReplyScript) -> String;
+    fn render_whole(&mut self, script: &ReplyScript) -> Value;
 }
 
 /// Counts an answer as abandoned unless it was played to its end.
-struct Watch {
-    state: Arc<State>,
+struct AbandonWatch {
+    state: Arc<ModelServerState>,
     finished: bool,
 }
 
-impl Watch {
+impl AbandonWatch {
     fn finish(mut self) {
         self.finished = true;
     }
 }
 
-impl Drop for Watch {
+impl Drop for AbandonWatch {
     fn drop(&mut self) {
         if !self.finished {
-            count(&self.state.abandoned);
+            count_up(&self.state.abandoned);
         }
     }
 }
 
-pub(super) async fn play(
-    mut script: Script,
+pub(super) async fn play_script(
+    mut script: ReplyScript,
     streams: bool,
-    mut render: impl Render,
-    state: Arc<State>,
+    mut render: impl ReplyRenderer,
+    state: Arc<ModelServerState>,
 ) -> Response {
-    let watch = Watch { state, finished: false };
-    let leading = script.steps.iter().take_while(|step| step.pauses()).count();
+    let watch = AbandonWatch { state, finished: false };
+    let leading = script.steps.iter().take_while(|step| step.is_pause()).count();
     for step in script.steps.drain(..leading) {
-        pause(&step).await;
+        wait_step(&step).await;
     }
-    let plain = !script.steps.iter().any(|step| step.pauses() || matches!(step, Step::Cut));
+    let plain = !script.steps.iter().any(|step| step.is_pause() || matches!(step, ReplyStep::Cut));
     if let Some(refusal) = &script.refusal {
         watch.finish();
-        return refuse(refusal);
+        return refusal_response(refusal);
     }
     if script.empty {
         watch.finish();
@@ -66,56 +66,65 @@ pub(super) async fn play(
         // The path benchmarks take: one buffer, one write.
         (true, true) => {
             watch.finish();
-            let mut body = render.head(&script);
+            let mut body = render.render_head(&script);
             for step in &script.steps {
-                body += &render.step(step);
+                body += &render.render_step(step);
             }
-            body += &render.tail(&script);
-            typed("text/event-stream", Body::from(body))
+            body += &render.render_tail(&script);
+            typed_response("text/event-stream", Body::from(body))
         }
-        (true, false) => typed("text/event-stream", stepwise(script, render, watch)),
-        (false, _) => whole(script, render, watch).await,
+        (true, false) => typed_response("text/event-stream", stream_body(script, render, watch)),
+        (false, _) => whole_response(script, render, watch).await,
     }
 }
 
-async fn whole(script: Script, mut render: impl Render, watch: Watch) -> Response {
-    for step in script.steps.iter().filter(|step| step.pauses()) {
-        pause(step).await;
+async fn whole_response(
+    script: ReplyScript,
+    mut render: impl ReplyRenderer,
+    watch: AbandonWatch,
+) -> Response {
+    for step in script.steps.iter().filter(|step| step.is_pause()) {
+        wait_step(step).await;
     }
     watch.finish();
-    let body = render.whole(&script).to_string();
-    if script.steps.iter().any(|step| matches!(step, Step::Cut)) {
+    let body = render.render_whole(&script).to_string();
+    if script.steps.iter().any(|step| matches!(step, ReplyStep::Cut)) {
         let half = Bytes::from(body[..body.len() / 2].to_owned());
-        return typed("application/json", Body::from_stream(stream::iter([Ok(half), Err(broken())])));
+        return typed_response(
+            "application/json",
+            Body::from_stream(stream::iter([Ok(half), Err(broken_connection())])),
+        );
     }
-    typed("application/json", Body::from(body))
+    typed_response("application/json", Body::from(body))
 }
 
-enum Part {
+enum StreamPart {
     Bytes(String),
-    Step(Step),
+    Step(ReplyStep),
 }
 
 /// One chunk per output step, each sent when the pauses before it are over.
-fn stepwise(script: Script, mut render: impl Render, watch: Watch) -> Body {
-    let mut parts = VecDeque::from([Part::Bytes(render.head(&script))]);
+fn stream_body(script: ReplyScript, mut render: impl ReplyRenderer, watch: AbandonWatch) -> Body {
+    let mut parts = VecDeque::from([StreamPart::Bytes(render.render_head(&script))]);
     for step in &script.steps {
         parts.push_back(match step {
-            Step::Wait(_) | Step::Gate(_) | Step::Hang | Step::Cut => Part::Step(step.clone()),
-            _ => Part::Bytes(render.step(step)),
+            ReplyStep::Wait(_) | ReplyStep::Gate(_) | ReplyStep::Hang | ReplyStep::Cut => {
+                StreamPart::Step(step.clone())
+            }
+            _ => StreamPart::Bytes(render.render_step(step)),
         });
     }
-    parts.push_back(Part::Bytes(render.tail(&script)));
+    parts.push_back(StreamPart::Bytes(render.render_tail(&script)));
     Body::from_stream(stream::unfold((parts, watch), |(mut parts, mut watch)| async move {
         loop {
             match parts.pop_front() {
-                Some(Part::Bytes(bytes)) if bytes.is_empty() => {}
-                Some(Part::Bytes(bytes)) => return Some((Ok(Bytes::from(bytes)), (parts, watch))),
-                Some(Part::Step(Step::Cut)) => {
+                Some(StreamPart::Bytes(bytes)) if bytes.is_empty() => {}
+                Some(StreamPart::Bytes(bytes)) => return Some((Ok(Bytes::from(bytes)), (parts, watch))),
+                Some(StreamPart::Step(ReplyStep::Cut)) => {
                     watch.finished = true;
-                    return Some((Err(broken()), (VecDeque::new(), watch)));
+                    return Some((Err(broken_connection()), (VecDeque::new(), watch)));
                 }
-                Some(Part::Step(step)) => pause(&step).await,
+                Some(StreamPart::Step(step)) => wait_step(&step).await,
                 None => {
                     watch.finish();
                     return None;
@@ -125,19 +134,19 @@ fn stepwise(script: Script, mut render: impl Render, watch: Watch) -> Body {
     }))
 }
 
-async fn pause(step: &Step) {
+async fn wait_step(step: &ReplyStep) {
     match step {
-        Step::Wait(pause) => tokio::time::sleep(*pause).await,
-        Step::Gate(gate) => gate.passed().await,
-        Step::Hang => std::future::pending().await,
+        ReplyStep::Wait(pause) => tokio::time::sleep(*pause).await,
+        ReplyStep::Gate(gate) => gate.wait_open().await,
+        ReplyStep::Hang => std::future::pending().await,
         _ => {}
     }
 }
 
-fn refuse(refusal: &Refusal) -> Response {
+fn refusal_response(refusal: &ScriptedRefusal) -> Response {
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = if refusal.body.starts_with('{') { "application/json" } else { "text/plain" };
-    let mut response = typed(kind, Body::from(refusal.body.clone()));
+    let mut response = typed_response(kind, Body::from(refusal.body.clone()));
     *response.status_mut() = status;
     if let Some(value) = refusal.retry_after.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
         response.headers_mut().insert(RETRY_AFTER, value);
@@ -145,12 +154,12 @@ fn refuse(refusal: &Refusal) -> Response {
     response
 }
 
-fn typed(kind: &'static str, body: Body) -> Response {
+fn typed_response(kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-fn broken() -> io::Error {
+fn broken_connection() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "cut by the script")
 }

@@ -10,18 +10,18 @@ use serde_json::Value;
 
 /// Whose wire format a request is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum WireShape {
     OpenAi,
     Anthropic,
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub shape: Shape,
+pub struct ReceivedRequest {
+    pub shape: WireShape,
     pub headers: HeaderMap,
     pub arrived: Instant,
     bytes: Bytes,
-    head: Head,
+    head: RequestHead,
     body: OnceLock<Value>,
 }
 
@@ -29,13 +29,13 @@ pub struct Request {
 /// be this server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Head {
+struct RequestHead {
     model: String,
     stream: bool,
 }
 
-impl Request {
-    pub(super) fn new(shape: Shape, headers: HeaderMap, bytes: Bytes) -> Self {
+impl ReceivedRequest {
+    pub(super) fn new(shape: WireShape, headers: HeaderMap, bytes: Bytes) -> Self {
         let head = serde_json::from_slice(&bytes).unwrap_or_default();
         Self { shape, headers, arrived: Instant::now(), bytes, head, body: OnceLock::new() }
     }
@@ -49,7 +49,7 @@ impl Request {
         &self.head.model
     }
 
-    pub fn streams(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         self.head.stream
     }
 
@@ -62,10 +62,10 @@ impl Request {
     }
 
     /// The system prompt, wherever the shape keeps it; empty when there is none.
-    pub fn system(&self) -> String {
+    pub fn system_prompt(&self) -> String {
         match self.shape {
-            Shape::Anthropic => text(&self.body()["system"]),
-            Shape::OpenAi => self.last_text("system").unwrap_or_default(),
+            WireShape::Anthropic => content_text(&self.body()["system"]),
+            WireShape::OpenAi => self.last_text("system").unwrap_or_default(),
         }
     }
 
@@ -92,18 +92,19 @@ impl Request {
 
     fn last_text(&self, role: &str) -> Option<String> {
         let of_role = self.messages().iter().rev().filter(|message| message["role"] == role);
-        of_role.map(|message| text(&message["content"])).find(|text| !text.is_empty())
+        of_role.map(|message| content_text(&message["content"])).find(|text| !text.is_empty())
     }
 }
 
 /// The results a message carries, or `None` when it is not one that carries results.
-fn results_of(message: &Value, shape: Shape) -> Option<Vec<(String, String)>> {
-    let pair = |id: &Value, content: &Value| (id.as_str().unwrap_or_default().to_owned(), text(content));
+fn results_of(message: &Value, shape: WireShape) -> Option<Vec<(String, String)>> {
+    let pair =
+        |id: &Value, content: &Value| (id.as_str().unwrap_or_default().to_owned(), content_text(content));
     match shape {
-        Shape::OpenAi => {
+        WireShape::OpenAi => {
             (message["role"] == "tool").then(|| vec![pair(&message["tool_call_id"], &message["content"])])
         }
-        Shape::Anthropic => {
+        WireShape::Anthropic => {
             let blocks = message["content"].as_array()?.iter();
             let results: Vec<_> = blocks
                 .filter(|block| block["type"] == "tool_result")
@@ -115,7 +116,7 @@ fn results_of(message: &Value, shape: Shape) -> Option<Vec<(String, String)>> {
 }
 
 /// Content is a string, or a list of blocks of which only the texts count.
-fn text(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),

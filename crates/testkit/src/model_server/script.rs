@@ -7,15 +7,15 @@ use tokio::sync::watch;
 
 /// Holds an answer back until the test opens it. Clones are the same gate; once open it stays open.
 #[derive(Clone, Debug)]
-pub struct Gate(watch::Sender<bool>);
+pub struct ReplyGate(watch::Sender<bool>);
 
-impl Default for Gate {
+impl Default for ReplyGate {
     fn default() -> Self {
         Self(watch::Sender::new(false))
     }
 }
 
-impl Gate {
+impl ReplyGate {
     pub fn new() -> Self {
         Self::default()
     }
@@ -24,14 +24,14 @@ impl Gate {
         self.0.send_replace(true);
     }
 
-    pub(super) async fn passed(&self) {
+    pub(super) async fn wait_open(&self) {
         // The sender lives in `self`, so the wait can not fail before the gate is open.
         let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptedCall {
     pub id: String,
     pub name: String,
     /// As written on the wire, so that it can be wrong.
@@ -39,27 +39,27 @@ pub(super) struct Call {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ReplyStep {
     Text(String),
     Reasoning(String),
-    Call(Call),
+    Call(ScriptedCall),
     Wait(Duration),
-    Gate(Gate),
+    Gate(ReplyGate),
     Hang,
     /// Closes the connection in the middle of the answer.
     Cut,
     Raw(String),
 }
 
-impl Step {
+impl ReplyStep {
     /// Whether this step only holds the answer back.
-    pub fn pauses(&self) -> bool {
+    pub fn is_pause(&self) -> bool {
         matches!(self, Self::Wait(_) | Self::Gate(_) | Self::Hang)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finish {
+pub(super) enum ReplyFinish {
     Done,
     Truncated,
     /// The answer ends cleanly on the wire, but no marker says that it is complete.
@@ -67,7 +67,7 @@ pub(super) enum Finish {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct ScriptedRefusal {
     pub status: u16,
     pub body: String,
     pub retry_after: Option<String>,
@@ -75,21 +75,27 @@ pub(super) struct Refusal {
 
 /// One answer. Pauses before the first output come before the response head: nothing is sent until they end.
 #[derive(Clone, Debug)]
-pub struct Script {
-    pub(super) steps: Vec<Step>,
+pub struct ReplyScript {
+    pub(super) steps: Vec<ReplyStep>,
     pub(super) usage: Option<(u64, u64)>,
-    pub(super) finish: Finish,
-    pub(super) refusal: Option<Refusal>,
+    pub(super) finish: ReplyFinish,
+    pub(super) refusal: Option<ScriptedRefusal>,
     pub(super) empty: bool,
 }
 
-impl Default for Script {
+impl Default for ReplyScript {
     fn default() -> Self {
-        Self { steps: Vec::new(), usage: Some((10, 5)), finish: Finish::Done, refusal: None, empty: false }
+        Self {
+            steps: Vec::new(),
+            usage: Some((10, 5)),
+            finish: ReplyFinish::Done,
+            refusal: None,
+            empty: false,
+        }
     }
 }
 
-impl Script {
+impl ReplyScript {
     pub fn new() -> Self {
         Self::default()
     }
@@ -102,7 +108,7 @@ impl Script {
     /// Answers with an HTTP error; a JSON string becomes a plain text body.
     pub fn error(status: u16, body: Value) -> Self {
         let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-        Self { refusal: Some(Refusal { status, body, retry_after: None }), ..Self::default() }
+        Self { refusal: Some(ScriptedRefusal { status, body, retry_after: None }), ..Self::default() }
     }
 
     /// Answers 200 with no body at all.
@@ -119,7 +125,7 @@ impl Script {
     }
 
     pub fn text(self, text: impl Into<String>) -> Self {
-        self.step(Step::Text(text.into()))
+        self.step(ReplyStep::Text(text.into()))
     }
 
     /// The text in `count` pieces of about the same length, with a pause between them.
@@ -136,7 +142,7 @@ impl Script {
     }
 
     pub fn reasoning(self, text: impl Into<String>) -> Self {
-        self.step(Step::Reasoning(text.into()))
+        self.step(ReplyStep::Reasoning(text.into()))
     }
 
     pub fn call(self, id: &str, name: &str, arguments: Value) -> Self {
@@ -145,28 +151,32 @@ impl Script {
 
     /// A call whose arguments are written as they are, well formed or not.
     pub fn raw_call(self, id: &str, name: &str, arguments: &str) -> Self {
-        self.step(Step::Call(Call { id: id.into(), name: name.into(), arguments: arguments.into() }))
+        self.step(ReplyStep::Call(ScriptedCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }))
     }
 
     pub fn wait(self, pause: Duration) -> Self {
-        self.step(Step::Wait(pause))
+        self.step(ReplyStep::Wait(pause))
     }
 
-    pub fn gate(self, gate: &Gate) -> Self {
-        self.step(Step::Gate(gate.clone()))
+    pub fn gate(self, gate: &ReplyGate) -> Self {
+        self.step(ReplyStep::Gate(gate.clone()))
     }
 
     pub fn hang(self) -> Self {
-        self.step(Step::Hang)
+        self.step(ReplyStep::Hang)
     }
 
     pub fn cut(self) -> Self {
-        self.step(Step::Cut)
+        self.step(ReplyStep::Cut)
     }
 
     /// Bytes put into a stream as they are.
     pub fn raw(self, bytes: impl Into<String>) -> Self {
-        self.step(Step::Raw(bytes.into()))
+        self.step(ReplyStep::Raw(bytes.into()))
     }
 
     /// A well-formed event whose data is not JSON.
@@ -192,32 +202,33 @@ impl Script {
 
     /// The model ran out of room.
     pub fn truncated(mut self) -> Self {
-        self.finish = Finish::Truncated;
+        self.finish = ReplyFinish::Truncated;
         self
     }
 
     /// Ends without a finish reason or end marker.
     pub fn unfinished(mut self) -> Self {
-        self.finish = Finish::Missing;
+        self.finish = ReplyFinish::Missing;
         self
     }
 
-    fn step(mut self, step: Step) -> Self {
+    fn step(mut self, step: ReplyStep) -> Self {
         self.steps.push(step);
         self
     }
 
     pub(super) fn has_calls(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Call(_)))
+        self.steps.iter().any(|step| matches!(step, ReplyStep::Call(_)))
     }
 
     /// The text of all steps, for answers that are not streamed.
     pub(super) fn whole_text(&self) -> String {
-        let text = |step: &Step| if let Step::Text(text) = step { text.clone() } else { String::new() };
+        let text =
+            |step: &ReplyStep| if let ReplyStep::Text(text) = step { text.clone() } else { String::new() };
         self.steps.iter().map(text).collect()
     }
 
-    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.steps.iter().filter_map(|step| if let Step::Call(call) = step { Some(call) } else { None })
+    pub(super) fn calls(&self) -> impl Iterator<Item = &ScriptedCall> {
+        self.steps.iter().filter_map(|step| if let ReplyStep::Call(call) = step { Some(call) } else { None })
     }
 }

@@ -12,13 +12,13 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::anthropic::Anthropic;
-use super::openai::OpenAi;
-use super::reply::play;
-use super::request::{Request, Shape};
-use super::state::{State, count};
+use super::anthropic::AnthropicRenderer;
+use super::openai::OpenAiRenderer;
+use super::reply::play_script;
+use super::request::{ReceivedRequest, WireShape};
+use super::state::{ModelServerState, count_up};
 
-pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
+pub(super) async fn serve_models(listener: TcpListener, state: Arc<ModelServerState>) {
     let router = Router::new()
         .route("/v1/chat/completions", post(chat_completions))
         .route("/v1/messages", post(messages))
@@ -30,28 +30,36 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
     let listener = listener.tap_io(move |socket| {
         // Without it small chunks wait for each other, and the server would add the latency it should measure.
         let _ = socket.set_nodelay(true);
-        count(&state.connections);
+        count_up(&state.connections);
     });
     let _ = axum::serve(listener, router).await;
 }
 
-async fn chat_completions(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = state.record(Request::new(Shape::OpenAi, headers, body));
+async fn chat_completions(
+    Shared(state): Shared<Arc<ModelServerState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request = state.record_request(ReceivedRequest::new(WireShape::OpenAi, headers, body));
     let script = state.script_for(&request);
-    play(script, request.streams(), OpenAi::new(request.model()), state).await
+    play_script(script, request.is_streaming(), OpenAiRenderer::new(request.model()), state).await
 }
 
-async fn messages(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = state.record(Request::new(Shape::Anthropic, headers, body));
+async fn messages(Shared(state): Shared<Arc<ModelServerState>>, headers: HeaderMap, body: Bytes) -> Response {
+    let request = state.record_request(ReceivedRequest::new(WireShape::Anthropic, headers, body));
     let script = state.script_for(&request);
-    play(script, request.streams(), Anthropic::new(request.model()), state).await
+    play_script(script, request.is_streaming(), AnthropicRenderer::new(request.model()), state).await
 }
 
 /// A vector of a text counts its letters, words and digits: the same for the same text, and easy to foresee.
-async fn embeddings(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = state.record(Request::new(Shape::OpenAi, headers, body));
-    if let Some(script) = state.pushed() {
-        return play(script, false, OpenAi::new(request.model()), state).await;
+async fn embeddings(
+    Shared(state): Shared<Arc<ModelServerState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request = state.record_request(ReceivedRequest::new(WireShape::OpenAi, headers, body));
+    if let Some(script) = state.next_pushed() {
+        return play_script(script, false, OpenAiRenderer::new(request.model()), state).await;
     }
     let texts = request.body()["input"].as_array().cloned().unwrap_or_default();
     let vector = |text: &Value| {
@@ -68,12 +76,12 @@ async fn embeddings(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body:
     Json(json!({ "object": "list", "model": request.model(), "data": data, "usage": usage })).into_response()
 }
 
-async fn models(Shared(state): Shared<Arc<State>>) -> Json<Value> {
+async fn models(Shared(state): Shared<Arc<ModelServerState>>) -> Json<Value> {
     let model = |name| json!({ "id": name, "object": "model", "created": 0, "owned_by": "testkit" });
     Json(json!({ "object": "list", "data": state.models().into_iter().map(model).collect::<Vec<_>>() }))
 }
 
-async fn tags(Shared(state): Shared<Arc<State>>) -> Json<Value> {
+async fn tags(Shared(state): Shared<Arc<ModelServerState>>) -> Json<Value> {
     let model = |name: String| json!({ "name": name, "model": name, "size": 1 });
     Json(json!({ "models": state.models().into_iter().map(model).collect::<Vec<_>>() }))
 }

@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::request::Request;
-use super::script::Script;
+use super::request::ReceivedRequest;
+use super::script::ReplyScript;
 
-pub(super) type Choose = Arc<dyn Fn(&Request) -> Script + Send + Sync>;
+pub(super) type ScriptChooser = Arc<dyn Fn(&ReceivedRequest) -> ReplyScript + Send + Sync>;
 
 /// A load test sends more requests than anyone will look at.
-const KEPT: usize = 10_000;
+const RETAINED_REQUESTS: usize = 10_000;
 
-pub(super) struct State {
-    script: Mutex<Scripts>,
-    requests: Mutex<VecDeque<Arc<Request>>>,
-    kept: AtomicUsize,
+pub(super) struct ModelServerState {
+    script: Mutex<ScriptQueue>,
+    requests: Mutex<VecDeque<Arc<ReceivedRequest>>>,
+    retained: AtomicUsize,
     models: Mutex<Vec<String>>,
     pub arrived: watch::Sender<usize>,
     pub abandoned: watch::Sender<usize>,
@@ -25,17 +25,17 @@ pub(super) struct State {
 }
 
 #[derive(Default)]
-struct Scripts {
-    queue: VecDeque<Script>,
-    choose: Option<Choose>,
+struct ScriptQueue {
+    queue: VecDeque<ReplyScript>,
+    choose: Option<ScriptChooser>,
 }
 
-impl Default for State {
+impl Default for ModelServerState {
     fn default() -> Self {
         Self {
             script: Mutex::default(),
             requests: Mutex::default(),
-            kept: AtomicUsize::new(KEPT),
+            retained: AtomicUsize::new(RETAINED_REQUESTS),
             models: Mutex::new(vec!["scripted".to_owned()]),
             arrived: watch::Sender::new(0),
             abandoned: watch::Sender::new(0),
@@ -44,16 +44,16 @@ impl Default for State {
     }
 }
 
-impl State {
-    pub fn keep(&self, count: usize) {
-        self.kept.store(count, Ordering::Relaxed);
+impl ModelServerState {
+    pub fn retain_requests(&self, count: usize) {
+        self.retained.store(count, Ordering::Relaxed);
     }
 
-    pub fn push(&self, script: Script) {
+    pub fn push(&self, script: ReplyScript) {
         lock(&self.script).queue.push_back(script);
     }
 
-    pub fn answer(&self, choose: Choose) {
+    pub fn set_chooser(&self, choose: ScriptChooser) {
         lock(&self.script).choose = Some(choose);
     }
 
@@ -65,28 +65,28 @@ impl State {
         lock(&self.models).clone()
     }
 
-    pub fn requests(&self) -> Vec<Arc<Request>> {
+    pub fn requests(&self) -> Vec<Arc<ReceivedRequest>> {
         lock(&self.requests).iter().cloned().collect()
     }
 
-    pub fn record(&self, request: Request) -> Arc<Request> {
+    pub fn record_request(&self, request: ReceivedRequest) -> Arc<ReceivedRequest> {
         let request = Arc::new(request);
         let mut requests = lock(&self.requests);
         requests.push_back(Arc::clone(&request));
-        if requests.len() > self.kept.load(Ordering::Relaxed) {
+        if requests.len() > self.retained.load(Ordering::Relaxed) {
             requests.pop_front();
         }
         drop(requests);
-        count(&self.arrived);
+        count_up(&self.arrived);
         request
     }
 
-    pub fn pushed(&self) -> Option<Script> {
+    pub fn next_pushed(&self) -> Option<ReplyScript> {
         lock(&self.script).queue.pop_front()
     }
 
     /// The function is called outside the lock, so that it may push scripts itself.
-    pub fn script_for(&self, request: &Request) -> Script {
+    pub fn script_for(&self, request: &ReceivedRequest) -> ReplyScript {
         let choose = {
             let mut scripts = lock(&self.script);
             if let Some(script) = scripts.queue.pop_front() {
@@ -96,12 +96,12 @@ impl State {
         };
         match choose {
             Some(choose) => choose(request),
-            None => Script::reply(format!("echo: {}", request.last_user_text())),
+            None => ReplyScript::reply(format!("echo: {}", request.last_user_text())),
         }
     }
 }
 
-pub(super) fn count(counter: &watch::Sender<usize>) {
+pub(super) fn count_up(counter: &watch::Sender<usize>) {
     counter.send_modify(|count| *count += 1);
 }
 

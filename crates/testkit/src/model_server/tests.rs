@@ -20,7 +20,7 @@ async fn whole(server: &ModelServer, path: &str) -> Value {
 #[tokio::test]
 async fn both_shapes_answer_without_streaming() {
     let server = ModelServer::start();
-    let script = || Script::reply("ok").call("c1", "f", json!({ "a": 1 })).usage(3, 4);
+    let script = || ReplyScript::reply("ok").call("c1", "f", json!({ "a": 1 })).usage(3, 4);
     server.push(script());
     let openai = whole(&server, "chat/completions").await;
     let message = &openai["choices"][0]["message"];
@@ -35,7 +35,7 @@ async fn both_shapes_answer_without_streaming() {
         (&anthropic["stop_reason"], &anthropic["usage"]["output_tokens"]),
         (&json!("tool_use"), &json!(4))
     );
-    server.push(Script::reply("ok").no_usage());
+    server.push(ReplyScript::reply("ok").no_usage());
     assert!(whole(&server, "messages").await.get("usage").is_none());
 }
 
@@ -44,8 +44,10 @@ async fn pushed_scripts_come_before_the_function_and_that_before_the_echo() {
     let server = ModelServer::start();
     let text = async || whole(&server, "chat/completions").await["choices"][0]["message"]["content"].clone();
     assert_eq!(text().await, "echo: hi");
-    server.answer(|request| Script::reply(format!("{} of {}", request.last_user_text(), request.model())));
-    server.push(Script::reply("first"));
+    server.answer_with(|request| {
+        ReplyScript::reply(format!("{} of {}", request.last_user_text(), request.model()))
+    });
+    server.push(ReplyScript::reply("first"));
     assert_eq!((text().await, text().await), (json!("first"), json!("hi of m")));
     assert_eq!(server.wait_for_requests(3).await.len(), 3);
 }
@@ -53,8 +55,8 @@ async fn pushed_scripts_come_before_the_function_and_that_before_the_echo() {
 #[tokio::test]
 async fn a_gate_before_the_first_output_holds_back_the_response_head() {
     let server = ModelServer::start();
-    let gate = Gate::new();
-    server.push(Script::new().gate(&gate).text("late"));
+    let gate = ReplyGate::new();
+    server.push(ReplyScript::new().gate(&gate).text("late"));
     let request = body(true);
     let mut answer = std::pin::pin!(post(&server, "chat/completions", &request));
     tokio::select! {
@@ -67,7 +69,7 @@ async fn a_gate_before_the_first_output_holds_back_the_response_head() {
 #[tokio::test]
 async fn dropping_the_server_ends_hanging_answers() {
     let server = ModelServer::start();
-    server.push(Script::reply("one").hang());
+    server.push(ReplyScript::reply("one").hang());
     let mut answer = post(&server, "messages", &body(true)).await;
     assert!(answer.chunk().await.unwrap().is_some());
     let address = server.address();
@@ -79,7 +81,7 @@ async fn dropping_the_server_ends_hanging_answers() {
 #[tokio::test]
 async fn errors_carry_status_body_and_retry_after() {
     let server = ModelServer::start();
-    server.push(Script::error(429, json!({ "error": "slow" })).retry_after(3));
+    server.push(ReplyScript::error(429, json!({ "error": "slow" })).retry_after(3));
     let answer = post(&server, "messages", &body(true)).await;
     assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (429, &"3".parse().unwrap()));
     assert_eq!(answer.json::<Value>().await.unwrap(), json!({ "error": "slow" }));
@@ -88,7 +90,7 @@ async fn errors_carry_status_body_and_retry_after() {
 #[tokio::test]
 async fn chunks_are_sent_apart_with_their_pauses() {
     let server = ModelServer::start();
-    server.push(Script::new().chunks("abc", 3, Duration::from_millis(20)));
+    server.push(ReplyScript::new().chunks("abc", 3, Duration::from_millis(20)));
     let started = Instant::now();
     let mut answer = post(&server, "chat/completions", &body(true)).await;
     let mut chunks = 0;

@@ -12,25 +12,25 @@ use axum::Router;
 use axum::routing::{get, post, put};
 use serde_json::{Value, json};
 
-use super::board::Board;
-pub use super::board::{Called, Shown};
+use super::board::MessageBoard;
+pub use super::board::{RecordedCall, VisibleMessage};
+use super::emulator::{EmulatorState, PlatformEmulator};
 use super::router;
 use super::state::lock;
-use super::wire::{Kept, Wire};
 
 /// Its calls are of these kinds: `send`, `sync`, `messages` for what lies before, `members`, `store` and `stored` for the
 /// position of a client. `Status(200)` is an answer without anything in it.
-pub type Matrix = Wire<State>;
+pub type MatrixEmulator = PlatformEmulator<MatrixState>;
 
-pub struct State {
-    board: Board,
-    world: Mutex<World>,
+pub struct MatrixState {
+    board: MessageBoard,
+    world: Mutex<HomeserverData>,
     /// How many times a position was stored by a client.
     stored: AtomicUsize,
 }
 
 #[derive(Default)]
-struct World {
+struct HomeserverData {
     /// Whose token it is, and of which device.
     tokens: BTreeMap<String, (String, String)>,
     logins: usize,
@@ -47,14 +47,14 @@ struct World {
     page: usize,
 }
 
-impl Matrix {
+impl MatrixEmulator {
     pub fn start() -> Self {
-        let state = Arc::new(State {
-            board: Board::default(),
-            world: Mutex::new(World { page: usize::MAX, ..World::default() }),
+        let state = Arc::new(MatrixState {
+            board: MessageBoard::default(),
+            world: Mutex::new(HomeserverData { page: usize::MAX, ..HomeserverData::default() }),
             stored: AtomicUsize::new(0),
         });
-        Self { server: router::serve(routes().with_state(Arc::clone(&state))), state }
+        Self { server: router::serve_router(routes().with_state(Arc::clone(&state))), state }
     }
 
     pub fn url(&self) -> String {
@@ -62,7 +62,7 @@ impl Matrix {
     }
 
     /// A room with these people in it.
-    pub fn room(&self, room: &str, people: &[&str]) {
+    pub fn add_room(&self, room: &str, people: &[&str]) {
         for user in people {
             self.state.set_member(
                 room,
@@ -73,13 +73,13 @@ impl Matrix {
         }
     }
 
-    pub fn invite(&self, room: &str, inviter: &str, user: &str, is_direct: bool) {
+    pub fn invite_user(&self, room: &str, inviter: &str, user: &str, is_direct: bool) {
         let content = json!({ "membership": "invite", "is_direct": is_direct });
         self.state.set_member(room, inviter, user, &content);
     }
 
     /// The room is encrypted, and says so to who is invited.
-    pub fn seal(&self, room: &str) {
+    pub fn encrypt_room(&self, room: &str) {
         lock(&self.state.world).sealed.insert(room.to_owned());
     }
 
@@ -89,17 +89,17 @@ impl Matrix {
     }
 
     /// A person writes something. Returns the event's id.
-    pub fn say(&self, room: &str, sender: &str, text: &str) -> String {
-        self.emit(room, sender, "m.room.message", json!({ "msgtype": "m.text", "body": text }))
+    pub fn send_text(&self, room: &str, sender: &str, text: &str) -> String {
+        self.emit_event(room, sender, "m.room.message", json!({ "msgtype": "m.text", "body": text }))
     }
 
     /// Anything at all happens in a room.
-    pub fn emit(&self, room: &str, sender: &str, kind: &str, content: Value) -> String {
-        self.state.append(room, json!({ "type": kind, "sender": sender, "content": content }))
+    pub fn emit_event(&self, room: &str, sender: &str, kind: &str, content: Value) -> String {
+        self.state.append_event(room, json!({ "type": kind, "sender": sender, "content": content }))
     }
 
     /// Keeps a file and says its address.
-    pub fn keep_file(&self, id: &str, content: &[u8]) -> String {
+    pub fn add_file(&self, id: &str, content: &[u8]) -> String {
         lock(&self.state.world).files.insert(id.to_owned(), content.to_owned());
         format!("mxc://hs/{id}")
     }
@@ -114,36 +114,36 @@ impl Matrix {
         lock(&self.state.world).tokens.clear();
     }
 
-    pub fn logins(&self) -> usize {
+    pub fn login_count(&self) -> usize {
         lock(&self.state.world).logins
     }
 
     /// Rooms and the users who are writing in them.
-    pub fn typing(&self) -> Vec<(String, String)> {
+    pub fn typing_users(&self) -> Vec<(String, String)> {
         lock(&self.state.world).typing.iter().cloned().collect()
     }
 
     /// How often clients stored a position.
-    pub fn stored(&self) -> usize {
+    pub fn stored_count(&self) -> usize {
         self.state.stored.load(Ordering::SeqCst)
     }
 }
 
-impl Kept for State {
-    fn board(&self) -> &Board {
+impl EmulatorState for MatrixState {
+    fn board(&self) -> &MessageBoard {
         &self.board
     }
 }
 
-impl State {
+impl MatrixState {
     /// Makes it happen: it gets an id and a place in the stream.
-    fn append(&self, room: &str, mut event: Value) -> String {
+    fn append_event(&self, room: &str, mut event: Value) -> String {
         let mut world = lock(&self.world);
         let id = format!("$event{}", world.stream.len() + 1);
         event["event_id"] = json!(id);
         world.stream.push((room.to_owned(), event));
         drop(world);
-        self.board.changed();
+        self.board.notify_change();
         id
     }
 
@@ -152,7 +152,7 @@ impl State {
         lock(&self.world).members.insert((room.to_owned(), user.to_owned()), membership);
         let event =
             json!({ "type": "m.room.member", "sender": sender, "state_key": user, "content": content });
-        self.append(room, event);
+        self.append_event(room, event);
     }
 }
 
@@ -161,17 +161,20 @@ fn name(user: &str) -> &str {
     user.trim_start_matches('@').split(':').next().unwrap_or_default()
 }
 
-fn routes() -> Router<Arc<State>> {
+fn routes() -> Router<Arc<MatrixState>> {
     Router::new()
         .route("/_matrix/client/v3/login", post(rest::login))
         .route("/_matrix/client/v3/account/whoami", get(rest::whoami))
         .route("/_matrix/client/v3/sync", get(sync::sync))
-        .route("/_matrix/client/v3/user/{user}/account_data/{kind}", get(rest::data).put(rest::store))
+        .route(
+            "/_matrix/client/v3/user/{user}/account_data/{kind}",
+            get(rest::account_data).put(rest::store_account_data),
+        )
         .route("/_matrix/client/v3/rooms/{room}/send/m.room.message/{key}", put(rest::send))
         .route("/_matrix/client/v3/rooms/{room}/typing/{user}", put(rest::typing))
         .route("/_matrix/client/v3/rooms/{room}/joined_members", get(rest::members))
         .route("/_matrix/client/v3/rooms/{room}/messages", get(sync::messages))
         .route("/_matrix/client/v3/rooms/{room}/event/{event}", get(rest::event))
-        .route("/_matrix/client/v3/rooms/{room}/{action}", post(rest::change))
+        .route("/_matrix/client/v3/rooms/{room}/{action}", post(rest::change_membership))
         .route("/_matrix/client/v1/media/download/{server}/{id}", get(rest::media))
 }

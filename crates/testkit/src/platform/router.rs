@@ -7,27 +7,27 @@ use axum::response::IntoResponse;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use super::server::{Cut, Server};
+use super::server::{ConnectionCut, EmulatorServer};
 
 /// Marks the response that stands for none, on its way through the router.
 #[derive(Clone, Copy)]
-struct Mark;
+struct CutMark;
 
-impl IntoResponse for Cut {
+impl IntoResponse for ConnectionCut {
     fn into_response(self) -> Response<Body> {
         let mut response = Response::default();
-        response.extensions_mut().insert(Mark);
+        response.extensions_mut().insert(CutMark);
         response
     }
 }
 
-pub(super) fn serve(router: Router) -> Server {
+pub(super) fn serve_router(router: Router) -> EmulatorServer {
     let router = TowerToHyperService::new(router);
-    Server::start(move |request| {
+    EmulatorServer::start(move |request| {
         let answer = router.call(request);
         async move {
             let Ok(response) = answer.await;
-            if response.extensions().get::<Mark>().is_some() { Err(Cut) } else { Ok(response) }
+            if response.extensions().get::<CutMark>().is_some() { Err(ConnectionCut) } else { Ok(response) }
         }
     })
 }

@@ -8,65 +8,69 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::server::Cut;
-use super::state::State;
-use super::{Arrival, Outcome, signature};
+use super::server::ConnectionCut;
+use super::state::WebhookState;
+use super::{PostedReply, ReplyOutcome, signature};
 
-pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+pub(super) async fn handle_reply(
+    state: Arc<WebhookState>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, ConnectionCut> {
     let (head, body) = request.into_parts();
     if head.method != Method::POST || head.uri.path() != "/replies" {
-        return Ok(status(404));
+        return Ok(status_response(404));
     }
-    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Cut)?;
+    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| ConnectionCut)?;
     if !is_genuine(&state, &head.headers, &body) {
-        return Ok(status(401));
+        return Ok(status_response(401));
     }
-    let Some(arrival) = read(&head.headers, &body) else { return Ok(status(400)) };
-    let (outcome, id) = state.take_in(arrival);
+    let Some(arrival) = parse_reply(&head.headers, &body) else { return Ok(status_response(400)) };
+    let (outcome, id) = state.record_reply(arrival);
     match outcome {
-        Outcome::Shown => Ok(accepted(&id)),
-        Outcome::ShownThenStatus(code) | Outcome::Status(code) => Ok(status(code)),
-        Outcome::Later { status: code, seconds } => {
-            let mut response = status(code);
+        ReplyOutcome::Shown => Ok(accepted_response(&id)),
+        ReplyOutcome::ShownThenStatus(code) | ReplyOutcome::Status(code) => Ok(status_response(code)),
+        ReplyOutcome::Later { status: code, seconds } => {
+            let mut response = status_response(code);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
             Ok(response)
         }
-        Outcome::ShownThenCut | Outcome::Cut => Err(Cut),
-        Outcome::ShownThenHang => std::future::pending().await,
+        ReplyOutcome::ShownThenCut | ReplyOutcome::Cut => Err(ConnectionCut),
+        ReplyOutcome::ShownThenHang => std::future::pending().await,
     }
 }
 
-fn is_genuine(state: &State, headers: &HeaderMap, body: &Bytes) -> bool {
+fn is_genuine(state: &WebhookState, headers: &HeaderMap, body: &Bytes) -> bool {
     let Some(secret) = state.secret() else { return true };
-    text(headers, signature::HEADER).is_some_and(|given| given == signature::sign(&secret, body))
+    header_text(headers, signature::SIGNATURE_HEADER)
+        .is_some_and(|given| given == signature::sign(&secret, body))
 }
 
 /// A body without a key, a peer or a text, or with another key than its header, is a fault of the sender.
-fn read(headers: &HeaderMap, body: &Bytes) -> Option<Arrival> {
+fn parse_reply(headers: &HeaderMap, body: &Bytes) -> Option<PostedReply> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let field = |name: &str| body.get(name)?.as_str().map(str::to_owned);
-    let key = text(headers, "Idempotency-Key").filter(|key| Some(key) == field("key").as_ref())?;
-    Some(Arrival {
+    let key = header_text(headers, "Idempotency-Key").filter(|key| Some(key) == field("key").as_ref())?;
+    Some(PostedReply {
         key,
         peer: field("peer")?,
         thread: field("thread"),
         text: field("text")?,
-        signature: text(headers, signature::HEADER),
+        signature: header_text(headers, signature::SIGNATURE_HEADER),
         shown: false,
     })
 }
 
-fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-fn accepted(id: &str) -> Response<Body> {
+fn accepted_response(id: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(json!({ "id": id }).to_string()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-fn status(code: u16) -> Response<Body> {
+fn status_response(code: u16) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // A redirect must lead somewhere for a test to see that nobody follows it.

@@ -17,24 +17,24 @@ use tokio::task::JoinSet;
 
 /// The connection is closed without an answer.
 #[derive(Debug)]
-pub(super) struct Cut;
+pub(super) struct ConnectionCut;
 
-impl std::fmt::Display for Cut {
+impl std::fmt::Display for ConnectionCut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("cut by the script")
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for ConnectionCut {}
 
 /// Listens until dropped.
-pub(super) struct Server {
+pub(super) struct EmulatorServer {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl EmulatorServer {
     /// Answers whatever comes to a free loopback port.
     ///
     /// # Panics
@@ -42,18 +42,18 @@ impl Server {
     pub fn start<A, R>(answer: A) -> Self
     where
         A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
-        R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+        R: Future<Output = Result<Response<Body>, ConnectionCut>> + Send + 'static,
     {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("a bound address");
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn(move || run(listener, answer, stopped));
+        let thread = std::thread::spawn(move || run_server(listener, answer, stopped));
         Self { address, stop: Some(stop), thread: Some(thread) }
     }
 }
 
-impl Drop for Server {
+impl Drop for EmulatorServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -64,10 +64,10 @@ impl Drop for Server {
 }
 
 /// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
-fn run<A, R>(listener: std::net::TcpListener, answer: A, stopped: oneshot::Receiver<()>)
+fn run_server<A, R>(listener: std::net::TcpListener, answer: A, stopped: oneshot::Receiver<()>)
 where
     A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
-    R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+    R: Future<Output = Result<Response<Body>, ConnectionCut>> + Send + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
@@ -75,7 +75,7 @@ where
         let mut connections = JoinSet::new();
         let accept = async {
             while let Ok((socket, _)) = listener.accept().await {
-                connections.spawn(converse(socket, answer.clone()));
+                connections.spawn(serve_connection(socket, answer.clone()));
                 while connections.try_join_next().is_some() {}
             }
         };
@@ -86,10 +86,10 @@ where
     });
 }
 
-async fn converse<A, R>(socket: TcpStream, answer: A)
+async fn serve_connection<A, R>(socket: TcpStream, answer: A)
 where
     A: Fn(Request<Incoming>) -> R + Send + 'static,
-    R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+    R: Future<Output = Result<Response<Body>, ConnectionCut>> + Send + 'static,
 {
     // Small frames go out at once: waiting for more would look like a platform that is slow to answer.
     let _ = socket.set_nodelay(true);

@@ -3,7 +3,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-pub(super) const HEADER: &str = "X-Polyclaw-Signature";
+pub(super) const SIGNATURE_HEADER: &str = "X-Polyclaw-Signature";
 
 pub(super) fn sign(secret: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");

@@ -2,7 +2,7 @@
 //!
 //! An app is known by its name: its tokens are `xoxb-<name>` and `xapp-<name>`, its user is `UBOT`, its team `T1`.
 
-mod link;
+mod socket_mode;
 mod web;
 
 use std::collections::BTreeMap;
@@ -15,27 +15,27 @@ use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
-use super::board::Board;
-pub use super::board::{Called, Shown};
+use super::board::MessageBoard;
+pub use super::board::{RecordedCall, VisibleMessage};
+use super::emulator::{EmulatorState, PlatformEmulator};
 use super::state::lock;
-use super::wire::{Kept, Wire};
 use super::{router, signature};
 
 /// Its calls are the names of methods.
-pub type Slack = Wire<State>;
+pub type SlackEmulator = PlatformEmulator<SlackState>;
 
-pub struct State {
-    board: Board,
+pub struct SlackState {
+    board: MessageBoard,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
-    envelopes: Mutex<Vec<Envelope>>,
-    orders: broadcast::Sender<Order>,
+    envelopes: Mutex<Vec<UnackedEnvelope>>,
+    orders: broadcast::Sender<SocketOrder>,
     /// Sockets that were opened so far.
     links: AtomicUsize,
     count: AtomicUsize,
 }
 
 /// Something that waits until an app says it has it.
-struct Envelope {
+struct UnackedEnvelope {
     app: String,
     id: String,
     body: Value,
@@ -44,7 +44,7 @@ struct Envelope {
 
 /// What open sockets are told to do.
 #[derive(Clone, Debug)]
-enum Order {
+enum SocketOrder {
     /// Close without a word.
     Drop,
     /// Stay open, and neither say nor hear anything more.
@@ -55,11 +55,11 @@ enum Order {
     Send(String),
 }
 
-impl Slack {
+impl SlackEmulator {
     /// Listens on a free loopback port and shows whatever arrives.
     pub fn start() -> Self {
-        let state = Arc::new(State {
-            board: Board::default(),
+        let state = Arc::new(SlackState {
+            board: MessageBoard::default(),
             files: Mutex::default(),
             envelopes: Mutex::default(),
             orders: broadcast::Sender::new(1024),
@@ -67,11 +67,11 @@ impl Slack {
             count: AtomicUsize::new(0),
         });
         let router = Router::new()
-            .route("/api/{method}", post(web::call))
-            .route("/files/{name}", get(web::file))
-            .route("/link/{app}", get(link::open))
+            .route("/api/{method}", post(web::handle_call))
+            .route("/files/{name}", get(web::serve_file))
+            .route("/link/{app}", get(socket_mode::open_socket))
             .with_state(Arc::clone(&state));
-        Self { server: router::serve(router), state }
+        Self { server: router::serve_router(router), state }
     }
 
     /// What the config calls `api_url`.
@@ -80,31 +80,31 @@ impl Slack {
     }
 
     /// Keeps a file and says where it is.
-    pub fn keep_file(&self, name: &str, content: &[u8]) -> String {
+    pub fn add_file(&self, name: &str, content: &[u8]) -> String {
         lock(&self.state.files).insert(name.to_owned(), content.to_owned());
         format!("http://{}/files/{name}", self.server.address)
     }
 
     /// Delivers an event by socket, now or when the app opens one, and again on every new socket until the app
     /// acknowledges it. Returns the envelope's id.
-    pub fn deliver(&self, app: &str, event: &Value) -> String {
-        self.envelop(app, "events_api", callback(event))
+    pub fn deliver_event(&self, app: &str, event: &Value) -> String {
+        self.queue_envelope(app, "events_api", event_callback(event))
     }
 
     /// Delivers a command by socket, in the same way.
-    pub fn command(&self, app: &str, payload: Value) -> String {
-        self.envelop(app, "slash_commands", payload)
+    pub fn deliver_command(&self, app: &str, payload: Value) -> String {
+        self.queue_envelope(app, "slash_commands", payload)
     }
 
     /// A person presses a button under a message of an app: it is told by socket, in the same way.
-    pub fn press(&self, app: &str, message: &Shown, user: &str, label: &str) -> String {
-        let press = self.pressed(message, user, label);
-        self.envelop(app, "interactive", press)
+    pub fn press_button(&self, app: &str, message: &VisibleMessage, user: &str, label: &str) -> String {
+        let press = self.button_payload(message, user, label);
+        self.queue_envelope(app, "interactive", press)
     }
 
     /// What Slack says of a pressed button.
-    pub fn pressed(&self, message: &Shown, user: &str, label: &str) -> Value {
-        let value = self.state.board.pressed(message, label);
+    pub fn button_payload(&self, message: &VisibleMessage, user: &str, label: &str) -> Value {
+        let value = self.state.board.button_value(message, label);
         let mut under = json!({ "type": "message", "ts": message.id, "text": message.text });
         if let Some(thread) = &message.thread {
             under["thread_ts"] = json!(thread);
@@ -116,11 +116,11 @@ impl Slack {
         })
     }
 
-    fn envelop(&self, app: &str, kind: &str, payload: Value) -> String {
+    fn queue_envelope(&self, app: &str, kind: &str, payload: Value) -> String {
         let id = format!("e-{}", self.state.next());
         let body =
             json!({ "envelope_id": id, "type": kind, "payload": payload, "accepts_response_payload": false });
-        lock(&self.state.envelopes).push(Envelope {
+        lock(&self.state.envelopes).push(UnackedEnvelope {
             app: app.to_owned(),
             id: id.clone(),
             body,
@@ -132,54 +132,54 @@ impl Slack {
 
     /// Delivers it once more, as Slack does when it is not sure.
     pub fn redeliver(&self, envelope: &str) {
-        let _ = self.state.orders.send(Order::Send(envelope.to_owned()));
+        let _ = self.state.orders.send(SocketOrder::Send(envelope.to_owned()));
     }
 
     /// Every open socket closes without a word.
-    pub fn drop_links(&self) {
-        let _ = self.state.orders.send(Order::Drop);
+    pub fn drop_sockets(&self) {
+        let _ = self.state.orders.send(SocketOrder::Drop);
     }
 
     /// Every open socket falls silent.
-    pub fn hang_links(&self) {
-        let _ = self.state.orders.send(Order::Hang);
+    pub fn hang_sockets(&self) {
+        let _ = self.state.orders.send(SocketOrder::Hang);
     }
 
     /// Every open socket is told that it is going to be closed.
-    pub fn refresh_links(&self) {
-        let _ = self.state.orders.send(Order::Leave("refresh_requested"));
+    pub fn refresh_sockets(&self) {
+        let _ = self.state.orders.send(SocketOrder::Leave("refresh_requested"));
     }
 
     /// How many sockets were opened so far.
-    pub fn links(&self) -> usize {
+    pub fn socket_count(&self) -> usize {
         self.state.links.load(Ordering::SeqCst)
     }
 
     /// How many envelopes were acknowledged.
-    pub fn acknowledged(&self) -> usize {
+    pub fn acknowledged_count(&self) -> usize {
         lock(&self.state.envelopes).iter().filter(|one| one.acknowledged).count()
     }
 }
 
-impl Kept for State {
-    fn board(&self) -> &Board {
+impl EmulatorState for SlackState {
+    fn board(&self) -> &MessageBoard {
         &self.board
     }
 }
 
-impl State {
+impl SlackState {
     fn next(&self) -> usize {
         self.count.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-fn callback(event: &Value) -> Value {
+fn event_callback(event: &Value) -> Value {
     json!({ "type": "event_callback", "team_id": "T1", "event": event })
 }
 
 /// A request of the Events API, signed at this time (in seconds since 1970).
 pub fn event_call(secret: &str, event: &Value, at: i64) -> WebhookRequest {
-    signed_call(secret, "application/json", &callback(event).to_string(), at)
+    signed_call(secret, "application/json", &event_callback(event).to_string(), at)
 }
 
 /// A request that tells of a pressed button, signed.

@@ -5,26 +5,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::{Arrival, Outcome};
+use super::{PostedReply, ReplyOutcome};
 
-pub(super) struct State {
-    rules: Mutex<Rules>,
-    arrivals: Mutex<Vec<Arrival>>,
+pub(super) struct WebhookState {
+    rules: Mutex<ReplyRules>,
+    arrivals: Mutex<Vec<PostedReply>>,
     pub arrived: watch::Sender<usize>,
     pub shown: watch::Sender<usize>,
 }
 
-pub(super) struct Rules {
-    pub next: VecDeque<Outcome>,
-    pub usual: Outcome,
+pub(super) struct ReplyRules {
+    pub next: VecDeque<ReplyOutcome>,
+    pub usual: ReplyOutcome,
     pub recognises_repeats: bool,
     pub secret: Option<String>,
 }
 
-impl Default for State {
+impl Default for WebhookState {
     fn default() -> Self {
-        let rules =
-            Rules { next: VecDeque::new(), usual: Outcome::Shown, recognises_repeats: false, secret: None };
+        let rules = ReplyRules {
+            next: VecDeque::new(),
+            usual: ReplyOutcome::Shown,
+            recognises_repeats: false,
+            secret: None,
+        };
         Self {
             rules: Mutex::new(rules),
             arrivals: Mutex::default(),
@@ -34,8 +38,8 @@ impl Default for State {
     }
 }
 
-impl State {
-    pub fn set(&self, change: impl FnOnce(&mut Rules)) {
+impl WebhookState {
+    pub fn set_rules(&self, change: impl FnOnce(&mut ReplyRules)) {
         change(&mut lock(&self.rules));
     }
 
@@ -43,12 +47,12 @@ impl State {
         lock(&self.rules).secret.clone()
     }
 
-    pub fn arrivals(&self) -> Vec<Arrival> {
+    pub fn arrivals(&self) -> Vec<PostedReply> {
         lock(&self.arrivals).clone()
     }
 
     /// Decides about one answer and keeps it: what to do next, and the id it has on the platform.
-    pub fn take_in(&self, mut arrival: Arrival) -> (Outcome, String) {
+    pub fn record_reply(&self, mut arrival: PostedReply) -> (ReplyOutcome, String) {
         let (outcome, recognises) = {
             let mut rules = lock(&self.rules);
             let outcome = rules.next.pop_front().unwrap_or(rules.usual);
@@ -56,7 +60,7 @@ impl State {
         };
         let mut arrivals = lock(&self.arrivals);
         let first = arrivals.iter().position(|seen| recognises && seen.shown && seen.key == arrival.key);
-        arrival.shown = outcome.shows() && first.is_none();
+        arrival.shown = outcome.is_visible() && first.is_none();
         let is_shown = arrival.shown;
         arrivals.push(arrival);
         let id = format!("reply-{}", first.map_or(arrivals.len(), |first| first + 1));

@@ -8,20 +8,21 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use super::board::{Called, Shown};
-use super::server::Server;
-use super::wire::Wire;
-use state::State;
+pub use super::board::{RecordedCall, VisibleMessage};
+use super::emulator::PlatformEmulator;
+use super::server::EmulatorServer;
+use state::TelegramState;
 
 /// Its calls are the names of methods.
-pub type Telegram = Wire<State>;
+pub type TelegramEmulator = PlatformEmulator<TelegramState>;
 
-impl Telegram {
+impl TelegramEmulator {
     /// Listens on a free loopback port and knows no bot yet.
     pub fn start() -> Self {
-        let state = Arc::new(State::default());
+        let state = Arc::new(TelegramState::default());
         let shared = Arc::clone(&state);
-        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        let server =
+            EmulatorServer::start(move |request| serve::handle_request(Arc::clone(&shared), request));
         Self { server, state }
     }
 
@@ -31,7 +32,7 @@ impl Telegram {
     }
 
     /// From now on there is a bot with this token.
-    pub fn bot(&self, token: &str, id: i64, username: &str) {
+    pub fn add_bot(&self, token: &str, id: i64, username: &str) {
         self.state.add_bot(
             token,
             json!({ "id": id, "is_bot": true, "first_name": username, "username": username }),
@@ -39,26 +40,26 @@ impl Telegram {
     }
 
     /// A person writes to a bot in a conversation of their own: its message id.
-    pub fn say(&self, token: &str, person: i64, text: &str) -> i64 {
+    pub fn send_dm(&self, token: &str, person: i64, text: &str) -> i64 {
         let chat = json!({ "id": person, "type": "private", "first_name": "Ann" });
-        self.deliver(token, json!({ "chat": chat, "from": human(person), "text": text }))
+        self.deliver_message(token, json!({ "chat": chat, "from": human_user(person), "text": text }))
     }
 
     /// A person writes in a group, perhaps in a topic of it.
-    pub fn say_in(&self, token: &str, group: i64, topic: Option<i64>, text: &str) -> i64 {
+    pub fn send_in_group(&self, token: &str, group: i64, topic: Option<i64>, text: &str) -> i64 {
         let chat =
             json!({ "id": group, "type": "supergroup", "title": "Group", "is_forum": topic.is_some() });
-        let mut message = json!({ "chat": chat, "from": human(5), "text": text });
+        let mut message = json!({ "chat": chat, "from": human_user(5), "text": text });
         if let Some(topic) = topic {
             message["message_thread_id"] = topic.into();
             message["is_topic_message"] = true.into();
         }
-        self.deliver(token, message)
+        self.deliver_message(token, message)
     }
 
     /// A person presses a button under a message of a bot.
-    pub fn press(&self, message: &Shown, person: i64, label: &str) {
-        let data = self.state.board.pressed(message, label);
+    pub fn press_button(&self, message: &VisibleMessage, person: i64, label: &str) {
+        let data = self.state.board.button_value(message, label);
         let chat: i64 = message.chat.parse().unwrap_or_default();
         let kind = if chat > 0 { "private" } else { "supergroup" };
         let mut under = json!({ "message_id": message.id.parse::<i64>().unwrap_or_default(), "date": 0,
@@ -68,41 +69,40 @@ impl Telegram {
             under["is_topic_message"] = true.into();
         }
         let id = self.state.next_id().to_string();
-        let press =
-            json!({ "id": id, "from": human(person), "message": under, "chat_instance": "1", "data": data });
-        self.update(&message.bot, json!({ "callback_query": press }));
+        let press = json!({ "id": id, "from": human_user(person), "message": under, "chat_instance": "1", "data": data });
+        self.queue_update(&message.bot, json!({ "callback_query": press }));
     }
 
     /// Any message at all; its id and date are added.
-    pub fn deliver(&self, token: &str, mut message: Value) -> i64 {
+    pub fn deliver_message(&self, token: &str, mut message: Value) -> i64 {
         let id = self.state.next_id();
         message["message_id"] = id.into();
         message["date"] = 1_700_000_000.into();
-        self.update(token, json!({ "message": message }));
+        self.queue_update(token, json!({ "message": message }));
         id
     }
 
     /// Any update at all; its id is added.
-    pub fn update(&self, token: &str, update: Value) {
-        self.state.queue(token, update);
+    pub fn queue_update(&self, token: &str, update: Value) {
+        self.state.queue_update(token, update);
     }
 
     /// A file that can be fetched by its id.
-    pub fn file(&self, id: &str, content: &[u8]) {
+    pub fn add_file(&self, id: &str, content: &[u8]) {
         self.state.add_file(id, content);
     }
 
     /// How many waited for the updates of a bot at once, at the most. Telegram ends all but one.
-    pub fn most_polls(&self, token: &str) -> usize {
-        self.state.most_polls(token)
+    pub fn max_concurrent_polls(&self, token: &str) -> usize {
+        self.state.max_concurrent_polls(token)
     }
 
     /// How many updates a bot has not confirmed.
-    pub fn unconfirmed(&self, token: &str) -> usize {
-        self.state.unconfirmed(token)
+    pub fn unconfirmed_count(&self, token: &str) -> usize {
+        self.state.unconfirmed_count(token)
     }
 }
 
-fn human(id: i64) -> Value {
+fn human_user(id: i64) -> Value {
     json!({ "id": id, "is_bot": false, "first_name": "Ann", "username": format!("ann{id}") })
 }

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-async fn reply(platform: &Platform, key: &str) -> Result<u16, reqwest::Error> {
+async fn reply(platform: &WebhookPlatform, key: &str) -> Result<u16, reqwest::Error> {
     let body =
         serde_json::json!({ "key": key, "peer": "ann", "thread": null, "text": format!("text of {key}") });
     let client = reqwest::Client::builder().no_proxy().build()?;
@@ -18,13 +18,13 @@ async fn reply(platform: &Platform, key: &str) -> Result<u16, reqwest::Error> {
 
 #[tokio::test]
 async fn each_outcome_shows_and_answers_as_it_says() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     for outcome in [
-        Outcome::ShownThenStatus(500),
-        Outcome::ShownThenCut,
-        Outcome::Status(400),
-        Outcome::Later { status: 429, seconds: 3 },
-        Outcome::Cut,
+        ReplyOutcome::ShownThenStatus(500),
+        ReplyOutcome::ShownThenCut,
+        ReplyOutcome::Status(400),
+        ReplyOutcome::Later { status: 429, seconds: 3 },
+        ReplyOutcome::Cut,
     ] {
         platform.push(outcome);
     }
@@ -33,28 +33,28 @@ async fn each_outcome_shows_and_answers_as_it_says() {
         answers.push(reply(&platform, key).await.ok());
     }
     assert_eq!(answers, [Some(500), None, Some(400), Some(429), None, Some(200)]);
-    assert_eq!(platform.texts(), ["text of a", "text of b", "text of f"]);
+    assert_eq!(platform.visible_texts(), ["text of a", "text of b", "text of f"]);
     assert_eq!(platform.wait_for_arrivals(6).await.len(), 6);
 }
 
 #[tokio::test]
 async fn a_repeat_is_shown_once_only_where_keys_are_known() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     for _ in 0..2 {
         reply(&platform, "a").await.unwrap();
     }
-    assert_eq!(platform.texts().len(), 2);
-    platform.recognise_repeats();
+    assert_eq!(platform.visible_texts().len(), 2);
+    platform.dedupe_repeats();
     for _ in 0..2 {
         reply(&platform, "b").await.unwrap();
     }
-    assert_eq!(platform.texts(), ["text of a", "text of a", "text of b"]);
+    assert_eq!(platform.visible_texts(), ["text of a", "text of a", "text of b"]);
     assert_eq!(platform.arrivals().len(), 4);
 }
 
 #[tokio::test]
 async fn an_unsigned_answer_is_refused_where_a_signature_is_required() {
-    let platform = Platform::start();
+    let platform = WebhookPlatform::start();
     platform.require_signature("s");
     assert_eq!(reply(&platform, "a").await.unwrap(), 401);
     assert!(platform.arrivals().is_empty());
@@ -65,7 +65,7 @@ async fn a_redelivery_is_the_same_post_and_the_next_one_is_new() {
     let posts: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let kept = Arc::clone(&posts);
     let record = move |headers: HeaderMap, body: String| async move {
-        let signature = headers[signature::HEADER].to_str().unwrap().to_owned();
+        let signature = headers[signature::SIGNATURE_HEADER].to_str().unwrap().to_owned();
         kept.lock().unwrap().push((signature, body));
         r#"{"ok":true}"#
     };
@@ -73,11 +73,11 @@ async fn a_redelivery_is_the_same_post_and_the_next_one_is_new() {
     let root = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().route("/hooks/desk", post(record));
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
-    let hook = Hook::new(&root, "desk", "s");
-    let (first, answer) = hook.say("ann", "hello").await.unwrap();
+    let hook = WebhookSender::new(&root, "desk", "s");
+    let (first, answer) = hook.send_text("ann", "hello").await.unwrap();
     assert_eq!((answer.status, &answer.body["ok"]), (200, &true.into()));
-    hook.deliver(&first).await.unwrap();
-    let (second, _) = hook.say("ann", "hello").await.unwrap();
+    hook.deliver_post(&first).await.unwrap();
+    let (second, _) = hook.send_text("ann", "hello").await.unwrap();
     assert_ne!(first.id, second.id);
     let posts = posts.lock().unwrap();
     assert_eq!(posts[0], posts[1]);

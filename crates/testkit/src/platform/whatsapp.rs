@@ -13,33 +13,33 @@ use axum::routing::{get, post};
 use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 
-use super::board::{self, Board, carry_out, with_retry_after};
-pub use super::board::{Called, Shown};
-use super::server::Cut;
+use super::board::{self, MessageBoard, apply_outcome, with_retry_after};
+pub use super::board::{RecordedCall, VisibleMessage};
+use super::emulator::{EmulatorState, PlatformEmulator};
+use super::server::ConnectionCut;
 use super::state::lock;
-use super::wire::{Kept, Wire};
 use super::{router, signature};
 
 /// Its calls are `messages`, also those that only show that somebody writes, and `conversational_automation`.
-pub type Whatsapp = Wire<State>;
+pub type WhatsappEmulator = PlatformEmulator<WhatsappState>;
 
 #[derive(Default)]
-pub struct State {
-    board: Board,
+pub struct WhatsappState {
+    board: MessageBoard,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     count: AtomicUsize,
 }
 
-impl Whatsapp {
+impl WhatsappEmulator {
     /// Listens on a free loopback port and shows whatever arrives.
     pub fn start() -> Self {
-        let state = Arc::new(State::default());
+        let state = Arc::new(WhatsappState::default());
         let router = Router::new()
-            .route("/{id}/{method}", post(call))
-            .route("/{id}", get(about))
-            .route("/media/{id}", get(media))
+            .route("/{id}/{method}", post(handle_call))
+            .route("/{id}", get(media_info))
+            .route("/media/{id}", get(serve_media))
             .with_state(Arc::clone(&state));
-        Self { server: router::serve(router), state }
+        Self { server: router::serve_router(router), state }
     }
 
     /// What the config calls `api_url`.
@@ -48,8 +48,8 @@ impl Whatsapp {
     }
 
     /// The message that a person sends who presses a button under one of ours.
-    pub fn pressed(&self, message: &Shown, id: &str, at: i64, label: &str) -> Value {
-        let command = self.state.board.pressed(message, label);
+    pub fn button_reply(&self, message: &VisibleMessage, id: &str, at: i64, label: &str) -> Value {
+        let command = self.state.board.button_value(message, label);
         json!({
             "from": message.chat, "id": id, "timestamp": at.to_string(), "type": "interactive",
             "context": { "from": "1555010", "id": message.id },
@@ -57,77 +57,78 @@ impl Whatsapp {
         })
     }
 
-    pub fn keep_file(&self, id: &str, content: &[u8]) {
+    pub fn add_file(&self, id: &str, content: &[u8]) {
         lock(&self.state.files).insert(id.to_owned(), content.to_owned());
     }
 }
 
-impl Kept for State {
-    fn board(&self) -> &Board {
+impl EmulatorState for WhatsappState {
+    fn board(&self) -> &MessageBoard {
         &self.board
     }
 }
 
-fn token(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
-fn refused(status: u16, code: u32) -> Response<Body> {
-    board::json(status, &json!({ "error": { "code": code, "message": "no" } }))
+fn error_response(status: u16, code: u32) -> Response<Body> {
+    board::json_response(status, &json!({ "error": { "code": code, "message": "no" } }))
 }
 
-async fn call(
-    Shared(state): Shared<Arc<State>>,
+async fn handle_call(
+    Shared(state): Shared<Arc<WhatsappState>>,
     Path((id, method)): Path<(String, String)>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response<Body>, Cut> {
-    let Some(token) = token(&headers).filter(|token| *token == format!("EAA-{id}")) else {
-        return Ok(refused(401, 190));
+) -> Result<Response<Body>, ConnectionCut> {
+    let Some(token) = bearer_token(&headers).filter(|token| *token == format!("EAA-{id}")) else {
+        return Ok(error_response(401, 190));
     };
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let called = Called { bot: token.to_owned(), method: method.clone(), body: body.clone() };
-    let outcome = state.board.called(called);
+    let called = RecordedCall { bot: token.to_owned(), method: method.clone(), body: body.clone() };
+    let outcome = state.board.record_call(called);
     let perform = || match method.as_str() {
-        "messages" if body["status"] == "read" => board::json(200, &json!({ "success": true })),
-        "messages" => show(&state, token, &body),
+        "messages" if body["status"] == "read" => board::json_response(200, &json!({ "success": true })),
+        "messages" => show_message(&state, token, &body),
         "conversational_automation" if body["commands"].as_array().is_some_and(|all| all.len() <= 30) => {
-            board::json(200, &json!({ "success": true }))
+            board::json_response(200, &json!({ "success": true }))
         }
-        _ => refused(400, 100),
+        _ => error_response(400, 100),
     };
-    carry_out(outcome, perform, |status, seconds| {
-        with_retry_after(board::json(status, &Value::Null), seconds)
+    apply_outcome(outcome, perform, |status, seconds| {
+        with_retry_after(board::json_response(status, &Value::Null), seconds)
     })
     .await
 }
 
 /// `to` chooses what Meta thinks of it: `130429` is told to slow down, `131047` has been silent for a day.
-fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
-    let Some((text, buttons)) = said(body) else { return refused(400, 100) };
-    let Some(chat) = body["to"].as_str() else { return refused(400, 100) };
+fn show_message(state: &WhatsappState, token: &str, body: &Value) -> Response<Body> {
+    let Some((text, buttons)) = text_and_buttons(body) else { return error_response(400, 100) };
+    let Some(chat) = body["to"].as_str() else { return error_response(400, 100) };
     let is_group = body["recipient_type"] == "group";
     let is_number = chat.bytes().all(|byte| byte.is_ascii_digit());
     match chat {
-        "130429" | "131047" => return refused(400, chat.parse().unwrap_or_default()),
+        "130429" | "131047" => return error_response(400, chat.parse().unwrap_or_default()),
         _ if is_group == is_number
             || text.chars().count() > 4096
             || body["messaging_product"] != "whatsapp" =>
         {
-            return refused(400, 100);
+            return error_response(400, 100);
         }
         _ => {}
     }
     let id = format!("wamid.out{}", state.count.fetch_add(1, Ordering::Relaxed) + 1);
-    let answer = board::json(200, &json!({ "messaging_product": "whatsapp", "messages": [{ "id": id }] }));
-    state.board.offer(chat, &id, buttons);
+    let answer =
+        board::json_response(200, &json!({ "messaging_product": "whatsapp", "messages": [{ "id": id }] }));
+    state.board.set_buttons(chat, &id, buttons);
     let (bot, chat, text) = (token.to_owned(), chat.to_owned(), text.to_owned());
-    state.board.show(Shown { bot, chat, thread: None, id, text });
+    state.board.show_message(VisibleMessage { bot, chat, thread: None, id, text });
     answer
 }
 
 /// The text of a message, and the buttons of one that has some. Meta offers those to single people only.
-fn said(body: &Value) -> Option<(&str, Vec<(String, String)>)> {
+fn text_and_buttons(body: &Value) -> Option<(&str, Vec<(String, String)>)> {
     if body["type"] == "text" {
         return Some((body["text"]["body"].as_str()?, Vec::new()));
     }
@@ -144,27 +145,29 @@ fn said(body: &Value) -> Option<(&str, Vec<(String, String)>)> {
         .map(|all| (text, all))
 }
 
-async fn about(
-    Shared(state): Shared<Arc<State>>,
+async fn media_info(
+    Shared(state): Shared<Arc<WhatsappState>>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response<Body> {
     let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
-    match lock(&state.files).contains_key(&id) && token(&headers).is_some() {
-        true => board::json(200, &json!({ "url": format!("http://{host}/media/{id}"), "file_size": 10 })),
-        false => refused(404, 100),
+    match lock(&state.files).contains_key(&id) && bearer_token(&headers).is_some() {
+        true => {
+            board::json_response(200, &json!({ "url": format!("http://{host}/media/{id}"), "file_size": 10 }))
+        }
+        false => error_response(404, 100),
     }
 }
 
-async fn media(
-    Shared(state): Shared<Arc<State>>,
+async fn serve_media(
+    Shared(state): Shared<Arc<WhatsappState>>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response<Body> {
     let content = lock(&state.files).get(&id).cloned();
-    match (token(&headers), content) {
+    match (bearer_token(&headers), content) {
         (Some(_), Some(content)) => Response::new(Body::from(content)),
-        _ => refused(404, 100),
+        _ => error_response(404, 100),
     }
 }
 

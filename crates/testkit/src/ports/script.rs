@@ -15,7 +15,7 @@ use crate::ports::lock;
 
 /// One thing a scripted model does.
 #[derive(Clone)]
-pub enum Line {
+pub enum ScriptStep {
     Say(String),
     Call(String, serde_json::Value),
     Pause(Duration),
@@ -27,23 +27,23 @@ pub enum Line {
     Hang,
 }
 
-pub type Script = Vec<Line>;
+pub type ModelScript = Vec<ScriptStep>;
 
-type Author = dyn Fn(&Prompt) -> Script + Send + Sync;
+type ScriptAuthor = dyn Fn(&Prompt) -> ModelScript + Send + Sync;
 
-pub struct Scripted {
-    author: Box<Author>,
+pub struct ScriptedProvider {
+    author: Box<ScriptAuthor>,
     prompts: Mutex<Vec<Prompt>>,
 }
 
-impl Scripted {
-    pub fn new(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Arc<Self> {
+impl ScriptedProvider {
+    pub fn new(author: impl Fn(&Prompt) -> ModelScript + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { author: Box::new(author), prompts: Mutex::default() })
     }
 
     /// Says back what the user said last.
     pub fn echo() -> Arc<Self> {
-        Self::new(|prompt| vec![Line::Say(format!("echo: {}", last_user(prompt)))])
+        Self::new(|prompt| vec![ScriptStep::Say(format!("echo: {}", last_user_text(prompt)))])
     }
 
     /// Every prompt it was shown, oldest first.
@@ -53,7 +53,7 @@ impl Scripted {
 }
 
 /// The newest thing a user role said, without who said it.
-pub fn last_user(prompt: &Prompt) -> &str {
+pub fn last_user_text(prompt: &Prompt) -> &str {
     let texts = prompt.messages.iter().rev().find_map(|message| match message {
         PromptMessage::User { text, .. } => Some(text.as_str()),
         _ => None,
@@ -65,7 +65,7 @@ pub fn last_user(prompt: &Prompt) -> &str {
     }
 }
 
-impl ModelProvider for Scripted {
+impl ModelProvider for ScriptedProvider {
     fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
@@ -82,7 +82,7 @@ impl ModelProvider for Scripted {
                 truncated: false,
             };
             for (n, line) in (self.author)(prompt).into_iter().enumerate() {
-                perform(line, n, &mut reply, sink).await?;
+                perform_step(line, n, &mut reply, sink).await?;
             }
             Ok(reply)
         })
@@ -93,30 +93,32 @@ impl ModelProvider for Scripted {
     }
 }
 
-async fn perform(
-    line: Line,
+async fn perform_step(
+    line: ScriptStep,
     n: usize,
     reply: &mut ModelReply,
     sink: DeltaSink<'_>,
 ) -> Result<(), ProviderError> {
     match line {
-        Line::Say(text) => {
+        ScriptStep::Say(text) => {
             reply.text.push_str(&text);
             sink(StreamDelta::Text(text));
         }
-        Line::Call(name, arguments) => reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments }),
-        Line::Pause(pause) => tokio::time::sleep(pause).await,
-        Line::Gate(gate) => {
+        ScriptStep::Call(name, arguments) => {
+            reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments })
+        }
+        ScriptStep::Pause(pause) => tokio::time::sleep(pause).await,
+        ScriptStep::Gate(gate) => {
             if let Ok(permit) = gate.acquire().await {
                 permit.forget();
             }
         }
-        Line::Restart => {
+        ScriptStep::Restart => {
             reply.text.clear();
             sink(StreamDelta::Restart);
         }
-        Line::Fail(error) => return Err(error),
-        Line::Hang => std::future::pending().await,
+        ScriptStep::Fail(error) => return Err(error),
+        ScriptStep::Hang => std::future::pending().await,
     }
     Ok(())
 }

@@ -10,52 +10,53 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, jobs, messages, outbox, sessions};
 
-use crate::simulator::letters::{self, Answered, Post, each_answers_once};
-use crate::simulator::{Plan, Run};
-use crate::world::{Ground, World};
+use crate::simulator::inbound::{self, GroupAnswer, SimulatedInbound, each_answers_once};
+use crate::simulator::{SimulationPlan, SimulationRun};
+use crate::world::{DurableWorld, World};
 
 /// A rule that did not hold, and the seed to see it again.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub struct BrokenRule {
     pub seed: u64,
     pub rule: String,
     /// What was stored, for whoever looks into it.
     pub story: String,
 }
 
-impl Broken {
+impl BrokenRule {
     pub fn new(seed: u64, rule: impl Into<String>) -> Self {
         Self { seed, rule: rule.into(), story: String::new() }
     }
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for BrokenRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "seed {}: {}\n{}", self.seed, self.rule, self.story)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenRule {}
 
-struct Facts {
+struct RunFacts {
     jobs: Vec<jobs::TurnJob>,
     transcripts: Vec<Vec<SessionMessage>>,
-    parcels: Vec<OutboxMessage>,
+    outbox_messages: Vec<OutboxMessage>,
     answers: Vec<(String, Option<jobs::TurnJob>, Option<SessionMessage>)>,
-    rounds: Vec<Answered>,
+    group_answers: Vec<GroupAnswer>,
 }
 
-pub async fn check(
-    plan: &Plan,
-    ground: &Ground,
+pub async fn check_rules(
+    plan: &SimulationPlan,
+    ground: &DurableWorld,
     acks: &[(String, AcceptedMessage)],
-    run: &mut Run,
-) -> Result<(), Broken> {
-    let facts =
-        collect(plan, ground, acks).await.map_err(|error| Broken::new(plan.seed, error.to_string()))?;
+    run: &mut SimulationRun,
+) -> Result<(), BrokenRule> {
+    let facts = collect_facts(plan, ground, acks)
+        .await
+        .map_err(|error| BrokenRule::new(plan.seed, error.to_string()))?;
     run.steered = facts.jobs.iter().filter(|job| job.state == JobState::Steered).count();
     run.failed = facts.jobs.iter().filter(|job| job.state == JobState::Failed).count();
-    run.unknown = facts.parcels.iter().filter(|parcel| parcel.state == OutboxState::Unknown).count();
+    run.unknown = facts.outbox_messages.iter().filter(|parcel| parcel.state == OutboxState::Unknown).count();
     let rules = [
         accepted_once(plan, acks),
         answered_once(&facts),
@@ -64,13 +65,14 @@ pub async fn check(
         inputs_in_order(&facts),
         effects_once(ground),
         outbox_whole(plan, ground, &facts),
-        each_answers_once(&facts.rounds),
+        each_answers_once(&facts.group_answers),
     ];
     let kept = rules.into_iter().collect::<Result<Vec<()>, String>>();
-    kept.map(drop).map_err(|rule| Broken { story: story(run, &facts), ..Broken::new(plan.seed, rule) })
+    kept.map(drop)
+        .map_err(|rule| BrokenRule { story: render_story(run, &facts), ..BrokenRule::new(plan.seed, rule) })
 }
 
-fn story(run: &Run, facts: &Facts) -> String {
+fn render_story(run: &SimulationRun, facts: &RunFacts) -> String {
     let mut story = format!("killed at {:?}\n", run.killed_at);
     for message in facts.transcripts.iter().flatten() {
         let calls: Vec<_> =
@@ -96,27 +98,27 @@ fn story(run: &Run, facts: &Facts) -> String {
     story
 }
 
-async fn collect(
-    plan: &Plan,
-    ground: &Ground,
+async fn collect_facts(
+    plan: &SimulationPlan,
+    ground: &DurableWorld,
     acks: &[(String, AcceptedMessage)],
-) -> polyclaw_store::Result<Facts> {
+) -> polyclaw_store::Result<RunFacts> {
     let names: HashSet<String> = plan.messages.iter().map(|m| m.session.clone()).collect();
-    let (acks, posts) = (acks.to_vec(), plan.letters.clone());
-    ground.db.read(move |tx| read(tx, &names, &acks, &posts)).await
+    let (acks, posts) = (acks.to_vec(), plan.inbounds.clone());
+    ground.db.read(move |tx| read_facts(tx, &names, &acks, &posts)).await
 }
 
-fn read(
+fn read_facts(
     tx: &mut Tx<'_>,
     names: &HashSet<String>,
     acks: &[(String, AcceptedMessage)],
-    posts: &[Post],
-) -> polyclaw_store::Result<Facts> {
-    let groups = letters::transcripts(tx)?;
-    let rounds = letters::answered(tx, posts, &groups)?;
+    posts: &[SimulatedInbound],
+) -> polyclaw_store::Result<RunFacts> {
+    let groups = inbound::group_transcripts(tx)?;
+    let rounds = inbound::collect_answers(tx, posts, &groups)?;
     let mut transcripts: Vec<Vec<SessionMessage>> = groups.into_iter().map(|(_, lines)| lines).collect();
     for name in names {
-        let key = World::key(name);
+        let key = World::session_key(name);
         if let Some(session) = sessions::get(tx, &key)? {
             transcripts.push(messages::list_page(tx, &key, &session.id, 0, 10_000)?);
         }
@@ -130,16 +132,16 @@ fn read(
         };
         answers.push((name.clone(), job, reply));
     }
-    Ok(Facts {
+    Ok(RunFacts {
         jobs: jobs::list(tx, None, None, 10_000)?,
         transcripts,
-        parcels: outbox::list(tx, None, "", 10_000)?,
+        outbox_messages: outbox::list(tx, None, "", 10_000)?,
         answers,
-        rounds,
+        group_answers: rounds,
     })
 }
 
-fn accepted_once(plan: &Plan, acks: &[(String, AcceptedMessage)]) -> Result<(), String> {
+fn accepted_once(plan: &SimulationPlan, acks: &[(String, AcceptedMessage)]) -> Result<(), String> {
     let distinct: HashSet<_> = acks.iter().map(|(_, accepted)| &accepted.message_id).collect();
     match acks.len() == plan.messages.len() && distinct.len() == acks.len() {
         true => Ok(()),
@@ -152,7 +154,7 @@ fn accepted_once(plan: &Plan, acks: &[(String, AcceptedMessage)]) -> Result<(), 
     }
 }
 
-fn answered_once(facts: &Facts) -> Result<(), String> {
+fn answered_once(facts: &RunFacts) -> Result<(), String> {
     for (name, job, reply) in &facts.answers {
         let Some(job) = job else { return Err(format!("{name} has no turn")) };
         if !matches!(job.state, JobState::Done | JobState::Failed) {
@@ -166,12 +168,12 @@ fn answered_once(facts: &Facts) -> Result<(), String> {
 }
 
 /// A task is named by exactly one answer: not by none, and not by another turn's as well.
-fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
+fn replies_name_their_tasks(facts: &RunFacts) -> Result<(), String> {
     let finals: Vec<&SessionMessage> = facts.transcripts.iter().flatten().filter(|m| is_final(m)).collect();
     for (name, job, reply) in &facts.answers {
-        let naming = finals.iter().filter(|m| names(&m.text, name)).count();
+        let naming = finals.iter().filter(|m| mentions_task(&m.text, name)).count();
         let failed = job.as_ref().is_some_and(|job| job.state == JobState::Failed);
-        let named = reply.as_ref().is_some_and(|reply| names(&reply.text, name));
+        let named = reply.as_ref().is_some_and(|reply| mentions_task(&reply.text, name));
         let answered = named && naming == 1 || failed && naming == 0;
         if !answered {
             return Err(format!(
@@ -187,12 +189,12 @@ pub(super) fn is_final(message: &SessionMessage) -> bool {
     message.role == MessageRole::Assistant && tool_calls(&message.parts).next().is_none()
 }
 
-pub(super) fn names(answer: &str, task: &str) -> bool {
+pub(super) fn mentions_task(answer: &str, task: &str) -> bool {
     answer.split(' ').any(|word| word == task)
 }
 
 /// Between a call and its result stands nothing but other results.
-fn calls_paired(facts: &Facts) -> Result<(), String> {
+fn calls_paired(facts: &RunFacts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let mut open: Vec<&str> = Vec::new();
         for message in transcript {
@@ -216,7 +218,7 @@ fn calls_paired(facts: &Facts) -> Result<(), String> {
 }
 
 /// A session takes its messages up in the order they were accepted. Ids count up with acceptance.
-fn inputs_in_order(facts: &Facts) -> Result<(), String> {
+fn inputs_in_order(facts: &RunFacts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let inputs: Vec<_> =
             transcript.iter().filter(|m| m.role == MessageRole::User && m.address.is_some()).collect();
@@ -227,8 +229,8 @@ fn inputs_in_order(facts: &Facts) -> Result<(), String> {
     Ok(())
 }
 
-fn effects_once(ground: &Ground) -> Result<(), String> {
-    let runs = ground.tools.runs();
+fn effects_once(ground: &DurableWorld) -> Result<(), String> {
+    let runs = ground.tools.run_counts();
     let repeated = runs.iter().find(|((_, _, tool), times)| tool == "pay" && **times > 1);
     repeated.map_or(Ok(()), |((turn, call, _), times)| {
         Err(format!("effect {call} of turn {turn} ran {times} times"))
@@ -236,20 +238,23 @@ fn effects_once(ground: &Ground) -> Result<(), String> {
 }
 
 /// Every reply has its parcels once; a person never sees one twice, and sees what is recorded as sent.
-fn outbox_whole(plan: &Plan, ground: &Ground, facts: &Facts) -> Result<(), String> {
+fn outbox_whole(plan: &SimulationPlan, ground: &DurableWorld, facts: &RunFacts) -> Result<(), String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    for (key, _) in ground.outlet.visible() {
+    for (key, _) in ground.fake_channel.visible_messages() {
         *seen.entry(key).or_default() += 1;
     }
     if let Some((key, times)) = seen.iter().find(|(_, times)| **times > 1) {
         return Err(format!("{key} was shown {times} times"));
     }
     let replies = facts.transcripts.iter().flatten().filter(|m| is_final(m)).count();
-    let receipts = letters::receipts(&plan.letters);
-    if replies + receipts != facts.parcels.len() {
-        return Err(format!("{replies} replies, {receipts} receipts, {} parcels", facts.parcels.len()));
+    let receipts = inbound::count_command_replies(&plan.inbounds);
+    if replies + receipts != facts.outbox_messages.len() {
+        return Err(format!(
+            "{replies} replies, {receipts} receipts, {} parcels",
+            facts.outbox_messages.len()
+        ));
     }
-    for parcel in &facts.parcels {
+    for parcel in &facts.outbox_messages {
         let shown = seen.contains_key(&parcel.part_key);
         match parcel.state {
             OutboxState::Sent if shown => {}

@@ -6,38 +6,42 @@ use std::time::Duration;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use serde_json::json;
 
-use crate::ports::script::{Line, Script};
+use crate::ports::script::{ModelScript, ScriptStep};
 
-struct Task<'a> {
+struct SimulatedTask<'a> {
     name: &'a str,
     tools: &'a str,
     batch: usize,
 }
 
-pub(super) fn answer(prompt: &Prompt) -> Script {
-    let tasks = pending(prompt);
+pub(super) fn answer_prompt(prompt: &Prompt) -> ModelScript {
+    let tasks = pending_tasks(prompt);
     for task in &tasks {
-        let done = done(prompt, task.name);
+        let done = count_done_steps(prompt, task.name);
         if done < task.tools.len() {
             let batch = task.tools.chars().skip(done).take(task.batch);
-            let mut script = vec![Line::Pause(Duration::from_millis(11))];
+            let mut script = vec![ScriptStep::Pause(Duration::from_millis(11))];
             script.extend(batch.enumerate().map(|(n, tool)| {
                 let name = match tool {
                     'l' => "look",
                     'p' => "put",
                     _ => "pay",
                 };
-                Line::Call(name.to_owned(), json!({ "task": task.name, "step": done + n }))
+                ScriptStep::Call(name.to_owned(), json!({ "task": task.name, "step": done + n }))
             }));
             return script;
         }
     }
     let names: Vec<&str> = tasks.iter().map(|task| task.name).collect();
-    vec![Line::Say("answer ".to_owned()), Line::Pause(Duration::from_millis(5)), Line::Say(names.join(" "))]
+    vec![
+        ScriptStep::Say("answer ".to_owned()),
+        ScriptStep::Pause(Duration::from_millis(5)),
+        ScriptStep::Say(names.join(" ")),
+    ]
 }
 
 /// The tasks of the last run of user messages: what began this turn. The backlog's line names tasks in full.
-fn pending(prompt: &Prompt) -> Vec<Task<'_>> {
+fn pending_tasks(prompt: &Prompt) -> Vec<SimulatedTask<'_>> {
     fn text(message: &PromptMessage) -> Option<&str> {
         match message {
             PromptMessage::User { text, .. } => Some(text.as_str()),
@@ -50,17 +54,17 @@ fn pending(prompt: &Prompt) -> Vec<Task<'_>> {
     run.into_iter().flat_map(|text| text.lines().filter_map(parse)).collect()
 }
 
-fn parse(line: &str) -> Option<Task<'_>> {
+fn parse(line: &str) -> Option<SimulatedTask<'_>> {
     let rest = &line[line.rfind("task m")? + 5..];
     let mut words = rest.split(' ');
     let name = words.next()?;
     let tools = words.next()?.strip_prefix("tools=")?;
     let batch = words.next()?.strip_prefix("batch=")?.trim().parse().ok()?;
-    Some(Task { name, tools, batch })
+    Some(SimulatedTask { name, tools, batch })
 }
 
 /// Steps of a task that have a result, also an error; a skipped one has not been done.
-fn done(prompt: &Prompt, task: &str) -> usize {
+fn count_done_steps(prompt: &Prompt, task: &str) -> usize {
     let mut open: Vec<(&str, bool)> = Vec::new();
     let mut done = 0;
     for message in &prompt.messages {

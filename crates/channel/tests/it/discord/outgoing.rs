@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use polyclaw_channel::discord::DiscordAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
-use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::ReplyOutcome;
 use serde_json::json;
 
 use super::{CALM_MS, TOKEN, adapter, config, one, to};
@@ -29,16 +29,18 @@ async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
 async fn a_repeat_under_the_same_key_is_shown_once() {
     let (platform, discord) = one(CALM_MS);
     let text = outgoing(&to("100"), "once");
-    for outcome in [Outcome::ShownThenCut, Outcome::ShownThenHang, Outcome::ShownThenStatus(500)] {
+    for outcome in
+        [ReplyOutcome::ShownThenCut, ReplyOutcome::ShownThenHang, ReplyOutcome::ShownThenStatus(500)]
+    {
         platform.push("POST messages", outcome);
         assert_eq!(word(&discord.send("key", &text).await), "unknown");
     }
     let sent = discord.send("key", &text).await;
-    let seen = platform.visible();
+    let seen = platform.visible_messages();
     assert_eq!(sent, SendOutcome::Accepted { platform_id: Some(seen[0].id.clone()) });
     assert_eq!(seen.len(), 1);
     discord.send("another key", &text).await;
-    assert_eq!(platform.visible().len(), 2);
+    assert_eq!(platform.visible_messages().len(), 2);
     assert!(discord.capabilities("main").idempotent_send);
     assert!(discord.idempotency_window_ms("main").is_some(), "but not for ever");
 }
@@ -62,11 +64,11 @@ async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
     let (platform, discord) = one(CALM_MS);
     let emoji = "😀".repeat(10_000);
     for text in ["@everyone <@5> https://x.example", "\u{202e}a\0b **x**", &emoji] {
-        let before = platform.visible().len();
+        let before = platform.visible_messages().len();
         for (n, part) in outgoing(&to("100"), text).split_by_limit(2000).iter().enumerate() {
             assert_eq!(word(&discord.send(&format!("{n} {}", text.len()), part).await), "accepted");
         }
-        let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
+        let seen: String = platform.visible_messages()[before..].iter().map(|m| m.text.as_str()).collect();
         assert_eq!(seen, text);
     }
     for called in platform.calls("POST messages") {
@@ -83,7 +85,7 @@ async fn the_menu_and_typing_reach_the_platform() {
     let command = &platform.calls("PUT commands")[0].body[0];
     assert_eq!((&command["name"], &command["description"]), (&json!("code"), &json!("code")));
     assert_eq!(command["options"][0]["required"], false);
-    platform.push("PUT commands", Outcome::Status(403));
+    platform.push("PUT commands", ReplyOutcome::Status(403));
     assert!(discord.set_command_menu("main", &[]).await.is_err());
     assert!(discord.set_command_menu("other", &[]).await.is_err());
     discord.send_typing(&to("100")).await;

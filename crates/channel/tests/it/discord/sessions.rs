@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::discord::End;
+use polyclaw_testkit::platform::ReplyOutcome;
+use polyclaw_testkit::platform::discord::GatewayEnd;
 use serde_json::json;
 
 use super::{CALM_MS, TOKEN, connected, one, to};
@@ -16,38 +16,43 @@ async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    let ends =
-        [End::Drop, End::Reconnect, End::Invalid { resumable: true }, End::Close(4000), End::Close(4008)];
+    let ends = [
+        GatewayEnd::Drop,
+        GatewayEnd::Reconnect,
+        GatewayEnd::Invalid { resumable: true },
+        GatewayEnd::Close(4000),
+        GatewayEnd::Close(4008),
+    ];
     for (n, end) in ends.into_iter().cycle().take(15).enumerate() {
-        platform.say(TOKEN, "7", &format!("before {n}"));
-        platform.end(TOKEN, end);
-        platform.say_in(TOKEN, "100", &format!("after {n}"), json!({}));
-        platform.until("it goes on", |platform| platform.openings(TOKEN).1 == n + 1).await;
+        platform.send_dm(TOKEN, "7", &format!("before {n}"));
+        platform.end_connection(TOKEN, end);
+        platform.send_in_channel(TOKEN, "100", &format!("after {n}"), json!({}));
+        platform.wait_until("it goes on", |platform| platform.opening_counts(TOKEN).1 == n + 1).await;
     }
     desk.wait_for(30).await;
     let expected: Vec<_> = (0..15).flat_map(|n| [format!("before {n}"), format!("after {n}")]).collect();
     assert_eq!(desk.texts(), expected);
     assert_eq!(desk.handed(), 30, "nothing was even handed in twice");
-    assert_eq!(platform.openings(TOKEN).0, 1, "it identified itself once");
+    assert_eq!(platform.opening_counts(TOKEN).0, 1, "it identified itself once");
 }
 
 #[tokio::test]
 async fn what_a_forgotten_session_missed_is_looked_for() {
     let (platform, discord) = one(CALM_MS);
-    platform.channel("200", "g1", None);
-    platform.channel("201", "g1", Some("200"));
+    platform.add_channel("200", "g1", None);
+    platform.add_channel("201", "g1", Some("200"));
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "dm before");
-    platform.say_in(TOKEN, "100", "channel before", json!({}));
+    platform.send_dm(TOKEN, "7", "dm before");
+    platform.send_in_channel(TOKEN, "100", "channel before", json!({}));
     desk.wait_for(2).await;
-    platform.forget(TOKEN);
-    platform.say(TOKEN, "7", "dm missed");
+    platform.forget_session(TOKEN);
+    platform.send_dm(TOKEN, "7", "dm missed");
     for n in 0..150 {
-        platform.say_in(TOKEN, "100", &format!("missed {n}"), json!({}));
+        platform.send_in_channel(TOKEN, "100", &format!("missed {n}"), json!({}));
     }
-    platform.say_in(TOKEN, "201", "thread missed", json!({}));
+    platform.send_in_channel(TOKEN, "201", "thread missed", json!({}));
     let letters = desk.wait_for(154).await;
     let mut texts = desk.texts();
     texts.sort();
@@ -58,20 +63,22 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
     assert_eq!(thread.context.roles, ["role-of-5"], "what a message does not say is asked for");
     let missed: Vec<_> = desk.texts().into_iter().filter(|text| text.starts_with("missed")).collect();
     assert_eq!(missed, (0..150).map(|n| format!("missed {n}")).collect::<Vec<_>>(), "in order");
-    platform.say(TOKEN, "7", "live again");
+    platform.send_dm(TOKEN, "7", "live again");
     desk.wait_for(155).await;
 }
 
 #[tokio::test]
 async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
-    for end in [End::Invalid { resumable: false }, End::Close(4009), End::Close(4007)] {
+    for end in [GatewayEnd::Invalid { resumable: false }, GatewayEnd::Close(4009), GatewayEnd::Close(4007)] {
         let (platform, discord) = one(CALM_MS);
         let desk = Desk::new();
         let _reception = Reception::start(&discord, &desk);
         connected(&platform, TOKEN).await;
-        platform.end(TOKEN, end);
-        platform.until("it identifies itself again", |platform| platform.openings(TOKEN).0 == 2).await;
-        platform.say(TOKEN, "7", "hello");
+        platform.end_connection(TOKEN, end);
+        platform
+            .wait_until("it identifies itself again", |platform| platform.opening_counts(TOKEN).0 == 2)
+            .await;
+        platform.send_dm(TOKEN, "7", "hello");
         desk.wait_for(1).await;
     }
 }
@@ -80,8 +87,8 @@ async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
 #[tokio::test]
 async fn what_was_written_during_a_restart_is_found_in_servers() {
     let (platform, discord) = one(CALM_MS);
-    platform.say_in(TOKEN, "100", "is anybody there?", json!({}));
-    platform.push("GET messages", Outcome::Status(502));
+    platform.send_in_channel(TOKEN, "100", "is anybody there?", json!({}));
+    platform.push("GET messages", ReplyOutcome::Status(502));
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     desk.wait_for(1).await;
@@ -94,12 +101,12 @@ async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "the bot is there");
+    platform.send_dm(TOKEN, "7", "the bot is there");
     desk.wait_for(1).await;
-    platform.channel("900", "g9", None);
-    platform.write("of nobody", "900", "5", "among ourselves", json!({}));
-    platform.join(TOKEN);
-    platform.say_in(TOKEN, "900", "welcome", json!({}));
+    platform.add_channel("900", "g9", None);
+    platform.write_message("of nobody", "900", "5", "among ourselves", json!({}));
+    platform.announce_guilds(TOKEN);
+    platform.send_in_channel(TOKEN, "900", "welcome", json!({}));
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["the bot is there", "welcome"]);
 }
@@ -110,12 +117,12 @@ async fn a_gateway_that_answers_no_beats_is_left() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "one");
+    platform.send_dm(TOKEN, "7", "one");
     desk.wait_for(1).await;
-    platform.until("the heart beats", |platform| platform.beaten(TOKEN) >= Some(3)).await;
-    platform.end(TOKEN, End::Silence);
-    platform.until("it goes on elsewhere", |platform| platform.openings(TOKEN) == (1, 1)).await;
-    platform.say(TOKEN, "7", "two");
+    platform.wait_until("the heart beats", |platform| platform.last_heartbeat(TOKEN) >= Some(3)).await;
+    platform.end_connection(TOKEN, GatewayEnd::Silence);
+    platform.wait_until("it goes on elsewhere", |platform| platform.opening_counts(TOKEN) == (1, 1)).await;
+    platform.send_dm(TOKEN, "7", "two");
     desk.wait_for(2).await;
     assert_eq!((desk.texts(), desk.handed()), (vec!["one".to_owned(), "two".to_owned()], 2));
 }
@@ -127,16 +134,18 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
     desk.later.store(40, Ordering::SeqCst);
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "one");
-    platform.say(TOKEN, "7", "two");
+    platform.send_dm(TOKEN, "7", "one");
+    platform.send_dm(TOKEN, "7", "two");
     // READY and the server were 1 and 2.
-    platform.until("the heart beats", |platform| platform.beaten(TOKEN) == Some(2)).await;
+    platform.wait_until("the heart beats", |platform| platform.last_heartbeat(TOKEN) == Some(2)).await;
     desk.until(|| desk.handed() >= 6).await;
-    assert_eq!(platform.beaten(TOKEN), Some(2), "the letters are held, so they are not named");
-    platform.end(TOKEN, End::Drop);
+    assert_eq!(platform.last_heartbeat(TOKEN), Some(2), "the letters are held, so they are not named");
+    platform.end_connection(TOKEN, GatewayEnd::Drop);
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["one", "two"]);
-    platform.until("it names what was taken", |platform| platform.beaten(TOKEN) >= Some(4)).await;
+    platform
+        .wait_until("it names what was taken", |platform| platform.last_heartbeat(TOKEN) >= Some(4))
+        .await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(desk.letters().len(), 2);
 }
@@ -144,24 +153,28 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
 #[tokio::test]
 async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
     let (platform, discord) = one(CALM_MS);
-    platform.resume_at(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
+    platform.set_resume_url(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    platform.say(TOKEN, "7", "one");
+    platform.send_dm(TOKEN, "7", "one");
     desk.wait_for(1).await;
-    platform.end(TOKEN, End::Drop);
-    platform.say(TOKEN, "7", "two");
+    platform.end_connection(TOKEN, GatewayEnd::Drop);
+    platform.send_dm(TOKEN, "7", "two");
     desk.wait_for(2).await;
-    assert_eq!((platform.openings(TOKEN), desk.handed()), ((1, 1), 2));
+    assert_eq!((platform.opening_counts(TOKEN), desk.handed()), ((1, 1), 2));
 }
 
 #[tokio::test]
 async fn a_platform_that_comes_up_late_is_found() {
     let (platform, discord) = one(CALM_MS);
-    for outcome in
-        [Outcome::Status(503), Outcome::Cut, Outcome::Status(500), Outcome::Cut, Outcome::Status(502)]
-    {
+    for outcome in [
+        ReplyOutcome::Status(503),
+        ReplyOutcome::Cut,
+        ReplyOutcome::Status(500),
+        ReplyOutcome::Cut,
+        ReplyOutcome::Status(502),
+    ] {
         platform.push("GET bot", outcome);
     }
     let desk = Desk::new();
@@ -173,13 +186,13 @@ async fn a_platform_that_comes_up_late_is_found() {
 #[tokio::test]
 async fn what_was_written_alone_while_nobody_listened_is_read_after_a_restart() {
     let (platform, discord) = one(CALM_MS);
-    platform.say(TOKEN, "7", "from somebody known");
-    platform.say(TOKEN, "8", "from somebody new");
+    platform.send_dm(TOKEN, "7", "from somebody known");
+    platform.send_dm(TOKEN, "8", "from somebody new");
     let desk = Desk::new();
     desk.correspondents.lock().unwrap().push(to("97"));
     let _reception = Reception::start(&discord, &desk);
     desk.wait_for(1).await;
-    platform.say(TOKEN, "8", "again");
+    platform.send_dm(TOKEN, "8", "again");
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["from somebody known", "again"]);
 }

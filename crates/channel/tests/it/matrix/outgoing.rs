@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use polyclaw_channel::matrix::{CHANNEL_NAME, MatrixAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
-use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::ReplyOutcome;
 
 use super::{CLAW, ROOM, account, dm, one};
 use crate::chunks::{PATIENT, Stage};
@@ -21,10 +21,10 @@ async fn a_reply_goes_to_its_thread_and_can_be_changed() {
         assert_eq!(word(&matrix.edit_message(&id, &part(text)).await), "accepted");
     }
     matrix.send_typing(part("x").address()).await;
-    let said = homeserver.visible();
+    let said = homeserver.visible_messages();
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
-    assert_eq!(homeserver.typing(), [(ROOM.to_owned(), CLAW.to_owned())]);
+    assert_eq!(homeserver.typing_users(), [(ROOM.to_owned(), CLAW.to_owned())]);
 }
 
 /// The homeserver knows a key again, also after a restart.
@@ -32,11 +32,11 @@ async fn a_reply_goes_to_its_thread_and_can_be_changed() {
 async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
     let (homeserver, _) = dm().await;
     for (n, (outcome, first)) in [
-        (Outcome::ShownThenCut, "unknown"),
-        (Outcome::ShownThenHang, "unknown"),
-        (Outcome::ShownThenStatus(500), "retry"),
-        (Outcome::Cut, "unknown"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
+        (ReplyOutcome::ShownThenCut, "unknown"),
+        (ReplyOutcome::ShownThenHang, "unknown"),
+        (ReplyOutcome::ShownThenStatus(500), "retry"),
+        (ReplyOutcome::Cut, "unknown"),
+        (ReplyOutcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
     ]
     .into_iter()
     .enumerate()
@@ -46,7 +46,7 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
             (format!("turn-{n}"), outgoing_to(CHANNEL_NAME, "home", ROOM, None, &format!("text {n}")));
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
-        assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
+        assert_eq!(homeserver.visible_messages().len(), n + 1, "{outcome:?}");
     }
     assert!(one(&homeserver).capabilities("home").idempotent_send);
     let elsewhere = outgoing_to(CHANNEL_NAME, "home", "!foreign:hs", None, "x");

@@ -5,7 +5,7 @@ use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use polyclaw_domain::config;
 use polyclaw_domain::inbound::PeerKind;
-use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
+use polyclaw_testkit::platform::matrix::MatrixEmulator as Homeserver;
 use serde_json::{Value, json};
 
 use super::{ANN, BOB, CLAW, ROOM, account, dm, matrix, one};
@@ -26,11 +26,11 @@ async fn an_invitation_is_accepted_from_who_may_write() {
     let rooms =
         [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
     for (room, by, is_direct) in rooms {
-        homeserver.room(room, &[by]);
-        homeserver.say(room, by, "long before");
-        homeserver.invite(room, by, CLAW, is_direct);
-        homeserver.invite(room, by, "@strict:hs", is_direct);
-        homeserver.say(room, by, "right after");
+        homeserver.add_room(room, &[by]);
+        homeserver.send_text(room, by, "long before");
+        homeserver.invite_user(room, by, CLAW, is_direct);
+        homeserver.invite_user(room, by, "@strict:hs", is_direct);
+        homeserver.send_text(room, by, "right after");
     }
     let matrix = matrix([("open", open), ("strict", strict)]);
     let reception = Reception::start(&matrix, &inbox);
@@ -47,19 +47,19 @@ async fn an_invitation_is_accepted_from_who_may_write() {
 #[tokio::test]
 async fn an_encrypted_room_is_not_entered_and_not_read() {
     let (homeserver, inbox) = dm().await;
-    homeserver.room("!sealed:hs", &[ANN]);
-    homeserver.invite("!sealed:hs", ANN, CLAW, true);
-    homeserver.seal("!sealed:hs");
-    homeserver.emit(
+    homeserver.add_room("!sealed:hs", &[ANN]);
+    homeserver.invite_user("!sealed:hs", ANN, CLAW, true);
+    homeserver.encrypt_room("!sealed:hs");
+    homeserver.emit_event(
         ROOM,
         ANN,
         "m.room.encrypted",
         json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
     );
-    homeserver.say(ROOM, ANN, "in the clear");
+    homeserver.send_text(ROOM, ANN, "in the clear");
     let reception = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
     drop(reception);
     assert_eq!(inbox.texts(), ["in the clear"]);
     assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
@@ -70,10 +70,10 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
-    homeserver.say(ROOM, ANN, "between us");
+    homeserver.send_text(ROOM, ANN, "between us");
     inbox.wait_for(1).await;
-    homeserver.room(ROOM, &[BOB]);
-    homeserver.say(ROOM, ANN, "among us");
+    homeserver.add_room(ROOM, &[BOB]);
+    homeserver.send_text(ROOM, ANN, "among us");
     inbox.wait_for(2).await;
     drop(reception);
     let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.context.peer.kind).collect();
@@ -84,16 +84,16 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
 #[tokio::test]
 async fn who_answers_it_speaks_to_it() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    homeserver.room(ROOM, &[ANN, BOB, CLAW]);
+    homeserver.add_room(ROOM, &[ANN, BOB, CLAW]);
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
     drop(reception);
     let sent = matrix.send("k", &outgoing_to(CHANNEL_NAME, "home", ROOM, None, "hello all")).await;
     let SendOutcome::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
-    let other = homeserver.say(ROOM, ANN, "nobody in particular");
+    let other = homeserver.send_text(ROOM, ANN, "nobody in particular");
     let said = |body: &str, relation: Value| {
-        homeserver.emit(
+        homeserver.emit_event(
             ROOM,
             ANN,
             "m.room.message",
@@ -104,7 +104,7 @@ async fn who_answers_it_speaks_to_it() {
         said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
         said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
     }
-    homeserver.say(ROOM, ANN, "claw: by name");
+    homeserver.send_text(ROOM, ANN, "claw: by name");
     let reception = Reception::start(&matrix, &inbox);
     inbox.wait_for(8).await;
     drop(reception);

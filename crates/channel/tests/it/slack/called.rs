@@ -6,7 +6,7 @@ use polyclaw_domain::channel::{ChannelAdapter, WebhookRequest};
 use polyclaw_domain::config::{self, SlackMode};
 use polyclaw_domain::port::WallClock;
 use polyclaw_testkit::SimClock;
-use polyclaw_testkit::platform::slack::{Slack as Platform, event_call, signed_call};
+use polyclaw_testkit::platform::slack::{SlackEmulator as Platform, event_call, signed_call};
 
 use super::{SECRET, account, message, slack};
 use crate::fixture::Desk;

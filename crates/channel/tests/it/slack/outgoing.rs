@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use polyclaw_channel::slack::{CHANNEL_NAME, SlackAdapter};
 use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_testkit::SimClock;
-use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::slack::Slack as Platform;
+use polyclaw_testkit::platform::ReplyOutcome;
+use polyclaw_testkit::platform::slack::SlackEmulator as Platform;
 
 use super::{account, one};
 use crate::chunks::{PATIENT, Stage};
@@ -20,7 +20,7 @@ async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
     let sent = slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", Some("1.1"), hostile)).await;
     assert_eq!(word(&sent), "accepted");
     slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "D1", None, "plain")).await;
-    let said = platform.visible();
+    let said = platform.visible_messages();
     assert_eq!((said[0].chat.as_str(), said[0].thread.as_deref()), ("C1", Some("1.1")));
     assert_eq!(said[0].text, "&lt;!channel&gt; &amp; &lt;https://evil.example|here&gt;");
     assert_eq!((said[1].chat.as_str(), said[1].thread.as_deref()), ("D1", None));
@@ -31,14 +31,14 @@ async fn a_message_can_be_changed() {
     let platform = Platform::start();
     let slack = one(&platform);
     slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", None, "hel")).await;
-    let id = format!("C1:{}", platform.visible()[0].id);
-    platform.push("chat.update", Outcome::Later { status: 429, seconds: 3 });
+    let id = format!("C1:{}", platform.visible_messages()[0].id);
+    platform.push("chat.update", ReplyOutcome::Later { status: 429, seconds: 3 });
     let whole = outgoing_to(CHANNEL_NAME, "work", "C1", None, "hello");
     assert_eq!(word(&slack.edit_message(&id, &whole).await), "retry after 3000");
     assert_eq!(word(&slack.edit_message(&id, &whole).await), "accepted");
     assert_eq!(word(&slack.edit_message("C1:0.0", &whole).await), "rejected");
     assert_eq!(word(&slack.edit_message("odd", &whole).await), "rejected");
-    assert_eq!(platform.visible()[0].text, "hello");
+    assert_eq!(platform.visible_messages()[0].text, "hello");
 }
 
 #[tokio::test]

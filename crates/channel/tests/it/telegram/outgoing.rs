@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use polyclaw_channel::telegram::TelegramAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
-use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::ReplyOutcome;
 use serde_json::json;
 
 use super::{TOKEN, adapter, config, one, to};
@@ -65,7 +65,7 @@ async fn the_menu_and_typing_reach_the_platform() {
     let commands = &platform.calls("setMyCommands")[0].body["commands"];
     assert_eq!(commands[0], json!({ "command": "new", "description": "a new conversation" }));
     assert_eq!(commands[1]["description"], "code", "an empty description would be refused");
-    platform.push("setMyCommands", Outcome::Status(400));
+    platform.push("setMyCommands", ReplyOutcome::Status(400));
     assert!(telegram.set_command_menu("main", &[]).await.is_err());
     assert!(telegram.set_command_menu("other", &[]).await.is_err());
     telegram.send_typing(&to("7", Some("3"))).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line};
+use polyclaw_testkit::{KillPointFaults, ScriptStep};
 use serde_json::{Value, json};
 
 use super::{answered, give, ground, is_target};
@@ -13,29 +13,30 @@ use super::{answered, give, ground, is_target};
 #[tokio::test(start_paused = true)]
 async fn d_05_a_target_that_said_nothing_in_time_has_no_partial_response() {
     let answer =
-        answered(give("expert", "do part", &[("timeout_ms", json!(1_000))]), |_| vec![Line::Hang]).await;
+        answered(give("expert", "do part", &[("timeout_ms", json!(1_000))]), |_| vec![ScriptStep::Hang])
+            .await;
     assert_eq!((&answer["status"], &answer["partial_response"]), (&json!("timeout"), &Value::Null));
 }
 
 #[tokio::test(start_paused = true)]
 async fn d_06_a_stopped_call_says_what_its_target_had_said() {
     for (script, expected) in [
-        (vec![Line::Say("half of it".into()), Line::Hang], " It had said:\nhalf of it"),
-        (vec![Line::Hang], ""),
+        (vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang], " It had said:\nhalf of it"),
+        (vec![ScriptStep::Hang], ""),
     ] {
         let author = move |prompt: &Prompt| match is_target(prompt) {
             true => script.clone(),
             false => vec![give("expert", "do part", &[])],
         };
-        let world = ground(author).await.wake(Faulty::never());
-        let accepted = world.sends("me", "ask").await.unwrap();
+        let world = ground(author).await.start_engine(KillPointFaults::no_kill());
+        let accepted = world.send_text("me", "ask").await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        world.engine.stop_session(&World::key("me")).await.unwrap();
-        assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+        world.engine.stop_session(&World::session_key("me")).await.unwrap();
+        assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
         let told: Vec<String> =
             world.transcript("me").await.into_iter().map(|message| message.text).collect();
         let stopped = format!("Stopped: the turn ended while it ran.{expected}");
         assert!(told.contains(&stopped), "{told:?}");
-        world.settled().await;
+        world.wait_settled().await;
     }
 }

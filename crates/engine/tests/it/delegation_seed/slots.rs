@@ -5,7 +5,7 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::run::RunStatus;
 use polyclaw_store::jobs;
 use polyclaw_testkit::world::World;
-use polyclaw_testkit::{Faulty, Line};
+use polyclaw_testkit::{KillPointFaults, ScriptStep};
 use serde_json::{Value, json};
 
 use super::{answers, give, ground, is_target};
@@ -14,17 +14,17 @@ use crate::families::results;
 #[tokio::test(start_paused = true)]
 async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Pause(Duration::from_secs(5)), Line::Say("done".into())],
+        (true, _) => vec![ScriptStep::Pause(Duration::from_secs(5)), ScriptStep::Say("done".into())],
         (false, 0) => (0..2).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect(),
-        (false, _) => vec![Line::Say("begun".into())],
+        (false, _) => vec![ScriptStep::Say("begun".into())],
     };
     let mut ground = ground(author).await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = ground.wake(Faulty::never());
-    world.says("ask").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("ask").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
+    world.wait_settled().await;
+    let runs = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
     assert!(runs.len() == 2 && runs.iter().all(|run| run.status == RunStatus::Ok), "{runs:#?}");
     let mut spans = Vec::new();
     for run in runs {
@@ -44,21 +44,21 @@ async fn d_10_a_delegate_that_gets_no_slot_in_time_is_a_timeout_and_never_begins
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => {
             *counted.lock().unwrap() += 1;
-            vec![Line::Pause(Duration::from_secs(60)), Line::Say("done".into())]
+            vec![ScriptStep::Pause(Duration::from_secs(60)), ScriptStep::Say("done".into())]
         }
         (false, 0) => vec![give("expert", "do part", &[("mode", json!("async"))])],
         (false, 1) => vec![give("expert", "do part", &[("timeout_ms", json!(2_000))])],
-        (false, _) => vec![Line::Say(answers(prompt)[1].to_string())],
+        (false, _) => vec![ScriptStep::Say(answers(prompt)[1].to_string())],
     };
     let mut ground = ground(author).await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = ground.wake(Faulty::never());
-    let answer: Value = serde_json::from_str(&world.says("ask").await.text).unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    let answer: Value = serde_json::from_str(&world.send_and_wait("ask").await.text).unwrap();
     assert_eq!((&answer["status"], &answer["code"]), (&json!("timeout"), &json!("timeout")), "{answer}");
     tokio::time::sleep(Duration::from_secs(600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(*begun.lock().unwrap(), 1, "what nobody waits for is not begun when there is room");
-    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
+    let runs = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
     let mut ends: Vec<RunStatus> = runs.iter().map(|run| run.status).collect();
     ends.sort_by_key(|status| *status == RunStatus::Timeout);
     assert_eq!(ends, [RunStatus::Ok, RunStatus::Timeout]);

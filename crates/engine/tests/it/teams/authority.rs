@@ -24,12 +24,12 @@ async fn guest_says(hall: &Hall, text: &str) {
     let mut inbound = World::inbound("me", text);
     Authority::Guest.write_to_meta(&mut inbound.meta);
     let accepted = hall.world.engine.accept_message(inbound).await.unwrap();
-    hall.world.answer(&accepted).await;
+    hall.world.wait_answer(&accepted).await;
 }
 
 async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     let hall = hall.with_team().await;
-    hall.world.ground.tools.add("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
+    hall.world.ground.tools.add_tool("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("written as asked") })
     });
     hall.join("ann").await;
@@ -49,7 +49,7 @@ async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     hall.rest().await;
     assert_eq!(authority(&hall).await, Authority::Guest);
     // An owner was the last to speak to the lead when the member works on.
-    hall.world.says("thanks").await;
+    hall.world.send_and_wait("thanks").await;
     hall.script("ann", vec![write("SOUL.md"), say("done")]);
     hall.send(&lead(), "ann", "go on").await.unwrap();
     let id = question(&hall.world).await;

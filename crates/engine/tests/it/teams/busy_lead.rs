@@ -6,7 +6,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::task::TeamTaskState;
 use polyclaw_engine::team::TaskOutcome;
 use polyclaw_store::{jobs, messages};
-use polyclaw_testkit::Line;
+use polyclaw_testkit::ScriptStep;
 use polyclaw_testkit::world::World;
 use tokio::sync::Semaphore;
 
@@ -38,8 +38,8 @@ async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
     let ann = actor(&hall.join("ann").await.session_key);
     hall.rest().await;
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("lead", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
-    hall.world.sends("me", "work").await.unwrap();
+    hall.script("lead", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
+    hall.world.send_text("me", "work").await.unwrap();
     for n in 0..tasks {
         let no = hall.task(&format!("part {n}"), &[]).await;
         hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
@@ -54,21 +54,21 @@ async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
 }
 
 async fn waiting(hall: &Hall) -> usize {
-    let key = World::key("me");
+    let key = World::session_key("me");
     hall.world.engine.db().read(move |tx| messages::list_waiting(tx, &key)).await.unwrap().len()
 }
 
 async fn is_heard(hall: Hall, tasks: usize) {
     let gate = busy(&hall, tasks).await;
     hall.until("the announces wait", async || waiting(&hall).await == tasks).await;
-    let asked = hall.world.sends("me", "are you there?").await.expect("a person is never refused");
+    let asked = hall.world.send_text("me", "are you there?").await.expect("a person is never refused");
     gate.add_permits(1);
-    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
     let shown = hall.shown("lead").into_iter().rfind(|prompt| prompt.contains("are you there?")).unwrap();
     assert!(shown.contains(&format!("result {}", tasks - 1)), "the newest result is there whole");
     assert!(shown.contains(&format!("{} results that came while you were busy", tasks - 50)), "{shown}");
     hall.rest().await;
-    assert!(hall.world.says("and now?").await.error_code.is_none());
+    assert!(hall.world.send_and_wait("and now?").await.error_code.is_none());
 }
 
 async fn sixty_announces_leave_room_for_a_person(hall: Hall) {
@@ -87,18 +87,18 @@ async fn a_thousand_announces_leave_room_for_a_person(hall: Hall) {
 async fn a_person_is_answered_after_a_stop(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
-    hall.world.engine.stop_session(&World::key("me")).await.unwrap();
-    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
-    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    hall.world.engine.stop_session(&World::session_key("me")).await.unwrap();
+    let asked = hall.world.send_text("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
 async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
-    hall.world.engine.renew_session(&World::key("me")).await.unwrap();
-    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
-    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    hall.world.engine.renew_session(&World::session_key("me")).await.unwrap();
+    let asked = hall.world.send_text("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
@@ -108,21 +108,21 @@ async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
     gate.add_permits(1);
     hall.rest().await;
     assert!(waiting(&hall).await > 50, "the announces wait for a person");
-    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
-    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    let asked = hall.world.send_text("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
 async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = busy(&hall, 60).await;
-    let key = World::key("me");
+    let key = World::session_key("me");
     let counts = hall.world.engine.db().read(move |tx| jobs::count_waiting(tx, &key)).await.unwrap();
     assert_eq!((counts.people, counts.internal), (0, 0));
     for n in 0..50 {
-        hall.world.sends("me", &format!("word {n}")).await.expect("people have a bound of their own");
+        hall.world.send_text("me", &format!("word {n}")).await.expect("people have a bound of their own");
     }
-    let full = hall.world.sends("me", "one too many").await.unwrap_err();
+    let full = hall.world.send_text("me", "one too many").await.unwrap_err();
     assert_eq!(full.code(), "backlog_full");
     gate.add_permits(1);
     hall.rest().await;

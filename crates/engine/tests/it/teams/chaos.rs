@@ -14,17 +14,17 @@ use polyclaw_engine::team::{
     NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, TaskFilter, TaskOutcome, TeamActor,
 };
 use polyclaw_store::{Db, events, team_messages, teams};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::json;
 
 use super::fixture::{TEAM, actor, lead, letter, said, who};
 
 /// A lead that makes a team of one with one task; a member that takes it, tells the lead and completes it; a lead that
 /// then ends the team, to which the member agrees.
-fn author(prompt: &Prompt) -> Script {
+fn author(prompt: &Prompt) -> ModelScript {
     let (name, text) = (who(prompt), said(prompt));
-    let call = |name: &str, given: serde_json::Value| vec![Line::Call(name.to_owned(), given)];
+    let call = |name: &str, given: serde_json::Value| vec![ScriptStep::Call(name.to_owned(), given)];
     let done = |word: &str| text.contains(word);
     if name == "ann" {
         if let Some(rest) = text.split("request_id=\"").nth(1)
@@ -44,7 +44,7 @@ fn author(prompt: &Prompt) -> Script {
             (true, true, false) => {
                 call("TaskComplete", json!({ "team_name": TEAM, "task_id": 1, "summary": "it is done" }))
             }
-            _ => vec![Line::Say("resting".to_owned())],
+            _ => vec![ScriptStep::Say("resting".to_owned())],
         };
     }
     match () {
@@ -58,27 +58,27 @@ fn author(prompt: &Prompt) -> Script {
         () if done("#1 [completed]") && !done("\"status\":\"shut") => {
             call("TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" }))
         }
-        () => vec![Line::Say("all is well".to_owned())],
+        () => vec![ScriptStep::Say("all is well".to_owned())],
     }
 }
 
-async fn died_at(point: KillPoint, n: u64) -> (World, Arc<Scripted>, bool) {
-    let model = Scripted::new(author);
-    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
-    let faults = Faulty::at(point, n);
-    let world = ground.wake(Arc::clone(&faults));
+async fn died_at(point: KillPoint, n: u64) -> (World, Arc<ScriptedProvider>, bool) {
+    let model = ScriptedProvider::new(author);
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let faults = KillPointFaults::at_point(point, n);
+    let world = ground.start_engine(Arc::clone(&faults));
     let asked = polyclaw_engine::ingress::IngressMessage {
         idempotency_key: Some("once".into()),
         ..World::inbound("me", "build it")
     };
     let (engine, first) = (world.engine.clone(), asked.clone());
     let accepting = tokio::spawn(async move { engine.accept_message(first).await });
-    let died = tokio::time::timeout(Duration::from_secs(900), faults.death()).await.is_ok();
+    let died = tokio::time::timeout(Duration::from_secs(900), faults.wait_killed()).await.is_ok();
     accepting.abort();
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     world.engine.accept_message(asked).await.unwrap();
     tokio::time::sleep(Duration::from_secs(900)).await;
-    world.settled().await;
+    world.wait_settled().await;
     (world, model, died)
 }
 
@@ -148,21 +148,21 @@ async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
 /// Everything at once: members that work, rest, are compacted, die and are replaced, and letters all the while.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_letters_arrive_once_and_in_order() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let busy = said(prompt).len() % 3;
         let work = vec![
-            Line::Pause(Duration::from_millis(300)),
-            Line::Call("look".to_owned(), json!({ "n": said(prompt).len() })),
+            ScriptStep::Pause(Duration::from_millis(300)),
+            ScriptStep::Call("look".to_owned(), json!({ "n": said(prompt).len() })),
         ];
         let results =
             prompt.messages.iter().filter(|one| matches!(one, PromptMessage::ToolResult { .. })).count();
-        if busy == 0 && results % 5 != 4 { work } else { vec![Line::Say("noted".to_owned())] }
+        if busy == 0 && results % 5 != 4 { work } else { vec![ScriptStep::Say("noted".to_owned())] }
     });
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.teams.automatic_turns = u32::MAX;
     ground.settings.limits.repeats = u32::MAX;
-    let mut world = ground.wake(Faulty::never());
-    world.says("hello").await;
+    let mut world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
     team(&world).await;
     let names = ["ann", "bob", "cat", "dan"];
     for name in names {
@@ -187,7 +187,7 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
         match round % 50 {
             10 => compacted(&world, "ann").await,
             20 => join(&world, "bob", true).await,
-            30 => world = world.killed().await.wake(Faulty::never()),
+            30 => world = world.kill().await.start_engine(KillPointFaults::no_kill()),
             _ => {}
         }
         if round % 5 == 0 {
@@ -195,7 +195,7 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
         }
     }
     tokio::time::sleep(Duration::from_secs(600)).await;
-    world.settled().await;
+    world.wait_settled().await;
     assert_eq!(sent.values().sum::<usize>(), LETTERS);
     let mut prompts: HashMap<String, String> = HashMap::new();
     for prompt in model.prompts() {
@@ -256,7 +256,7 @@ pub async fn team(world: &World) {
         name: TEAM.to_owned(),
         description: String::new(),
         agent_type: String::new(),
-        lead: World::key("me"),
+        lead: World::session_key("me"),
         turn: None,
     };
     world.engine.create_team(&lead(), new).await.unwrap();
@@ -291,9 +291,9 @@ async fn by(world: &World, name: &str) -> TeamActor {
 
 #[tokio::test(start_paused = true)]
 async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
-    let model = Scripted::echo();
-    let world = World::with(Arc::clone(&model) as _).await;
-    world.says("hello").await;
+    let model = ScriptedProvider::echo();
+    let world = World::with_provider(Arc::clone(&model) as _).await;
+    world.send_and_wait("hello").await;
     team(&world).await;
     for name in ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"] {
         join(&world, name, false).await;
@@ -313,26 +313,26 @@ async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
 /// Two members that answer each other for ever are held after so many turns, and go on when a person writes.
 #[tokio::test(start_paused = true)]
 async fn members_that_talk_in_circles_wait_for_a_person() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let to = match who(prompt).as_str() {
             "ann" => "bob",
             "bob" => "ann",
-            _ => return vec![Line::Say("noted".to_owned())],
+            _ => return vec![ScriptStep::Say("noted".to_owned())],
         };
         // Letters stay behind everything else for the whole turn: whether it has answered is in what comes before them.
         let newest = prompt.messages.iter().rev().find(|one| !matches!(one, PromptMessage::User { .. }));
         let asked = !newest.is_some_and(|one| matches!(one, PromptMessage::ToolResult { .. }));
         let given = json!({ "team_name": TEAM, "recipient": to, "content": "and you?" });
         if asked {
-            vec![Line::Call("SendMessage".to_owned(), given)]
+            vec![ScriptStep::Call("SendMessage".to_owned(), given)]
         } else {
-            vec![Line::Say("sent".to_owned())]
+            vec![ScriptStep::Say("sent".to_owned())]
         }
     });
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.teams.automatic_turns = 12;
-    let world = ground.wake(Faulty::never());
-    world.says("hello").await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
     team(&world).await;
     join(&world, "ann", false).await;
     join(&world, "bob", false).await;
@@ -340,12 +340,13 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
         OutgoingTeamMessage { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "begin") };
     world.engine.send_team_message(&lead(), TEAM, outgoing).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let turns = |model: &Scripted| model.prompts().iter().filter(|prompt| who(prompt) != "lead").count();
+    let turns =
+        |model: &ScriptedProvider| model.prompts().iter().filter(|prompt| who(prompt) != "lead").count();
     let before = turns(&model);
     assert!((12..40).contains(&before), "{before} calls");
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(turns(&model), before, "they are held");
-    world.says("go on").await;
+    world.send_and_wait("go on").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(turns(&model) > before, "a person let them go on");
     world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
@@ -355,24 +356,24 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_work_keeps_it() {
-    let model = Scripted::new(|prompt| {
+    let model = ScriptedProvider::new(|prompt| {
         let has_begun = prompt.messages.iter().any(|one| matches!(one, PromptMessage::ToolResult { .. }));
         match who(prompt).as_str() {
             "cat" if !has_begun => {
-                vec![Line::Call("sessions_spawn".to_owned(), json!({ "task": "an errand" }))]
+                vec![ScriptStep::Call("sessions_spawn".to_owned(), json!({ "task": "an errand" }))]
             }
             // A child speaks as the lead does.
-            "lead" if !said(prompt).contains("an errand") => vec![Line::Say("noted".to_owned())],
-            "bob" | "cat" => vec![Line::Say("noted".to_owned())],
+            "lead" if !said(prompt).contains("an errand") => vec![ScriptStep::Say("noted".to_owned())],
+            "bob" | "cat" => vec![ScriptStep::Say("noted".to_owned())],
             _ => vec![
-                Line::Pause(Duration::from_secs(100)),
-                Line::Call("look".to_owned(), json!({ "at": said(prompt).len() })),
+                ScriptStep::Pause(Duration::from_secs(100)),
+                ScriptStep::Call("look".to_owned(), json!({ "at": said(prompt).len() })),
             ],
         }
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), model as _).await;
-    let world = ground.wake(Faulty::never());
-    world.says("hello").await;
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), model as _).await;
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    world.send_and_wait("hello").await;
     team(&world).await;
     for (name, no) in [("ann", 1), ("bob", 2), ("cat", 3)] {
         join(&world, name, false).await;

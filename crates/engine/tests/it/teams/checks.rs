@@ -23,7 +23,7 @@ on_both!(
 async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     let file = hall.folder.path().join("proof");
     let looked_for = file.clone();
-    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
+    hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
         let outcome = match looked_for.exists() && call.arguments["command"] == "test -f proof" {
             true => ToolOutcome::ok("exit code 0"),
             false => ToolOutcome::error("exit code 1"),
@@ -55,7 +55,7 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
 }
 
 async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
-    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+    hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
     });
     let hall = hall.with_team().await;
@@ -82,7 +82,7 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
 
 /// A hall where `ann` holds a task whose check always ends like this.
 async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, TeamActor) {
-    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
+    hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
         Box::pin(std::future::ready(outcome.clone()))
     });
     let hall = hall.with_team().await;
@@ -132,7 +132,7 @@ async fn a_call_made_again_is_one_try(hall: Hall) {
 
 /// One behind walls writes a command that one without them has run for it.
 async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
-    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+    hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("[exit status 0]")))
     });
     let mut main = AgentSpec::with_id(AgentId::main());
@@ -156,6 +156,6 @@ async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
         engine.claim_task(&actor(&bob), TEAM, Some(TaskNo(no))).await.unwrap();
         let done = finish(TeamTaskState::Completed, "done");
         engine.finish_task(&actor(&bob), TEAM, TaskNo(no), done).await.unwrap();
-        assert_eq!(hall.world.ground.tools.walls(&bob), Some(walls), "#{no}");
+        assert_eq!(hall.world.ground.tools.sandbox_mode(&bob), Some(walls), "#{no}");
     }
 }

@@ -15,19 +15,19 @@ use polyclaw_engine::team::{
 };
 use polyclaw_engine::{EngineSettings, Error, Result};
 use polyclaw_store::{Db, DbTarget, TeamDatabases};
-use polyclaw_testkit::postgres::Cluster;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::postgres::PostgresCluster;
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::windows::{refuses, size};
 
-type Scripts = Arc<Mutex<HashMap<String, VecDeque<Script>>>>;
+type Scripts = Arc<Mutex<HashMap<String, VecDeque<ModelScript>>>>;
 
 pub struct Hall {
     pub world: World,
-    pub model: Arc<Scripted>,
+    pub model: Arc<ScriptedProvider>,
     pub folder: TempDir,
     scripts: Scripts,
     window: Arc<AtomicUsize>,
@@ -56,15 +56,15 @@ pub fn said(prompt: &Prompt) -> String {
 }
 
 /// Refuses what is longer than its window.
-fn scripted(scripts: &Scripts, window: &Arc<AtomicUsize>) -> Arc<Scripted> {
+fn scripted(scripts: &Scripts, window: &Arc<AtomicUsize>) -> Arc<ScriptedProvider> {
     let (scripts, window) = (Arc::clone(scripts), Arc::clone(window));
-    Scripted::new(move |prompt| {
+    ScriptedProvider::new(move |prompt| {
         if size(prompt) > window.load(Ordering::Relaxed) {
             return vec![refuses(size(prompt))];
         }
         let mut all = scripts.lock().unwrap();
         let next = all.get_mut(&who(prompt)).and_then(VecDeque::pop_front);
-        next.unwrap_or_else(|| vec![Line::Say("noted".to_owned())])
+        next.unwrap_or_else(|| vec![ScriptStep::Say("noted".to_owned())])
     })
 }
 
@@ -93,7 +93,7 @@ pub fn long_on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
 }
 
 pub fn long_on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
-    let url = Cluster::of_process().fresh_database().unwrap();
+    let url = PostgresCluster::for_process().fresh_database().unwrap();
     let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive_within(LONG, async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
 }
@@ -101,7 +101,7 @@ pub fn long_on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
 const LONG: Duration = Duration::from_secs(600);
 
 pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
-    let url = Cluster::of_process().fresh_database().unwrap();
+    let url = PostgresCluster::for_process().fresh_database().unwrap();
     let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive(async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
 }
@@ -115,7 +115,7 @@ pub fn actor(key: &SessionKey) -> TeamActor {
 }
 
 pub fn lead() -> TeamActor {
-    actor(&World::key("me"))
+    actor(&World::session_key("me"))
 }
 
 impl Hall {
@@ -123,14 +123,14 @@ impl Hall {
         let scripts = Scripts::default();
         let window = Arc::new(AtomicUsize::new(usize::MAX));
         let model = scripted(&scripts, &window);
-        let mut ground = Ground::on(db.clone(), Arc::clone(&model) as _).await;
+        let mut ground = DurableWorld::from_db(db.clone(), Arc::clone(&model) as _).await;
         ground.ledgers = Arc::new(TeamDatabases::for_db(&db, folder.path().join("teams")));
         ground.settings.teams_folder = Some(folder.path().join("teams"));
         ground.settings.teams.shutdown_seconds = 3;
         ground.settings.teams.max_open_tasks = OPEN;
-        let world = ground.wake(Faulty::never());
+        let world = ground.start_engine(KillPointFaults::no_kill());
         let hall = Self { world, model, folder, scripts, window };
-        hall.world.says("hello").await;
+        hall.world.send_and_wait("hello").await;
         hall
     }
 
@@ -145,7 +145,7 @@ impl Hall {
             name: name.to_owned(),
             description: "to build a page".to_owned(),
             agent_type: "researcher".to_owned(),
-            lead: World::key("me"),
+            lead: World::session_key("me"),
             turn: None,
         };
         self.world.engine.create_team(&lead(), new).await
@@ -171,7 +171,7 @@ impl Hall {
     }
 
     /// What somebody does at the next calls of its model, one after the other.
-    pub fn script(&self, name: &str, scripts: Vec<Script>) {
+    pub fn script(&self, name: &str, scripts: Vec<ModelScript>) {
         self.scripts.lock().unwrap().entry(name.to_owned()).or_default().extend(scripts);
     }
 
@@ -194,10 +194,10 @@ impl Hall {
     /// Waits until nothing is left to do, and the keeper has had its say.
     pub async fn rest(&self) {
         for _ in 0..3 {
-            self.world.settled().await;
+            self.world.wait_settled().await;
             tokio::time::sleep(Duration::from_millis(60)).await;
         }
-        self.world.settled().await;
+        self.world.wait_settled().await;
     }
 
     pub async fn until(&self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -212,16 +212,16 @@ impl Hall {
 
     /// The engine dies, and another goes on, which is told how many tokens its model takes.
     pub async fn lives_on(self, told: usize) -> Self {
-        let mut ground = self.world.killed().await;
+        let mut ground = self.world.kill().await;
         ground.settings.default_context_window = told;
-        Self { world: ground.wake(Faulty::never()), ..self }
+        Self { world: ground.start_engine(KillPointFaults::no_kill()), ..self }
     }
 
     /// The engine is started anew with other settings.
     pub async fn reconfigured(self, change: impl FnOnce(&mut EngineSettings)) -> Self {
-        let mut ground = self.world.killed().await;
+        let mut ground = self.world.kill().await;
         change(&mut ground.settings);
-        Self { world: ground.wake(Faulty::never()), ..self }
+        Self { world: ground.start_engine(KillPointFaults::no_kill()), ..self }
     }
 
     /// From now on the model takes no more tokens than these, and nobody is told.
@@ -269,10 +269,10 @@ pub fn code<T>(outcome: &std::result::Result<T, Error>) -> &'static str {
     outcome.as_ref().map_or_else(Error::code, |_| "ok")
 }
 
-pub fn call(name: &str, arguments: Value) -> Script {
-    vec![Line::Call(name.to_owned(), arguments)]
+pub fn call(name: &str, arguments: Value) -> ModelScript {
+    vec![ScriptStep::Call(name.to_owned(), arguments)]
 }
 
-pub fn say(text: &str) -> Script {
-    vec![Line::Say(text.to_owned())]
+pub fn say(text: &str) -> ModelScript {
+    vec![ScriptStep::Say(text.to_owned())]
 }

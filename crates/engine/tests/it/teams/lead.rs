@@ -9,7 +9,7 @@ use polyclaw_engine::team::{
 };
 use polyclaw_store::tasks::TaskChange;
 use polyclaw_store::{events, sessions, tasks};
-use polyclaw_testkit::Line;
+use polyclaw_testkit::ScriptStep;
 use polyclaw_testkit::world::World;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -52,7 +52,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     hall.task("hang", &[1]).await;
     hall.rest().await;
     hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
-    hall.world.says("how are they").await;
+    hall.world.send_and_wait("how are they").await;
     let shown = hall.shown("lead").pop().unwrap();
     let ann_line = format!("- ann (painter, {}) idle: #1 draw", ann.session_key);
     for expected in [
@@ -69,7 +69,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     }
     let status = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
-    hall.world.says("in detail").await;
+    hall.world.send_and_wait("in detail").await;
     let shown = hall.shown("lead").pop().unwrap();
     for expected in ["last_active_at", "\"name\":\"ann\"", "draw"] {
         assert!(shown.contains(expected), "{expected:?} is not in {shown}");
@@ -77,10 +77,10 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     // The time at which it was last active is that of its last turn, and one at work is said to be.
     let since = status.members[0].member.last_active_at;
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("bob", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.script("bob", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
     hall.send(&lead(), "bob", "work").await.unwrap();
     hall.until("bob works", async || hall.shown("bob").iter().any(|shown| shown.contains(">work<"))).await;
-    hall.world.says("and now").await;
+    hall.world.send_and_wait("and now").await;
     let shown = hall.shown("lead").pop().unwrap();
     let roster: Vec<&str> = shown.lines().filter(|line| line.starts_with("- ")).collect();
     let of = |name: &str| roster.iter().find(|line| line.starts_with(&format!("- {name} ("))).unwrap();
@@ -235,11 +235,11 @@ async fn the_team_is_known_after_a_compaction(hall: Hall) {
     let done = finish(TeamTaskState::Completed, "x");
     hall.world.engine.finish_task(&actor(&ann.session_key), TEAM, TaskNo(2), done).await.unwrap();
     for round in 0..4 {
-        hall.world.says(&format!("round {round}")).await;
-        hall.world.engine.compact_session(&World::key("me")).await.unwrap();
+        hall.world.send_and_wait(&format!("round {round}")).await;
+        hall.world.engine.compact_session(&World::session_key("me")).await.unwrap();
         hall.rest().await;
     }
-    hall.world.says("who is there").await;
+    hall.world.send_and_wait("who is there").await;
     let shown = hall.shown("lead").pop().unwrap();
     assert!(shown.contains("Summary of the conversation"), "{shown}");
     for known in [
@@ -260,7 +260,7 @@ async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
         model: "scripted/model".into(),
         retry_after_ms: None,
     };
-    hall.script("ann", vec![vec![Line::Fail(failure)]]);
+    hall.script("ann", vec![vec![ScriptStep::Fail(failure)]]);
     let ann = hall.join("ann").await;
     hall.join("bob").await;
     hall.send(&lead(), "ann", "go").await.unwrap();
@@ -312,7 +312,7 @@ async fn all_is_read(hall: &Hall, name: &str) {
 
 async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
     let hall = hall.with_team().await;
-    let forever = || vec![Line::Gate(Arc::new(Semaphore::new(0))), Line::Say("never".to_owned())];
+    let forever = || vec![ScriptStep::Gate(Arc::new(Semaphore::new(0))), ScriptStep::Say("never".to_owned())];
     let mut ann = hall.join("ann").await.session_key;
     // First without a task, so that mail is all that can wake it, then with one.
     for (task, text) in [(None, "first"), (Some("go on".to_owned()), "second")] {
@@ -334,15 +334,15 @@ async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
 async fn what_the_lead_was_reading_is_shown_to_the_next(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
-    hall.world.sends("other", "hi").await.unwrap();
+    hall.world.send_text("other", "hi").await.unwrap();
     hall.rest().await;
-    let forever = vec![Line::Gate(Arc::new(Semaphore::new(0))), Line::Say("never".to_owned())];
+    let forever = vec![ScriptStep::Gate(Arc::new(Semaphore::new(0))), ScriptStep::Say("never".to_owned())];
     hall.script("lead", vec![forever]);
     hall.send(&actor(&ann.session_key), "lead", "look here").await.unwrap();
     hall.until("the lead reads", async || hall.times("lead", ">look here<") == 1).await;
-    hall.world.engine.set_team_lead(TEAM, &World::key("other")).await.unwrap();
+    hall.world.engine.set_team_lead(TEAM, &World::session_key("other")).await.unwrap();
     hall.until("the next lead reads", async || hall.times("lead", ">look here<") == 2).await;
-    hall.world.engine.stop_session(&World::key("me")).await.unwrap();
+    hall.world.engine.stop_session(&World::session_key("me")).await.unwrap();
     hall.rest().await;
     all_is_read(&hall, "lead").await;
 }
@@ -359,7 +359,7 @@ async fn progress_is_reported(hall: Hall) {
     engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x")).await.unwrap();
     hall.rest().await;
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
-    hall.world.says("report").await;
+    hall.world.send_and_wait("report").await;
     assert!(hall.times("lead", "\"progress\":\"1 of 3 ended\"") > 0);
     assert_eq!(engine.team_snapshot(&lead(), TEAM).await.unwrap().counts.pending, 2);
 }
@@ -410,9 +410,9 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
     hall.join("ann").await;
     hall.task("left", &[]).await;
     hall.rest().await;
-    hall.world.sends("other", "hi").await.unwrap();
+    hall.world.send_text("other", "hi").await.unwrap();
     hall.rest().await;
-    let other = World::key("other");
+    let other = World::session_key("other");
     let take = |lead: &polyclaw_domain::session_key::SessionKey| NewTeam {
         name: TEAM.into(),
         description: String::new(),
@@ -426,7 +426,7 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
         "team_exists",
         "its lead is there"
     );
-    let me = World::key("me");
+    let me = World::session_key("me");
     engine.db().write(move |tx| sessions::set_status(tx, &me, SessionStatus::Archived)).await.unwrap();
     let taken = engine.create_team(&actor(&other), take(&other)).await.unwrap();
     assert_eq!((&taken.lead, taken.name.as_str()), (&other, TEAM));
@@ -434,7 +434,10 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
     assert_eq!((view.members.len(), view.open.len()), (1, 1));
     assert_eq!(code(&engine.team_snapshot(&lead(), TEAM).await), "not_in_team");
     let operator = TeamActor::Operator { call: "o".into() };
-    engine.set_team_lead(TEAM, &World::key("me")).await.expect("an operator gives it to whom they like");
+    engine
+        .set_team_lead(TEAM, &World::session_key("me"))
+        .await
+        .expect("an operator gives it to whom they like");
     assert_eq!(code(&engine.team_snapshot(&operator, TEAM).await), "ok");
 }
 

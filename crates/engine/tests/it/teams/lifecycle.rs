@@ -9,7 +9,7 @@ use polyclaw_engine::team::{
     NewMember, OutgoingTeamMessage, SpawnedTeammate, TaskFilter, TeamActor, TeamShutdownStatus,
 };
 use polyclaw_store::jobs;
-use polyclaw_testkit::{Faulty, Line};
+use polyclaw_testkit::{KillPointFaults, ScriptStep};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -146,7 +146,7 @@ async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
     hall.script(
         "ann",
         vec![
-            vec![Line::Gate(Arc::clone(&gate)), Line::Call("look".to_owned(), json!({}))],
+            vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Call("look".to_owned(), json!({}))],
             call("look", json!({})),
         ],
     );
@@ -183,7 +183,7 @@ async fn a_member_that_objects_keeps_the_team(hall: Hall) {
 async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = std::sync::Arc::new(Semaphore::new(0));
-    let wait = vec![Line::Gate(std::sync::Arc::clone(&gate)), Line::Say("done".to_owned())];
+    let wait = vec![ScriptStep::Gate(std::sync::Arc::clone(&gate)), ScriptStep::Say("done".to_owned())];
     hall.script("ann", vec![wait]);
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.send(&lead(), "ann", "work for long").await.unwrap();
@@ -224,7 +224,8 @@ async fn silence_of_the_idle_is_consent(hall: Hall) {
 async fn children_at_work_keep_the_team(hall: Hall) {
     let hall = hall.with_team().await;
     let [child, own] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
-    let behind = |gate: &Arc<Semaphore>| vec![Line::Gate(Arc::clone(gate)), Line::Say("done".to_owned())];
+    let behind =
+        |gate: &Arc<Semaphore>| vec![ScriptStep::Gate(Arc::clone(gate)), ScriptStep::Say("done".to_owned())];
     hall.script("ann", vec![call("sessions_spawn", json!({ "task": "an errand" })), behind(&own)]);
     // Whoever is no member speaks as the lead does.
     hall.script("lead", vec![behind(&child)]);
@@ -288,7 +289,7 @@ async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
 async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
     let ann = hall.join("ann").await;
     hall.send(&lead(), "ann", "work").await.unwrap();
     hall.until("ann works", async || !hall.shown("ann").is_empty()).await;
@@ -306,7 +307,7 @@ async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
 
 async fn force_asks_nobody(hall: Hall) {
     let hall = hall.with_team().await;
-    hall.script("ann", vec![vec![Line::Hang]]);
+    hall.script("ann", vec![vec![ScriptStep::Hang]]);
     let ann = hall.join("ann").await;
     hall.send(&lead(), "ann", "hang").await.unwrap();
     hall.until("ann hangs", async || !hall.shown("ann").is_empty()).await;
@@ -376,7 +377,7 @@ async fn the_next_of_a_name_finds_nothing_of_the_last(hall: Hall) {
     assert_eq!(hall.task("of the next", &[]).await, TaskNo(1));
     hall.rest().await;
     let Hall { world, folder, .. } = hall;
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     let found = world.engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
     assert_eq!(found.iter().map(|task| task.subject.as_str()).collect::<Vec<_>>(), ["of the next"]);
     drop(folder);
@@ -390,7 +391,7 @@ async fn a_restart_changes_nothing(hall: Hall) {
     hall.rest().await;
     shut(&hall, false).await;
     let Hall { world, model, folder, .. } = hall;
-    let world = world.killed().await.wake(Faulty::never());
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     let operator = TeamActor::Operator { call: "look".to_owned() };
     let view = world.engine.team_snapshot(&operator, TEAM).await.unwrap();
     assert_eq!((view.team.status, view.members.len(), view.open.len()), (TeamStatus::ShuttingDown, 1, 1));
@@ -411,7 +412,7 @@ async fn the_number_of_teams_is_bounded(hall: Hall) {
     }
     assert_eq!(code(&hall.create("one-more").await), "too_many_teams");
     hall.script("lead", vec![call("team_status", json!({ "team_name": "team3" }))]);
-    hall.world.says("how is it").await;
+    hall.world.send_and_wait("how is it").await;
     assert!(hall.times("lead", "0 of 0 ended") > 0, "the plain name of a tool means the same");
 }
 

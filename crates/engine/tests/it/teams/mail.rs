@@ -3,7 +3,7 @@ use std::sync::Arc;
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::OutgoingTeamMessage;
 use polyclaw_store::events;
-use polyclaw_testkit::{Faulty, Line};
+use polyclaw_testkit::{KillPointFaults, ScriptStep};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -91,7 +91,10 @@ async fn a_busy_member_sees_it_in_the_same_turn(hall: Hall) {
     let gate = Arc::new(Semaphore::new(0));
     hall.script(
         "ann",
-        vec![vec![Line::Gate(Arc::clone(&gate)), Line::Call("look".to_owned(), json!({}))], say("done")],
+        vec![
+            vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Call("look".to_owned(), json!({}))],
+            say("done"),
+        ],
     );
     hall.join("ann").await;
     hall.send(&lead(), "ann", "first").await.unwrap();
@@ -222,9 +225,12 @@ async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
     }
     // The lead is at work until the last of them rests: what it is told then costs it one turn.
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("lead", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("at work".to_owned())]]);
+    hall.script(
+        "lead",
+        vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("at work".to_owned())]],
+    );
     let before = hall.shown("lead").len();
-    hall.world.sends("me", "how is it going?").await.unwrap();
+    hall.world.send_text("me", "how is it going?").await.unwrap();
     hall.until("the lead works", async || hall.shown("lead").len() > before).await;
     hall.world
         .engine
@@ -306,8 +312,9 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
     hall.join("ann").await;
     let Hall { world, model, .. } = hall;
     // Nobody works any more, and the letter is written all the same.
-    let ground = world.killed().await;
-    let away = ground.wake(Faulty::at(polyclaw_domain::kill_points::KillPoint::TurnClaimed, 1));
+    let ground = world.kill().await;
+    let away = ground
+        .start_engine(KillPointFaults::at_point(polyclaw_domain::kill_points::KillPoint::TurnClaimed, 1));
     let outgoing = OutgoingTeamMessage {
         to: Some("ann".into()),
         ..letter(TeamMessageKind::Message, "when you are back")
@@ -316,8 +323,8 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     let states = away.engine.list_team_messages(TEAM, 9).await.unwrap();
     assert_eq!(states[0].state, TeamMessageState::Queued);
-    let back = away.killed().await.wake(Faulty::never());
-    back.settled().await;
+    let back = away.kill().await.start_engine(KillPointFaults::no_kill());
+    back.wait_settled().await;
     let prompts = model.prompts();
     let held =
         prompts.iter().filter(|prompt| super::fixture::said(prompt).contains(">when you are back<")).count();
@@ -331,7 +338,7 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
 async fn three_letters_come_in_order_and_once(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("one".to_owned())]]);
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("one".to_owned())]]);
     hall.join("ann").await;
     hall.send(&lead(), "ann", "zero").await.unwrap();
     hall.until("ann works", async || hall.shown("ann").len() == 1).await;
@@ -352,8 +359,8 @@ async fn three_letters_come_in_order_and_once(hall: Hall) {
 async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
-    hall.world.sends("stranger", "hi").await.unwrap();
-    let stranger = actor(&polyclaw_testkit::world::World::key("stranger"));
+    hall.world.send_text("stranger", "hi").await.unwrap();
+    let stranger = actor(&polyclaw_testkit::world::World::session_key("stranger"));
     assert_eq!(code(&hall.send(&stranger, "ann", "x").await), "not_in_team");
     assert_eq!(code(&hall.send(&lead(), "nobody", "x").await), "not_a_member");
     assert_eq!(code(&hall.send(&lead(), "lead", "x").await), "invalid_letter", "nobody writes to themselves");
@@ -362,7 +369,7 @@ async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
         "lead",
         vec![call("SendMessage", json!({ "team_name": TEAM, "recipient": "ann", "content": "by tool" }))],
     );
-    hall.world.says("tell ann").await;
+    hall.world.send_and_wait("tell ann").await;
     hall.rest().await;
     assert_eq!(hall.times("ann", ">by tool<"), 1);
 }

@@ -57,7 +57,7 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let own = ann.session_key.as_str().strip_prefix("agent:main:teammate:").unwrap();
     assert_eq!(own, own.to_lowercase(), "a key has one spelling");
     assert_eq!((session.lane, session.spawn_depth), (JobLane::Teammate, 1));
-    assert_eq!((session.owner, session.team_role), (Some(World::key("me")), Some(TeamRole::Member)));
+    assert_eq!((session.owner, session.team_role), (Some(World::session_key("me")), Some(TeamRole::Member)));
     assert!(!session.delivers);
     hall.rest().await;
     let key = ann.session_key.clone();
@@ -105,7 +105,7 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
         .expect("what its lead lends it");
     assert_eq!(lent.sandbox, SandboxMode::Strict);
     hall.rest().await;
-    let walls = || hall.world.ground.tools.walls(&bob.session_key);
+    let walls = || hall.world.ground.tools.sandbox_mode(&bob.session_key);
     assert_eq!(walls(), Some(SandboxMode::Strict), "and its tools run there");
     let mut freer = AgentSpec::with_id(AgentId::main());
     freer.sandbox.mode = SandboxMode::Off;
@@ -300,13 +300,13 @@ async fn the_same_call_makes_one_member(hall: Hall) {
 
 async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
     let tools = &hall.world.ground.tools;
-    tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+    tools.add_tool("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
         Box::pin(async { ToolOutcome::ok("it ran") })
     });
     let hall = hall.with_team().await;
     // Who writes to the lead is who the team works for.
-    hall.world.says("go on").await;
-    let mut watch = hall.world.engine.hub.subscribe(&World::key("me"));
+    hall.world.send_and_wait("go on").await;
+    let mut watch = hall.world.engine.hub.subscribe(&World::session_key("me"));
     hall.script("ann", vec![call("danger", json!({})), say("done")]);
     hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
     let id = crate::approvals::question(&hall.world).await;

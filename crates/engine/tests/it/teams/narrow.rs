@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::team_message::TeamMessageState;
-use polyclaw_testkit::{Line, Script};
+use polyclaw_testkit::{ModelScript, ScriptStep};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -24,7 +24,7 @@ async fn with_busy_ann(hall: Hall) -> (Hall, Arc<Semaphore>, usize) {
     hall.join("ann").await;
     hall.rest().await;
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
     hall.send(&lead(), "ann", "begin").await.unwrap();
     hall.until("ann works", async || hall.times("ann", ">begin<") > 0).await;
     let longest = longest(&hall);
@@ -103,7 +103,7 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
 
 /// A turn of ann shows ten letters at once and does as its script says, which ends with nothing. The engine dies, and the
 /// model of the next has less room, as the engine knows or not. Says what its prompts held that were answered.
-async fn lives_on_with_less(hall: Hall, script: Vec<Script>, is_told: bool) -> (Hall, Vec<Vec<usize>>) {
+async fn lives_on_with_less(hall: Hall, script: Vec<ModelScript>, is_told: bool) -> (Hall, Vec<Vec<usize>>) {
     let (hall, gate, _) = with_busy_ann(hall).await;
     send(&hall, 10).await;
     let prompts = script.len();
@@ -120,13 +120,13 @@ async fn lives_on_with_less(hall: Hall, script: Vec<Script>, is_told: bool) -> (
 }
 
 async fn what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown(hall: Hall) {
-    let (_hall, shown) = lives_on_with_less(hall, vec![vec![Line::Hang]], true).await;
+    let (_hall, shown) = lives_on_with_less(hall, vec![vec![ScriptStep::Hang]], true).await;
     assert_eq!(shown.concat(), (0..10).collect::<Vec<_>>(), "{shown:?}");
 }
 
 async fn what_was_answered_is_never_new_again(hall: Hall) {
     let look = call("TaskList", json!({ "team_name": TEAM }));
-    let (_hall, shown) = lives_on_with_less(hall, vec![look, vec![Line::Hang]], false).await;
+    let (_hall, shown) = lives_on_with_less(hall, vec![look, vec![ScriptStep::Hang]], false).await;
     assert_eq!(shown, [(0..10).collect::<Vec<_>>()], "they stay before the turn that goes on");
 }
 
@@ -136,8 +136,8 @@ async fn what_was_answered_leaves_room_for_what_is_new(hall: Hall) {
     settings.default_context_window = usual + 4_000;
     hall.world.engine.reload_settings(settings);
     let second = Arc::new(Semaphore::new(0));
-    let look = Line::Call("TaskList".to_owned(), json!({ "team_name": TEAM }));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&second)), look]]);
+    let look = ScriptStep::Call("TaskList".to_owned(), json!({ "team_name": TEAM }));
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&second)), look]]);
     // The first letter is shown, though it needs more than mail has of the room.
     hall.send(&lead(), "ann", &format!("first {}", "word ".repeat(1_200))).await.unwrap();
     gate.add_permits(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_engine::team::{NewMember, TaskFilter, TeamTaskUpdate};
-use polyclaw_testkit::Line;
+use polyclaw_testkit::ScriptStep;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -27,7 +27,7 @@ async fn state(hall: &Hall, no: TaskNo) -> TeamTaskState {
 /// Looks for a task in vain, and is in its last model call until the gate opens.
 async fn finds_nothing(hall: &Hall) -> Arc<Semaphore> {
     let gate = Arc::new(Semaphore::new(0));
-    let last = vec![Line::Gate(Arc::clone(&gate)), Line::Say("nothing to do".to_owned())];
+    let last = vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("nothing to do".to_owned())];
     hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), last]);
     let task = Some("Take tasks until none is left.".to_owned());
     hall.try_join(NewMember { name: "ann".into(), task, ..NewMember::default() }).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_task_made_at_any_point_of_the_end_of_a_turn_is_taken(hall: Hall) {
         );
         let empty = call("TaskClaim", json!({ "team_name": TEAM }));
         let next = Arc::new(Semaphore::new(0));
-        let last = vec![Line::Gate(Arc::clone(&next)), Line::Say("nothing to do".to_owned())];
+        let last = vec![ScriptStep::Gate(Arc::clone(&next)), ScriptStep::Say("nothing to do".to_owned())];
         hall.script("ann", vec![claim, end, empty, last]);
         gate.add_permits(1);
         for _ in 0..n * 3 {

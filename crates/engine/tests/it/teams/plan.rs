@@ -6,7 +6,7 @@ use polyclaw_domain::team::PlanApproval;
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{NewMember, OutgoingTeamMessage, SpawnedTeammate, TeamActor, TeamMessageReceipt};
 use polyclaw_engine::{Error, Result};
-use polyclaw_testkit::Line;
+use polyclaw_testkit::ScriptStep;
 use polyclaw_testkit::world::World;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -113,7 +113,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     assert!(view.to_text().contains("idle, plan waits for approval"), "{}", view.to_text());
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("I see.")]);
-    hall.world.says("what do they want to do?").await;
+    hall.world.send_and_wait("what do they want to do?").await;
     assert!(hall.times("lead", "\"plan_content\":\"First blue, then red.\"") > 0, "a lead can read it again");
     answer(&hall, &lead(), &request_of(&hall).await, (true, "Good.")).await.unwrap();
     hall.rest().await;
@@ -209,8 +209,8 @@ async fn an_approval_in_the_middle_of_a_turn_counts_in_it(hall: Hall) {
     let request = request_of(&hall).await;
     hall.rest().await;
     let gate = Arc::new(Semaphore::new(0));
-    let look = Line::Call("TaskList".into(), json!({ "team_name": TEAM }));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), look], say("done")]);
+    let look = ScriptStep::Call("TaskList".into(), json!({ "team_name": TEAM }));
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), look], say("done")]);
     hall.send(&lead(), "ann", "Look around.").await.unwrap();
     hall.until("ann is at work", async || !tools(&hall).is_empty()).await;
     answer(&hall, &lead(), &request, (true, "")).await.unwrap();
@@ -242,8 +242,9 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     let plan = "All \u{202e}red.";
     submit(&hall, &actor(&ann.session_key), plan).await.unwrap();
     hall.create("later").await.unwrap();
-    let told =
-        async |line: &str| hall.world.engine.run_command(&World::key("me"), line).await.unwrap().unwrap();
+    let told = async |line: &str| {
+        hall.world.engine.run_command(&World::session_key("me"), line).await.unwrap().unwrap()
+    };
     let listed = told("/team").await;
     assert!(
         listed.contains("web (active): 1 member, ") && listed.contains("; 1 plan waits for approval"),
@@ -262,7 +263,7 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     let focused = hall
         .world
         .engine
-        .run_command(&World::key("me"), "/focus ann")
+        .run_command(&World::session_key("me"), "/focus ann")
         .await
         .unwrap()
         .unwrap_err()

@@ -40,7 +40,7 @@ async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
         hall.world.engine.finish_task(&ann, TEAM, no, how).await.unwrap();
     }
     hall.rest().await;
-    hall.world.says("what came of it?").await;
+    hall.world.send_and_wait("what came of it?").await;
     let last = hall.shown("lead").pop().unwrap();
     for n in 0..8 {
         assert!(last.contains(&format!("RESULT-{n}")), "{n}: {last}");
@@ -62,7 +62,7 @@ async fn mail_of_a_turn_that_failed_is_kept_once(hall: Hall) {
     hall.script("ann", (0..4).map(|_| round()).collect());
     hall.send(&lead(), "ann", "The colour is TEAL-4711.").await.unwrap();
     hall.rest().await;
-    hall.world.says("go on").await;
+    hall.world.send_and_wait("go on").await;
     hall.rest().await;
     let key = ann.session_key.clone();
     let kept = hall.world.engine.db().read(move |tx| {

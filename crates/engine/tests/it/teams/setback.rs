@@ -11,28 +11,28 @@ use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{NewTeamTask, OutgoingTeamMessage};
 use polyclaw_store::{Db, outbox, teams};
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 
 use super::chaos::{join, team};
 use super::fixture::{Hall, TEAM, call, lead, letter, said, say, who};
 
 on_both!(a_name_given_to_another_begins_without_failures);
 
-fn down() -> Script {
+fn down() -> ModelScript {
     let error = ProviderError {
         class: ErrorClass::BadRequest,
         message: "not now".into(),
         model: "scripted/model".into(),
         retry_after_ms: None,
     };
-    vec![Line::Fail(error)]
+    vec![ScriptStep::Fail(error)]
 }
 
 /// A model that is away while a flag is set, and a world with a team of `ann` and `bob`.
 struct Outage {
     world: World,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     is_down: Arc<AtomicBool>,
 }
 
@@ -40,7 +40,7 @@ impl Outage {
     async fn new() -> Self {
         let is_down = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_down);
-        let model = Scripted::new(move |prompt| match flag.load(Ordering::SeqCst) {
+        let model = ScriptedProvider::new(move |prompt| match flag.load(Ordering::SeqCst) {
             true => down(),
             // Whoever is told of a free task takes it.
             false if said(prompt).contains("is free: ") && !said(prompt).contains("result ") => {
@@ -48,9 +48,9 @@ impl Outage {
             }
             false => say("noted"),
         });
-        let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
-        let world = ground.wake(Faulty::never());
-        world.says("hello").await;
+        let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+        let world = ground.start_engine(KillPointFaults::no_kill());
+        world.send_and_wait("hello").await;
         team(&world).await;
         join(&world, "ann", false).await;
         join(&world, "bob", false).await;
@@ -126,7 +126,7 @@ async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
     let notices = told.iter().filter(|letter| letter.content.starts_with("ann is idle: failed")).count();
     assert_eq!(notices, 1, "the lead is told once");
     let since = outage.setback("ann").await.unwrap().since;
-    outage.world = outage.world.killed().await.wake(Faulty::never());
+    outage.world = outage.world.kill().await.start_engine(KillPointFaults::no_kill());
     outage.set_down(false);
     assert_eq!(outage.setback("ann").await.unwrap().since, since);
     seconds(16 * 60).await;
@@ -137,7 +137,7 @@ async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
 #[tokio::test(start_paused = true)]
 async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
     let outage = Outage::new().await;
-    outage.world.says("tell me when it is done").await;
+    outage.world.send_and_wait("tell me when it is done").await;
     seconds(10).await;
     outage.set_down(true);
     let told = || async {
@@ -148,7 +148,7 @@ async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
     seconds(2 * 3600).await;
     assert!(outage.setback("lead").await.unwrap().failures > 3, "it was tried");
     assert_eq!(told().await, 1);
-    outage.world.sends("me", "are you there?").await.unwrap();
+    outage.world.send_text("me", "are you there?").await.unwrap();
     seconds(5).await;
     assert_eq!(told().await, 2, "whoever asks is told");
 }
@@ -161,7 +161,7 @@ async fn a_word_of_a_person_to_the_lead_frees_members_at_once() {
     outage.write("ann", "look").await;
     seconds(3600).await;
     outage.set_down(false);
-    outage.world.says("go on").await;
+    outage.world.send_and_wait("go on").await;
     seconds(5).await;
     assert!(outage.has_read("ann").await);
     assert_eq!(outage.setback("ann").await, None);
@@ -172,7 +172,7 @@ async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
     let outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);
-    let refused = outage.world.sends("me", "hello again").await;
+    let refused = outage.world.send_text("me", "hello again").await;
     refused.unwrap();
     seconds(5).await;
     let before = outage.model.prompts().len();
@@ -181,12 +181,12 @@ async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
     assert!(outage.setback("lead").await.is_some_and(|setback| setback.retry_at.is_none()));
     outage.write("ann", "look").await;
     seconds(5).await;
-    outage.world.engine.stop_session(&World::key("me")).await.unwrap();
+    outage.world.engine.stop_session(&World::session_key("me")).await.unwrap();
     let before = outage.model.prompts().len();
     seconds(7200).await;
     assert_eq!(outage.model.prompts().len(), before, "nobody is woken until somebody writes");
     outage.set_down(false);
-    outage.world.says("go on").await;
+    outage.world.send_and_wait("go on").await;
     seconds(5).await;
     assert!(outage.has_read("ann").await);
 }

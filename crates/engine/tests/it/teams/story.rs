@@ -8,8 +8,8 @@ use std::time::Duration;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_store::Db;
-use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::world::{DurableWorld, World};
+use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 use serde_json::{Value, json};
 
 use super::fixture::{TEAM, said, who};
@@ -21,12 +21,12 @@ const PARTS: [(&str, &str); 4] = [
     ("page", "cat head.txt body.txt foot.txt > page.txt"),
 ];
 
-fn call(name: &str, given: Value) -> Script {
-    vec![Line::Call(name.to_owned(), given)]
+fn call(name: &str, given: Value) -> ModelScript {
+    vec![ScriptStep::Call(name.to_owned(), given)]
 }
 
 /// Makes the team, four tasks (the page needs the parts), four members; tells of it when all is done, and ends the team.
-fn as_lead(text: &str) -> Script {
+fn as_lead(text: &str) -> ModelScript {
     let made = (1..=4).filter(|n| text.contains(&format!("result {{\"task_id\":{n}}}"))).count();
     let members = text.matches("\"inherited\"").count();
     if !text.contains("lead_session_key") {
@@ -46,14 +46,14 @@ fn as_lead(text: &str) -> Script {
     if text.contains("4 done, 0 failed of 4") {
         return match text.contains("\"status\":\"shut") {
             false => call("TeamShutdown", json!({ "team_name": TEAM, "reason": "the page is there" })),
-            true => vec![Line::Say("The page is built from head, body and foot.".to_owned())],
+            true => vec![ScriptStep::Say("The page is built from head, body and foot.".to_owned())],
         };
     }
-    vec![Line::Say("NO_REPLY".to_owned())]
+    vec![ScriptStep::Say("NO_REPLY".to_owned())]
 }
 
 /// Claims, does what the task says with its shell, completes. `m1` forgets the work once, so that its check fails.
-fn as_member(name: &str, prompt: &Prompt) -> Script {
+fn as_member(name: &str, prompt: &Prompt) -> ModelScript {
     let text = said(prompt);
     if let Some(id) = text.split("request_id=\"").nth(1).and_then(|rest| rest.split('"').next())
         && !text.contains("\"recipients\":[\"lead\"]")
@@ -88,7 +88,7 @@ fn as_member(name: &str, prompt: &Prompt) -> Script {
         }
         Some(held) if last.contains("check did not pass") => work(held),
         Some(held) if last == "exit code 0" => complete(&held["task_id"]),
-        _ if answer["success"] == json!(false) => vec![Line::Say("nothing is free".to_owned())],
+        _ if answer["success"] == json!(false) => vec![ScriptStep::Say("nothing is free".to_owned())],
         _ => call("task_claim", json!({ "team_name": TEAM })),
     }
 }
@@ -104,14 +104,14 @@ fn shell(folder: &Path, line: &str) -> ToolOutcome {
 #[tokio::test(start_paused = true)]
 async fn a_team_builds_something_and_its_lead_tells_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let model = Scripted::new(|prompt| match who(prompt).as_str() {
+    let model = ScriptedProvider::new(|prompt| match who(prompt).as_str() {
         "lead" => as_lead(&said(prompt)),
         name => as_member(name, prompt),
     });
-    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.teams_folder = Some(folder.path().join("teams"));
     let place = folder.path().to_path_buf();
-    ground.tools.add("shell", ToolEffect::Idempotent, ToolConsent::NotNeeded, move |call| {
+    ground.tools.add_tool("shell", ToolEffect::Idempotent, ToolConsent::NotNeeded, move |call| {
         let outcome = shell(&place, call.arguments["command"].as_str().unwrap_or_default());
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -119,16 +119,17 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
         })
     });
     // The third tool a member runs is its last: the daemon is killed under it.
-    let faults = Faulty::at(polyclaw_domain::kill_points::KillPoint::ToolRan, 14);
-    let world = ground.wake(Arc::clone(&faults));
-    world.sends("me", "build me a page").await.unwrap();
-    tokio::time::timeout(Duration::from_secs(600), faults.death()).await.expect("somebody dies");
-    let world = world.killed().await.wake(Faulty::never());
+    let faults = KillPointFaults::at_point(polyclaw_domain::kill_points::KillPoint::ToolRan, 14);
+    let world = ground.start_engine(Arc::clone(&faults));
+    world.send_text("me", "build me a page").await.unwrap();
+    tokio::time::timeout(Duration::from_secs(600), faults.wait_killed()).await.expect("somebody dies");
+    let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1_800)).await;
-    world.settled().await;
+    world.wait_settled().await;
     let page = std::fs::read_to_string(folder.path().join("page.txt")).expect("the page");
     assert_eq!(page, "<head>\n<body>\n<foot>\n");
-    let seen: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    let seen: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(seen.iter().any(|text| text.contains("The page is built")), "{seen:?}");
     assert!(world.engine.list_teams(false).await.unwrap().is_empty(), "it ended cleanly");
     assert!(!folder.path().join("teams").join(TEAM).exists());
@@ -141,18 +142,19 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
 /// What people see is what the lead says: members say nothing to them.
 #[tokio::test(start_paused = true)]
 async fn members_say_nothing_to_people() {
-    let model = Scripted::new(|prompt| match who(prompt).as_str() {
+    let model = ScriptedProvider::new(|prompt| match who(prompt).as_str() {
         "lead" => as_lead(&said(prompt)),
-        _ => vec![Line::Say("INTERNAL".to_owned())],
+        _ => vec![ScriptStep::Say("INTERNAL".to_owned())],
     });
-    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
-    ground.tools.add("shell", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
+    let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.tools.add_tool("shell", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("")))
     });
-    let world: World = ground.wake(Faulty::never());
-    world.sends("me", "build me a page").await.unwrap();
+    let world: World = ground.start_engine(KillPointFaults::no_kill());
+    world.send_text("me", "build me a page").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let seen: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    world.wait_settled().await;
+    let seen: Vec<String> =
+        world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
     assert!(seen.iter().all(|text| !text.contains("INTERNAL")), "{seen:?}");
 }

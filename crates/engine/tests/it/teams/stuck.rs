@@ -10,7 +10,7 @@ use polyclaw_engine::team::{
     NewMember, NewTeamTask, OutgoingTeamMessage, TaskChange, TaskOutcome, TeamActor, TeamTaskUpdate,
 };
 use polyclaw_store::events;
-use polyclaw_testkit::Line;
+use polyclaw_testkit::ScriptStep;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -112,7 +112,7 @@ async fn a_capability_is_a_member_s_own(hall: Hall) {
     for (name, can) in [("ann", "draw"), ("cat", "paint")] {
         let spawn = json!({ "team_name": TEAM, "name": name, "capabilities": [can], "task": "go" });
         hall.script("lead", vec![call("TeammateSpawn", spawn), say("begun")]);
-        hall.world.says("one more").await;
+        hall.world.send_and_wait("one more").await;
         hall.rest().await;
     }
     let ann = answers(&hall, "ann");
@@ -204,7 +204,7 @@ async fn force_needs_a_person(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.world.engine.list_teams(false).await.unwrap()[0].status, TeamStatus::Active);
     hall.script("lead", vec![stop, say("stopped")]);
-    hall.world.says("stop them by force").await;
+    hall.world.send_and_wait("stop them by force").await;
     assert!(hall.world.engine.list_teams(false).await.unwrap().is_empty(), "where a person asks for it");
 }
 
@@ -216,7 +216,7 @@ async fn the_config_follows_turns(hall: Hall) {
     let before = ann()["lastActiveAt"].clone();
     assert_eq!(ann()["status"], "idle");
     let gate = Arc::new(Semaphore::new(0));
-    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
     hall.send(&lead(), "ann", "work").await.unwrap();
     hall.until("the file says that it works", async || ann()["status"] == "working").await;
     let shown = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
@@ -260,7 +260,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
         })
         .await
         .unwrap();
-    let world = world.killed().await.wake(polyclaw_testkit::Faulty::never());
+    let world = world.kill().await.start_engine(polyclaw_testkit::KillPointFaults::no_kill());
     world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
     let trash = std::fs::read_dir(folder.path().join("teams/.trash")).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(trash.path().join("inbox/lead/messages.jsonl")).unwrap();
@@ -290,7 +290,7 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let bob = hall.join("bob").await;
-    hall.script("bob", vec![vec![Line::Hang]]);
+    hall.script("bob", vec![vec![ScriptStep::Hang]]);
     hall.send(&lead(), "bob", "begin").await.unwrap();
     hall.until("bob works", async || hall.shown("bob").len() == 1).await;
     hall.send(&actor(&ann.session_key), "bob", "too late").await.unwrap();

@@ -1,6 +1,6 @@
 //! Two teams at once, with members of the same name; and two who look at a team's files while they are written.
 
-use polyclaw_testkit::until;
+use polyclaw_testkit::wait_until;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_engine::team::{NewMember, NewTeamTask, OutgoingTeamMessage, SpawnedTeammate, TaskFilter};
 use polyclaw_store::{Db, DbTarget, TeamDatabases, team_messages};
-use polyclaw_testkit::postgres::Cluster;
-use polyclaw_testkit::world::Ground;
-use polyclaw_testkit::{Faulty, Scripted};
+use polyclaw_testkit::postgres::PostgresCluster;
+use polyclaw_testkit::world::DurableWorld;
+use polyclaw_testkit::{KillPointFaults, ScriptedProvider};
 use serde_json::Value;
 
 use super::chaos::team;
@@ -150,7 +150,7 @@ async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
     });
     while seen.load(Ordering::SeqCst) < 12 && !reader.is_finished() {
         hall.send(&lead(), "ann", "a turn").await.unwrap();
-        hall.world.settled().await;
+        hall.world.wait_settled().await;
     }
     stop.store(true, Ordering::SeqCst);
     reader.join().unwrap();
@@ -163,32 +163,33 @@ async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
 /// A node at rest hears that a team begins on another, and looks after it when that one dies.
 #[test]
 fn a_node_looks_after_a_team_that_began_on_another() {
-    let url = Cluster::of_process().fresh_database().unwrap();
+    let url = PostgresCluster::for_process().fresh_database().unwrap();
     let [here, there] =
         [(); 2].map(|()| Db::open(&DbTarget::Postgres { url: url.clone(), connections: 4 }).unwrap());
     let node = async |db: Db, family: &str| {
-        let mut ground = Ground::on(db.clone(), Scripted::new(|_| say("noted")) as _).await;
+        let mut ground =
+            DurableWorld::from_db(db.clone(), ScriptedProvider::new(|_| say("noted")) as _).await;
         ground.ledgers = Arc::new(TeamDatabases::for_db(&db, PathBuf::new()));
         ground.settings.teams.lease_seconds = 1;
-        ground.family = family.to_owned();
-        ground.wake(Faulty::never())
+        ground.node_name = family.to_owned();
+        ground.start_engine(KillPointFaults::no_kill())
     };
     drive(async {
         let here = node(here, "here").await;
         tokio::time::sleep(Duration::from_millis(500)).await;
         let there = node(there, "there").await;
-        there.says("hello").await;
+        there.send_and_wait("hello").await;
         team(&there).await;
         let new = NewMember { name: "ann".into(), ..NewMember::default() };
         let ann = there.engine.spawn_teammate(&lead(), TEAM, new).await.unwrap();
         let task = NewTeamTask { subject: "draw".into(), ..NewTeamTask::default() };
         there.engine.create_task(&lead(), TEAM, task).await.unwrap();
         there.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
-        drop(there.killed().await);
+        drop(there.kill().await);
         let is_free = async || {
             let tasks = here.engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
             tasks[0].lease.is_none()
         };
-        until("its task is free", is_free).await;
+        wait_until("its task is free", is_free).await;
     });
 }

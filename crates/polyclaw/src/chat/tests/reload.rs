@@ -48,30 +48,35 @@ fn stored_at(place: usize) -> (Value, Vec<Value>) {
     (json!({ "running_turn_id": running }), messages)
 }
 
-fn words(model: &Model) -> Vec<String> {
+fn words(model: &ChatState) -> Vec<String> {
     let texts = model.entries.iter().filter_map(|entry| match entry {
-        Entry::Answer { text, .. } | Entry::Speech { text, .. } => Some(text.as_str()),
+        TranscriptEntry::Answer { text, .. } | TranscriptEntry::DelegateText { text, .. } => {
+            Some(text.as_str())
+        }
         _ => None,
     });
     texts.flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
-fn each_once(model: &Model, case: &str) {
+fn each_once(model: &ChatState, case: &str) {
     let said = words(model);
     for word in WORDS {
         assert!(said.iter().filter(|said| *said == word).count() <= 1, "{case}: {said:?}");
     }
 }
 
-fn is_whole(model: &Model, case: &str) {
+fn is_whole(model: &ChatState, case: &str) {
     assert_eq!(words(model), WORDS, "{case}");
     assert_eq!(model.running, None, "{case}: nothing is answered any more");
-    assert_eq!(said(model), [("ask", SaidState::Taken)], "{case}");
+    assert_eq!(said(model), [("ask", UserMessageState::Accepted)], "{case}");
     assert!(!model.entries.iter().any(is_growing), "{case}: {:?}", model.entries);
 }
 
-fn is_growing(entry: &Entry) -> bool {
-    matches!(entry, Entry::Answer { open: true, .. } | Entry::Speech { open: true, .. })
+fn is_growing(entry: &TranscriptEntry) -> bool {
+    matches!(
+        entry,
+        TranscriptEntry::Answer { open: true, .. } | TranscriptEntry::DelegateText { open: true, .. }
+    )
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothin
                 let mut model = chat();
                 for place in 0..=all.len() {
                     if place == asked {
-                        assert_eq!(frame(&mut model, "session.changed", json!({})), [Effect::Reload]);
+                        assert_eq!(frame(&mut model, "session.changed", json!({})), [ChatEffect::Reload]);
                     }
                     if place == arrives {
                         let (session, messages) = stored_at(read);
@@ -111,12 +116,12 @@ fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothin
 #[test]
 fn whatever_makes_it_stale_while_it_is_on_its_way_makes_it_be_read_once_more() {
     let mut model = chat();
-    assert_eq!(frame(&mut model, "session.changed", json!({})), [Effect::Reload]);
+    assert_eq!(frame(&mut model, "session.changed", json!({})), [ChatEffect::Reload]);
     for _ in 0..3 {
         assert_eq!(frame(&mut model, "session.changed", json!({})), [], "one at a time");
     }
     let (session, messages) = stored_at(4);
-    assert_eq!(load(&mut model, session, messages), [Effect::Reload]);
+    assert_eq!(load(&mut model, session, messages), [ChatEffect::Reload]);
     let (session, messages) = stored_at(happens().len());
     assert_eq!(load(&mut model, session, messages), []);
     is_whole(&model, "read twice");
@@ -135,9 +140,9 @@ fn after_a_restart_an_agent_that_begins_again_is_shown_once() {
             for (kind, data, _) in &all[..died] {
                 frame(&mut model, kind, data.clone());
             }
-            model.update(Event::Link(Link::Lost));
-            assert_eq!(model.update(Event::Link(Link::Live)), []);
-            assert_eq!(frame(&mut model, "replay.gap", json!({})), [Effect::Reload], "{case}");
+            model.handle_event(ChatEvent::Link(LinkState::Lost));
+            assert_eq!(model.handle_event(ChatEvent::Link(LinkState::Live)), []);
+            assert_eq!(frame(&mut model, "replay.gap", json!({})), [ChatEffect::Reload], "{case}");
             for (n, (kind, data, _)) in again(begins_at).enumerate() {
                 if n == arrives {
                     let (session, messages) = stored_at(died);
@@ -169,7 +174,7 @@ fn a_gap_that_comes_while_the_conversation_is_on_its_way_makes_it_be_read_again(
         frame(&mut model, all[n].0, all[n].1.clone());
     }
     let (session, messages) = stored_at(7);
-    assert_eq!(load(&mut model, session, messages), [Effect::Reload]);
+    assert_eq!(load(&mut model, session, messages), [ChatEffect::Reload]);
     assert_eq!(
         words(&model),
         ["a1", "a2", "d1"],
@@ -182,21 +187,21 @@ fn a_message_whose_acceptance_is_still_on_its_way_is_shown_once() {
     for (read, posted_first) in [(0, true), (0, false), (1, true), (1, false)] {
         let mut model = chat();
         let effects = send(&mut model, "ask");
-        let Effect::Send { key, .. } = &effects[1] else { panic!() };
+        let ChatEffect::Send { key, .. } = &effects[1] else { panic!() };
         let answer = json!({ "message_id": "m1", "turn_id": "t1", "waiting": false });
-        let posted = Event::Posted { key: key.clone(), answer };
+        let posted = ChatEvent::Posted { key: key.clone(), answer };
         frame(&mut model, "session.changed", json!({}));
         if posted_first {
-            model.update(posted.clone());
+            model.handle_event(posted.clone());
         }
         let (session, messages) = stored_at(read);
         load(&mut model, session, messages);
         assert_eq!(said(&model).len(), 1, "{read} {posted_first}");
         if !posted_first {
-            model.update(posted);
+            model.handle_event(posted);
         }
         frame(&mut model, happens()[0].0, happens()[0].1.clone());
-        assert_eq!(said(&model), [("ask", SaidState::Taken)], "{read} {posted_first}");
+        assert_eq!(said(&model), [("ask", UserMessageState::Accepted)], "{read} {posted_first}");
     }
 }
 
@@ -205,11 +210,11 @@ fn what_could_not_be_read_is_read_when_the_link_is_there_again() {
     let mut model = chat();
     frame(&mut model, "session.changed", json!({}));
     delta(&mut model, "t1", "meanwhile");
-    assert_eq!(model.update(Event::NotLoaded("it can not be read".into())), []);
+    assert_eq!(model.handle_event(ChatEvent::NotLoaded("it can not be read".into())), []);
     assert_eq!(answers(&model), ["meanwhile"]);
     assert!(screen(&mut model, 60, 10).contains("it can not be read"));
-    model.update(Event::Link(Link::Lost));
-    assert_eq!(model.update(Event::Link(Link::Live)), [Effect::Reload]);
+    model.handle_event(ChatEvent::Link(LinkState::Lost));
+    assert_eq!(model.handle_event(ChatEvent::Link(LinkState::Live)), [ChatEffect::Reload]);
 }
 
 #[test]
@@ -219,8 +224,8 @@ fn a_command_that_changes_the_conversation_is_answered_below_the_new_one() {
         frame(&mut model, kind, data.clone());
     }
     ended(&mut model, "t1", "done", Some("b1"));
-    let told = Event::Told { text: "A new conversation.".into(), changes: true };
-    assert_eq!(model.update(told), [Effect::Reload]);
+    let told = ChatEvent::CommandAnswered { text: "A new conversation.".into(), changes: true };
+    assert_eq!(model.handle_event(told), [ChatEffect::Reload]);
     load(&mut model, json!({}), vec![]);
     let shown = screen(&mut model, 60, 10);
     assert!(shown.contains("A new conversation.") && words(&model).is_empty(), "{shown}");
@@ -236,6 +241,6 @@ fn the_output_of_a_tool_that_runs_outlives_a_reload() {
     frame(&mut model, "session.changed", json!({}));
     let (session, messages) = stored_at(5);
     load(&mut model, session, messages);
-    let Some(Entry::Tool(tool)) = model.entries.last() else { panic!("{:?}", model.entries) };
+    let Some(TranscriptEntry::Tool(tool)) = model.entries.last() else { panic!("{:?}", model.entries) };
     assert_eq!((tool.output.as_str(), tool.state), ("half of it", ToolState::Running));
 }

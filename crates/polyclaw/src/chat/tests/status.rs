@@ -8,7 +8,7 @@ const DEMO: &str = "embedded/smollm2-135m";
 fn a_demo_model_is_called_one_after_its_answers_and_after_a_reload() {
     let mut model = chat();
     model.model = DEMO.into();
-    let last = |model: &mut Model| screen(model, 80, 8).lines().nth(7).unwrap().to_owned();
+    let last = |model: &mut ChatState| screen(model, 80, 8).lines().nth(7).unwrap().to_owned();
     assert!(last(&mut model).contains("embedded/smollm2-135m (demo)"), "{}", last(&mut model));
     started(&mut model, "t1");
     let end = json!({ "turn_id": "t1", "state": "done", "text": "Hi", "model": DEMO });

@@ -6,12 +6,12 @@ use polyclaw_domain::route::{Binding, BindingMatch};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::client::Client;
-use crate::failure::{Exit, Failure};
-use crate::own_config;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::config_edit;
+use crate::failure::{CommandFailure, FailureExit};
 
-const LIST: &str = "bindings";
+const BINDINGS_KEY: &str = "bindings";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,28 +21,28 @@ pub struct Args {
     #[arg(long)]
     channel: String,
     #[command(flatten)]
-    place: Place,
+    place: BindingMatchArgs,
     /// How conversations of single persons are kept apart here.
     #[arg(long, value_parser = ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"])]
     dm_scope: Option<String>,
 }
 
 #[derive(clap::Args)]
-pub struct Unbind {
+pub struct AgentsUnbindArgs {
     /// The agent that answers.
     id: String,
     /// The channel of the binding.
     #[arg(long, required_unless_present = "all")]
     channel: Option<String>,
     #[command(flatten)]
-    place: Place,
+    place: BindingMatchArgs,
     /// All bindings of the agent.
     #[arg(long, conflicts_with_all = ["channel", "account", "peer", "guild", "role", "team"])]
     all: bool,
 }
 
 #[derive(clap::Args)]
-struct Place {
+struct BindingMatchArgs {
     /// The account it comes to: the channel's default one if left out, every one if *.
     #[arg(long)]
     account: Option<String>,
@@ -63,9 +63,9 @@ struct Place {
     team: Option<String>,
 }
 
-impl Place {
+impl BindingMatchArgs {
     /// The `match` of a binding.
-    fn wanted(&self, channel: &str) -> BindingMatch {
+    fn binding_match(&self, channel: &str) -> BindingMatch {
         let kind = match self.kind.as_str() {
             "group" => PeerKind::Group,
             "channel" => PeerKind::Channel,
@@ -82,38 +82,52 @@ impl Place {
     }
 }
 
-pub async fn bind(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
-    let wanted = args.place.wanted(&args.channel);
+pub async fn bind_agent(args: &Args, client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
+    let wanted = args.place.binding_match(&args.channel);
     let mut binding = json!({ "agent_id": args.id, "match": wanted });
     if let Some(scope) = &args.dm_scope {
         binding["dm_scope"] = json!(scope);
     }
-    let change = |text: &str| match places(text, &args.id, |there| *there == wanted)?.is_empty() {
-        true => Ok(edit::append_entry(text, LIST, &binding)?),
-        false => Err(Failure::new(Exit::Conflict, "binding_exists", "the config says so already")),
+    let change = |text: &str| match matching_bindings(text, &args.id, |there| *there == wanted)?.is_empty() {
+        true => Ok(edit::append_entry(text, BINDINGS_KEY, &binding)?),
+        false => {
+            Err(CommandFailure::new(FailureExit::Conflict, "binding_exists", "the config says so already"))
+        }
     };
-    own_config::change(context, client, change).await
+    config_edit::edit_config(context, client, change).await
 }
 
-pub async fn unbind(args: &Unbind, client: &Client, context: &Context) -> anyhow::Result<()> {
-    let wanted = args.channel.as_ref().map(|channel| args.place.wanted(channel));
+pub async fn unbind_agent(
+    args: &AgentsUnbindArgs,
+    client: &ApiClient,
+    context: &CommandContext,
+) -> anyhow::Result<()> {
+    let wanted = args.channel.as_ref().map(|channel| args.place.binding_match(channel));
     let fits = |there: &BindingMatch| wanted.as_ref().is_none_or(|wanted| wanted == there);
     let change = |text: &str| {
-        let found = places(text, &args.id, fits)?;
+        let found = matching_bindings(text, &args.id, fits)?;
         if found.is_empty() {
-            return Err(Failure::new(Exit::NotFound, "unknown_binding", "there is no such binding")
-                .hint("`polyclaw agents list --bindings` shows those there are"));
+            return Err(CommandFailure::new(
+                FailureExit::NotFound,
+                "unknown_binding",
+                "there is no such binding",
+            )
+            .hint("`polyclaw agents list --bindings` shows those there are"));
         }
-        Ok(edit::remove_entries(text, LIST, &found)?)
+        Ok(edit::remove_entries(text, BINDINGS_KEY, &found)?)
     };
-    own_config::change(context, client, change).await
+    config_edit::edit_config(context, client, change).await
 }
 
 /// Where an agent's bindings stand that fit, in the text that is changed: a daemon may work with another one.
-fn places(text: &str, id: &str, fits: impl Fn(&BindingMatch) -> bool) -> Result<Vec<usize>, Failure> {
+fn matching_bindings(
+    text: &str,
+    id: &str,
+    fits: impl Fn(&BindingMatch) -> bool,
+) -> Result<Vec<usize>, CommandFailure> {
     let document = edit::to_json(edit::parse(text)?.as_item());
     let bindings =
-        document[LIST].as_array().into_iter().flatten().map(|entry| Binding::deserialize(entry).ok());
+        document[BINDINGS_KEY].as_array().into_iter().flatten().map(|entry| Binding::deserialize(entry).ok());
     let is_meant = |one: &Binding| one.agent_id.as_str() == id && fits(&one.match_rule);
     let found = bindings.enumerate().filter(|(_, binding)| binding.as_ref().is_some_and(is_meant));
     Ok(found.map(|(at, _)| at).collect())
@@ -130,9 +144,9 @@ mod tests {
         let peer = Some(ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
         let wanted = BindingMatch { channel: "telegram".to_owned(), peer, ..BindingMatch::default() };
         for (agent, found) in [("b", vec![1]), ("a", vec![])] {
-            assert_eq!(places(text, agent, |there| *there == wanted).unwrap(), found);
+            assert_eq!(matching_bindings(text, agent, |there| *there == wanted).unwrap(), found);
             assert_eq!(
-                places(&text.replace("dm", "direct"), agent, |there| *there == wanted).unwrap(),
+                matching_bindings(&text.replace("dm", "direct"), agent, |there| *there == wanted).unwrap(),
                 found
             );
         }

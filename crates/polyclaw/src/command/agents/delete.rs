@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::path;
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::{Exit, Failure};
-use crate::output::cell;
+use super::agent_path;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::cell_text;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -17,43 +17,44 @@ pub struct Args {
     force: bool,
 }
 
-pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let id = &args.id;
-    let jobs = jobs(client, id).await?;
+    let jobs = agent_cron_jobs(client, id).await?;
     if !args.force {
-        let busy = busy(client, id).await?;
+        let busy = running_sessions(client, id).await?;
         if !jobs.is_empty() || !busy.is_empty() {
-            return Err(in_use(id, &jobs, &busy).into());
+            return Err(agent_in_use(id, &jobs, &busy).into());
         }
     }
     // Its jobs first: asked again after a failure, an agent that is gone would be found before jobs that name nobody.
-    let is_ours = client.get(&path(id)).await?["source"] == "api";
+    let is_ours = client.get(&agent_path(id)).await?["source"] == "api";
     for job in jobs.iter().filter(|_| is_ours) {
-        client.delete(&format!("/cron/{}", segment(job))).await?;
+        client.delete(&format!("/cron/{}", encode_segment(job))).await?;
     }
-    let gone = client.delete(&path(id)).await?;
-    Ok(context.output.say(&gone, |_| match jobs.len() {
+    let gone = client.delete(&agent_path(id)).await?;
+    Ok(context.output.print_value(&gone, |_| match jobs.len() {
         0 => format!("{id} is gone; its conversations stay readable."),
         _ => format!("{id} is gone with its jobs {}; its conversations stay readable.", jobs.join(", ")),
     })?)
 }
 
 /// Jobs that were made for it. Those of the config name no agent that could be deleted here.
-async fn jobs(client: &Client, id: &str) -> Result<Vec<String>, Failure> {
+async fn agent_cron_jobs(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
     let answer = client.get("/cron").await?;
     let listed = answer["cron"].as_array().into_iter().flatten();
     let own = listed.filter(|one| one["agent_id"] == id && one["source"] == "api");
-    Ok(own.map(|one| cell(&one["id"])).collect())
+    Ok(own.map(|one| cell_text(&one["id"])).collect())
 }
 
 /// Conversations in which it answers now.
-async fn busy(client: &Client, id: &str) -> Result<Vec<String>, Failure> {
-    let sessions = client.list(&format!("/sessions?agent={}", segment(id)), "sessions", 1_000).await?;
+async fn running_sessions(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
+    let sessions =
+        client.list_items(&format!("/sessions?agent={}", encode_segment(id)), "sessions", 1_000).await?;
     let answering = |session: &&Value| !session["running_turn_id"].is_null();
-    Ok(sessions.iter().filter(answering).map(|session| cell(&session["session_key"])).collect())
+    Ok(sessions.iter().filter(answering).map(|session| cell_text(&session["session_key"])).collect())
 }
 
-fn in_use(id: &str, jobs: &[String], busy: &[String]) -> Failure {
+fn agent_in_use(id: &str, jobs: &[String], busy: &[String]) -> CommandFailure {
     let mut uses = Vec::new();
     if !busy.is_empty() {
         uses.push(format!("it answers in {}", busy.join(", ")));
@@ -61,6 +62,10 @@ fn in_use(id: &str, jobs: &[String], busy: &[String]) -> Failure {
     if !jobs.is_empty() {
         uses.push(format!("it has the jobs {}", jobs.join(", ")));
     }
-    Failure::new(Exit::Conflict, "agent_in_use", format!("{id} is in use: {}", uses.join(", and ")))
-        .hint("--force deletes it all the same, and its jobs with it")
+    CommandFailure::new(
+        FailureExit::Conflict,
+        "agent_in_use",
+        format!("{id} is in use: {}", uses.join(", and ")),
+    )
+    .hint("--force deletes it all the same, and its jobs with it")
 }

@@ -3,11 +3,11 @@
 use polyclaw_control::config::edit;
 use serde_json::{Map, Value, json};
 
-use super::path;
-use crate::cli::Context;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::own_config;
+use super::agent_path;
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::config_edit;
+use crate::failure::CommandFailure;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -28,20 +28,20 @@ pub struct Args {
     avatar: Option<String>,
 }
 
-pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let named = [("name", &args.name), ("emoji", &args.emoji), ("avatar", &args.avatar)];
     let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
     let identity: Map<String, Value> = named.collect();
     if identity.is_empty() {
-        return Err(Failure::usage("name what is to be changed: --name, --emoji or --avatar").into());
+        return Err(CommandFailure::usage("name what is to be changed: --name, --emoji or --avatar").into());
     }
     let patch = json!({ "identity": identity });
     let id = args.id.as_deref().or(args.agent.as_deref()).unwrap_or_default();
-    let agent = client.get(&path(id)).await?;
+    let agent = client.get(&agent_path(id)).await?;
     if agent["source"] == "config" {
         let change = |text: &str| Ok(edit::merge_named(text, "agents.list", ("id", id), &patch)?);
-        return own_config::change(context, client, change).await;
+        return config_edit::edit_config(context, client, change).await;
     }
-    let changed = client.patch(&path(id), &patch).await?;
-    Ok(context.output.say(&changed, |_| format!("{id} shows itself so from now on."))?)
+    let changed = client.patch(&agent_path(id), &patch).await?;
+    Ok(context.output.print_value(&changed, |_| format!("{id} shows itself so from now on."))?)
 }

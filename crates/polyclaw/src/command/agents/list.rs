@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::client::Client;
-use crate::output::{Output, cell, safe};
+use crate::cli::CommandContext;
+use crate::client::ApiClient;
+use crate::output::{CliOutput, cell_text, visible_line};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -18,34 +18,34 @@ pub struct Args {
     tree: bool,
 }
 
-pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let answer = client.get("/agents").await?;
     let agents = answer["agents"].as_array().cloned().unwrap_or_default();
-    Ok(context.output.say(&answer, |output| match args {
-        Args { tree: true, .. } => tree(&agents),
-        Args { bindings: true, .. } => bound(output, &agents),
-        Args { .. } => table(output, &agents),
+    Ok(context.output.print_value(&answer, |output| match args {
+        Args { tree: true, .. } => delegation_tree(&agents),
+        Args { bindings: true, .. } => bindings_table(output, &agents),
+        Args { .. } => agents_table(output, &agents),
     })?)
 }
 
-fn table(output: &Output, agents: &[Value]) -> String {
+fn agents_table(output: &CliOutput, agents: &[Value]) -> String {
     let row = |agent: &Value| {
-        let model = match cell(&agent["defaults"]["model"]) {
+        let model = match cell_text(&agent["defaults"]["model"]) {
             none if none == "-" => "default".to_owned(),
             model => model,
         };
-        let id = cell(&agent["agent_id"]);
+        let id = cell_text(&agent["agent_id"]);
         let id = if agent["default"] == true { format!("{id} (default)") } else { id };
-        vec![id, face(agent), model, cell(&agent["description"])]
+        vec![id, display_name(agent), model, cell_text(&agent["description"])]
     };
     let rows: Vec<_> = agents.iter().map(row).collect();
-    output.table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows)
+    output.format_table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows)
 }
 
-fn bound(output: &Output, agents: &[Value]) -> String {
+fn bindings_table(output: &CliOutput, agents: &[Value]) -> String {
     let mut rows = Vec::new();
     for agent in agents {
-        let name = cell(&agent["agent_id"]);
+        let name = cell_text(&agent["agent_id"]);
         let bindings = agent["bindings"].as_array().cloned().unwrap_or_default();
         if agent["default"] == true {
             rows.push(vec![name.clone(), "-".to_owned(), "what nothing else answers".to_owned()]);
@@ -53,25 +53,25 @@ fn bound(output: &Output, agents: &[Value]) -> String {
             rows.push(vec![name.clone(), "-".to_owned(), "nothing".to_owned()]);
         }
         for one in bindings {
-            let place = format!("bindings[{}]", cell(&one["binding"]));
-            rows.push(vec![name.clone(), place, wanted(&one["match"])]);
+            let place = format!("bindings[{}]", cell_text(&one["binding"]));
+            rows.push(vec![name.clone(), place, describe_match(&one["match"])]);
         }
     }
-    output.table(&["AGENT", "BINDING", "ANSWERS"], &rows)
+    output.format_table(&["AGENT", "BINDING", "ANSWERS"], &rows)
 }
 
 /// `telegram, account biz, group -100123`.
-fn wanted(rule: &Value) -> String {
-    let mut parts = vec![cell(&rule["channel"])];
+fn describe_match(rule: &Value) -> String {
+    let mut parts = vec![cell_text(&rule["channel"])];
     for (field, word) in [("account_id", "account"), ("guild_id", "guild"), ("team_id", "team")] {
         if let Some(value) = rule[field].as_str() {
-            parts.push(format!("{word} {}", safe(value)));
+            parts.push(format!("{word} {}", visible_line(value)));
         }
     }
     if rule["peer"].is_object() {
-        parts.push(format!("{} {}", cell(&rule["peer"]["kind"]), cell(&rule["peer"]["id"])));
+        parts.push(format!("{} {}", cell_text(&rule["peer"]["kind"]), cell_text(&rule["peer"]["id"])));
     }
-    let roles: Vec<String> = rule["roles"].as_array().into_iter().flatten().map(cell).collect();
+    let roles: Vec<String> = rule["roles"].as_array().into_iter().flatten().map(cell_text).collect();
     if !roles.is_empty() {
         parts.push(format!("roles {}", roles.join(" ")));
     }
@@ -79,27 +79,29 @@ fn wanted(rule: &Value) -> String {
 }
 
 /// Each agent that nobody gives work to, with those it may give work to below it.
-fn tree(agents: &[Value]) -> String {
-    let below: HashMap<String, Vec<String>> =
-        agents.iter().map(|agent| (cell(&agent["agent_id"]), helpers(agent, agents))).collect();
+fn delegation_tree(agents: &[Value]) -> String {
+    let below: HashMap<String, Vec<String>> = agents
+        .iter()
+        .map(|agent| (cell_text(&agent["agent_id"]), delegation_targets(agent, agents)))
+        .collect();
     let named: BTreeSet<&String> = below.values().flatten().collect();
-    let mut order: Vec<String> = agents.iter().map(|agent| cell(&agent["agent_id"])).collect();
+    let mut order: Vec<String> = agents.iter().map(|agent| cell_text(&agent["agent_id"])).collect();
     // Whoever is in a ring has no end above it: the default agent is where people begin.
     order.sort_by_key(|id| {
         let is_default =
-            agents.iter().any(|agent| agent["default"] == true && cell(&agent["agent_id"]) == *id);
+            agents.iter().any(|agent| agent["default"] == true && cell_text(&agent["agent_id"]) == *id);
         (named.contains(id), !is_default)
     });
     let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
     for id in &order {
         if !seen.contains(id) {
-            branch(id, &below, &mut vec![], &mut seen, &mut lines);
+            append_branch(id, &below, &mut vec![], &mut seen, &mut lines);
         }
     }
     lines.join("\n")
 }
 
-fn branch(
+fn append_branch(
     id: &str,
     below: &HashMap<String, Vec<String>>,
     above: &mut Vec<String>,
@@ -115,37 +117,37 @@ fn branch(
     }
     above.push(id.to_owned());
     for helper in below.get(id).into_iter().flatten() {
-        branch(helper, below, above, seen, lines);
+        append_branch(helper, below, above, seen, lines);
     }
     above.pop();
 }
 
 /// Those it may give work to, as a delegate or as a sub-agent; itself is not told.
-fn helpers(agent: &Value, agents: &[Value]) -> Vec<String> {
-    let own = cell(&agent["agent_id"]);
+fn delegation_targets(agent: &Value, agents: &[Value]) -> Vec<String> {
+    let own = cell_text(&agent["agent_id"]);
     let lists = [&agent["delegation"]["allow_agents"], &agent["subagents"]["allow_agents"]];
     let named: Vec<String> = lists
         .into_iter()
         .flat_map(|list| list.as_array().cloned().unwrap_or_default())
-        .map(|id| cell(&id))
+        .map(|id| cell_text(&id))
         .collect();
-    let all = agents.iter().map(|agent| cell(&agent["agent_id"]));
+    let all = agents.iter().map(|agent| cell_text(&agent["agent_id"]));
     let is_named = |id: &String| named.iter().any(|name| name == "*" || name == id);
     all.filter(|id| *id != own && is_named(id)).collect()
 }
 
 /// How agents show themselves, by id.
-pub fn faces(answer: &Value) -> HashMap<String, String> {
+pub fn display_names(answer: &Value) -> HashMap<String, String> {
     let listed = answer["agents"].as_array().into_iter().flatten();
-    listed.map(|agent| (cell(&agent["agent_id"]), face(agent))).collect()
+    listed.map(|agent| (cell_text(&agent["agent_id"]), display_name(agent))).collect()
 }
 
 /// Its emoji, if it has one, and its name.
-fn face(agent: &Value) -> String {
+fn display_name(agent: &Value) -> String {
     let name = if agent["shown"]["name"].is_string() { &agent["shown"]["name"] } else { &agent["name"] };
     match agent["shown"]["emoji"].as_str() {
-        Some(emoji) => format!("{} {}", safe(emoji), cell(name)),
-        None => cell(name),
+        Some(emoji) => format!("{} {}", visible_line(emoji), cell_text(name)),
+        None => cell_text(name),
     }
 }
 
@@ -163,7 +165,7 @@ mod tests {
             json!({ "agent_id": "lab" }),
             json!({ "agent_id": "alone" }),
         ];
-        let drawn = tree(&agents);
+        let drawn = delegation_tree(&agents);
         insta::assert_snapshot!(drawn, @r"
         main
           ops
@@ -178,8 +180,8 @@ mod tests {
     fn a_binding_is_told_in_words() {
         let rule =
             json!({ "channel": "discord", "account_id": "biz", "guild_id": "g1", "roles": ["a", "b"] });
-        assert_eq!(wanted(&rule), "discord, account biz, guild g1, roles a b");
+        assert_eq!(describe_match(&rule), "discord, account biz, guild g1, roles a b");
         let rule = json!({ "channel": "telegram", "peer": { "kind": "group", "id": "-7" } });
-        assert_eq!(wanted(&rule), "telegram, group -7");
+        assert_eq!(describe_match(&rule), "telegram, group -7");
     }
 }

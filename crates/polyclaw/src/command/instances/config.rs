@@ -6,13 +6,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::{Exit, Failure};
-use crate::output::{cell, safe};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::{cell_text, visible_line};
 
 #[derive(clap::Subcommand)]
-pub enum Verb {
+pub enum InstancesConfigCommand {
     /// The file, secrets masked.
     #[command(after_help = "Examples:
   polyclaw instances config get research")]
@@ -65,76 +65,95 @@ pub enum Verb {
     },
 }
 
-pub async fn run(verb: &Verb, client: Client, context: &Context) -> anyhow::Result<()> {
-    let at = |instance: &str, rest: &str| format!("/instances/{}/config{rest}", segment(instance));
+pub async fn run(
+    verb: &InstancesConfigCommand,
+    client: ApiClient,
+    context: &CommandContext,
+) -> anyhow::Result<()> {
+    let at = |instance: &str, rest: &str| format!("/instances/{}/config{rest}", encode_segment(instance));
     match verb {
-        Verb::Get { instance } => {
-            let read = readable(client.get(&at(instance, "")).await?)?;
-            Ok(context.output.say(&read, |_| safe(read["toml"].as_str().unwrap_or_default()))?)
+        InstancesConfigCommand::Get { instance } => {
+            let read = ensure_readable(client.get(&at(instance, "")).await?)?;
+            Ok(context
+                .output
+                .print_value(&read, |_| visible_line(read["toml"].as_str().unwrap_or_default()))?)
         }
-        Verb::Set { instance, path, value, allow_secret_write } => {
+        InstancesConfigCommand::Set { instance, path, value, allow_secret_write } => {
             let etag = client.get(&at(instance, "")).await?["etag"].clone();
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value.as_str()));
             let mut patch = path.rsplit('.').fold(value, |inner, key| json!({ key: inner }));
             patch["etag"] = etag;
-            let changed = permitted(client, *allow_secret_write).patch(&at(instance, ""), &patch).await;
-            told(context, changed.map_err(for_people)?)
+            let changed =
+                with_secret_writes(client, *allow_secret_write).patch(&at(instance, ""), &patch).await;
+            print_change(context, changed.map_err(command_line_failure)?)
         }
-        Verb::Edit { instance, allow_secret_write } => {
-            let read = readable(client.get(&at(instance, "")).await?)?;
+        InstancesConfigCommand::Edit { instance, allow_secret_write } => {
+            let read = ensure_readable(client.get(&at(instance, "")).await?)?;
             let before = read["toml"].as_str().unwrap_or_default();
-            let (text, file) = edited(before)?;
+            let (text, file) = edit_text(before)?;
             if text == before {
-                return Ok(context
-                    .output
-                    .say(&json!({ "outcome": "unchanged" }), |_| "Nothing was changed.".to_owned())?);
+                return Ok(context.output.print_value(&json!({ "outcome": "unchanged" }), |_| {
+                    "Nothing was changed.".to_owned()
+                })?);
             }
             let body = json!({ "toml": text, "etag": read["etag"] });
-            let changed = permitted(client, *allow_secret_write).put(&at(instance, ""), &body).await;
-            told(context, changed.map_err(for_people).map_err(|failure| kept(failure, file))?)
+            let changed = with_secret_writes(client, *allow_secret_write).put(&at(instance, ""), &body).await;
+            print_change(
+                context,
+                changed.map_err(command_line_failure).map_err(|failure| keep_draft(failure, file))?,
+            )
         }
-        Verb::Validate { instance, file } => {
-            let verdict = client.post(&at(instance, "/validate"), &json!({ "toml": read(file)? })).await?;
+        InstancesConfigCommand::Validate { instance, file } => {
+            let verdict =
+                client.post(&at(instance, "/validate"), &json!({ "toml": read_config_file(file)? })).await?;
             if verdict["valid"] == true {
-                return Ok(context.output.say(&verdict, |_| "It would be taken.".to_owned())?);
+                return Ok(context.output.print_value(&verdict, |_| "It would be taken.".to_owned())?);
             }
             let line = |error: &Value| {
-                format!("line {}: {}: {}", error["line"], cell(&error["path"]), cell(&error["message"]))
+                format!(
+                    "line {}: {}: {}",
+                    error["line"],
+                    cell_text(&error["path"]),
+                    cell_text(&error["message"])
+                )
             };
             let lines: Vec<String> = verdict["errors"].as_array().into_iter().flatten().map(line).collect();
-            Err(Failure::failed("bad_config", lines.join("\n")).into())
+            Err(CommandFailure::failed("bad_config", lines.join("\n")).into())
         }
-        Verb::Diff { instance, file } => {
-            let found = client.post(&at(instance, "/diff"), &json!({ "toml": read(file)? })).await?;
-            let row = |one: &Value| vec![cell(&one["path"]), cell(&one["before"]), cell(&one["after"])];
+        InstancesConfigCommand::Diff { instance, file } => {
+            let found =
+                client.post(&at(instance, "/diff"), &json!({ "toml": read_config_file(file)? })).await?;
+            let row = |one: &Value| {
+                vec![cell_text(&one["path"]), cell_text(&one["before"]), cell_text(&one["after"])]
+            };
             let rows: Vec<_> = found["changes"].as_array().into_iter().flatten().map(row).collect();
-            Ok(context.output.say(&found, |output| match rows.is_empty() {
+            Ok(context.output.print_value(&found, |output| match rows.is_empty() {
                 true => "It would change nothing.".to_owned(),
-                false => output.table(&["SETTING", "NOW", "THEN"], &rows),
+                false => output.format_table(&["SETTING", "NOW", "THEN"], &rows),
             })?)
         }
     }
 }
 
 /// A config that can not be read is not shown as an empty one: saved, that would take its place.
-fn readable(read: Value) -> Result<Value, Failure> {
+fn ensure_readable(read: Value) -> Result<Value, CommandFailure> {
     match read["error"].as_str() {
-        Some(error) => Err(Failure::failed("bad_config", error)
+        Some(error) => Err(CommandFailure::failed("bad_config", error)
             .hint("mend config.toml in the instance's home; `polyclaw instances list` says where that is")),
         None => Ok(read),
     }
 }
 
-fn permitted(client: Client, secrets: bool) -> Client {
+fn with_secret_writes(client: ApiClient, secrets: bool) -> ApiClient {
     if secrets { client.with_header("X-Allow-Secret-Write", "true") } else { client }
 }
 
 /// The hints of the control plane are for programs that speak HTTP.
-fn for_people(mut failure: Failure) -> Failure {
+fn command_line_failure(mut failure: CommandFailure) -> CommandFailure {
     match failure.code.as_str() {
         "secret_write" => failure.hint("add --allow-secret-write to change it"),
         "etag_stale" => {
-            failure.exit = Exit::Conflict;
+            failure.exit = FailureExit::Conflict;
             failure.hint("somebody changed it meanwhile: read it again and try again")
         }
         _ => failure,
@@ -142,37 +161,38 @@ fn for_people(mut failure: Failure) -> Failure {
 }
 
 /// What somebody wrote is not thrown away with what was refused.
-fn kept(failure: Failure, file: NamedTempFile) -> Failure {
+fn keep_draft(failure: CommandFailure, file: NamedTempFile) -> CommandFailure {
     let Ok((_, path)) = file.keep() else { return failure };
     let so_far = failure.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
     let hint = format!("{so_far}your text is kept in {}", path.display());
     failure.hint(hint)
 }
 
-fn told(context: &Context, changed: Value) -> anyhow::Result<()> {
-    Ok(context.output.say(&changed, |_| match changed["outcome"].as_str() {
+fn print_change(context: &CommandContext, changed: Value) -> anyhow::Result<()> {
+    Ok(context.output.print_value(&changed, |_| match changed["outcome"].as_str() {
         Some("saved") => "It is written; the instance begins with it.".to_owned(),
         Some("reloaded") => "The instance works with it now.".to_owned(),
         _ => format!("It is written; these take effect at its next start: {}", changed["restart_required"]),
     })?)
 }
 
-fn read(file: &PathBuf) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+fn read_config_file(file: &PathBuf) -> Result<String, CommandFailure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))
 }
 
 /// The text as somebody leaves it in their editor, and the file it is in for as long as that is not dropped.
-fn edited(text: &str) -> Result<(String, NamedTempFile), Failure> {
-    let failed = |error: std::io::Error| Failure::failed("editor", error.to_string());
+fn edit_text(text: &str) -> Result<(String, NamedTempFile), CommandFailure> {
+    let failed = |error: std::io::Error| CommandFailure::failed("editor", error.to_string());
     let editor = std::env::var("EDITOR").ok().filter(|editor| !editor.is_empty());
     let editor =
-        editor.ok_or_else(|| Failure::usage("EDITOR is not set").hint("EDITOR=nano, for example"))?;
+        editor.ok_or_else(|| CommandFailure::usage("EDITOR is not set").hint("EDITOR=nano, for example"))?;
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
     let ended =
         Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("editor").arg(file.path()).status();
     if !ended.map_err(failed)?.success() {
-        return Err(Failure::failed("editor", "the editor ended with an error; nothing was written"));
+        return Err(CommandFailure::failed("editor", "the editor ended with an error; nothing was written"));
     }
     let text = std::fs::read_to_string(file.path()).map_err(failed)?;
     Ok((text, file))

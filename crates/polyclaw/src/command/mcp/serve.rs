@@ -6,21 +6,21 @@ use polyclaw_server::mcp::{ApiMethod, ApiRefusal, CallDelivery, InstanceApi, Too
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::client::{Client, LOST, UNREACHABLE};
-use crate::failure::Failure;
-use crate::ids::random;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, CONNECTION_LOST_CODE, UNREACHABLE_CODE};
+use crate::failure::CommandFailure;
+use crate::ids::random_bytes;
 
 /// One message of the other side: a larger one is dropped.
-const LARGEST_MESSAGE: usize = 4 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Serves until the other side closes its end.
-pub async fn run(context: &Context) -> anyhow::Result<()> {
+pub async fn run(context: &CommandContext) -> anyhow::Result<()> {
     let transport = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
-    let transport = transport.with_max_line_length(LARGEST_MESSAGE);
-    let running = rmcp::serve_server(ToolServer::new(Running(context.clone())), transport).await;
+    let transport = transport.with_max_line_length(MAX_MESSAGE_BYTES);
+    let running = rmcp::serve_server(ToolServer::new(RunningInstanceApi(context.clone())), transport).await;
     let running = running.map_err(|error| {
-        Failure::usage(format!("nobody who speaks MCP is on the other end: {error}"))
+        CommandFailure::usage(format!("nobody who speaks MCP is on the other end: {error}"))
             .hint("this command is started by an MCP client; name it in that client's settings")
     })?;
     running.waiting().await?;
@@ -28,9 +28,9 @@ pub async fn run(context: &Context) -> anyhow::Result<()> {
 }
 
 /// Whichever instance runs when a tool is called. An editor starts us before there is one, and lives longer than one.
-struct Running(Context);
+struct RunningInstanceApi(CommandContext);
 
-impl InstanceApi for Running {
+impl InstanceApi for RunningInstanceApi {
     fn call_instance<'a>(
         &'a self,
         verb: ApiMethod,
@@ -38,24 +38,24 @@ impl InstanceApi for Running {
         body: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Value, ApiRefusal>> {
         Box::pin(async move {
-            let client = Client::new(&self.0).map_err(refusal)?;
+            let client = ApiClient::new(&self.0).map_err(api_refusal)?;
             let answer = match verb {
                 ApiMethod::Get => client.get(path).await,
                 ApiMethod::Post => client.post(path, body.unwrap_or(&Value::Null)).await,
             };
-            answer.map_err(refusal)
+            answer.map_err(api_refusal)
         })
     }
 
     fn new_nonce(&self) -> String {
-        encode_hex(&random::<12>())
+        encode_hex(&random_bytes::<12>())
     }
 }
 
-fn refusal(failure: Failure) -> ApiRefusal {
+fn api_refusal(failure: CommandFailure) -> ApiRefusal {
     let heard = match failure.code.as_str() {
-        LOST => CallDelivery::Perhaps,
-        UNREACHABLE => CallDelivery::No,
+        CONNECTION_LOST_CODE => CallDelivery::Perhaps,
+        UNREACHABLE_CODE => CallDelivery::No,
         _ => CallDelivery::Yes,
     };
     ApiRefusal { code: failure.code, message: failure.message, hint: failure.hint, delivery: heard }

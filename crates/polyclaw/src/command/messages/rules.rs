@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::{cell, safe};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::{cell_text, visible_line};
 
-const LISTED: usize = 10_000;
+const MAX_LISTED_RULES: usize = 10_000;
 
 /// Who may write what to whom among the instances of this home: list, allow, set, remove.
 #[derive(clap::Args)]
@@ -20,11 +20,11 @@ Without a rule no instance may write to another. An answer needs a rule of its o
 and `task.result`, any other message with `response`. A control plane must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<MessagesRulesCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum MessagesRulesCommand {
     /// All of them.
     #[command(after_help = "Examples:
   polyclaw messages rules list")]
@@ -79,41 +79,48 @@ enum Verb {
     },
 }
 
-pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
-        None | Some(Verb::List) => list(client, context).await,
-        Some(Verb::Allow { from, to, r#type, max_retries, ttl_secs, auto_start }) => {
+        None | Some(MessagesRulesCommand::List) => list_rules(client, context).await,
+        Some(MessagesRulesCommand::Allow { from, to, r#type, max_retries, ttl_secs, auto_start }) => {
             let body = json!({
                 "from": from, "to": to, "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs,
                 "auto_start": auto_start,
             });
             let rule = client.post("/routing-rules", &body).await?;
-            Ok(context.output.say(&rule, |_| {
-                format!("{} may write {} to {} ({})", safe(from), safe(r#type), safe(to), cell(&rule["id"]))
+            Ok(context.output.print_value(&rule, |_| {
+                format!(
+                    "{} may write {} to {} ({})",
+                    visible_line(from),
+                    visible_line(r#type),
+                    visible_line(to),
+                    cell_text(&rule["id"])
+                )
             })?)
         }
-        Some(Verb::Set { rule, r#type, max_retries, ttl_secs, auto_start }) => {
+        Some(MessagesRulesCommand::Set { rule, r#type, max_retries, ttl_secs, auto_start }) => {
             let body = json!({
                 "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs, "auto_start": auto_start,
             });
-            let changed = client.patch(&format!("/routing-rules/{}", segment(rule)), &body).await?;
-            Ok(context.output.say(&changed, |_| format!("{} is changed.", safe(rule)))?)
+            let changed = client.patch(&format!("/routing-rules/{}", encode_segment(rule)), &body).await?;
+            Ok(context.output.print_value(&changed, |_| format!("{} is changed.", visible_line(rule)))?)
         }
-        Some(Verb::Remove { rule }) => {
-            let answer = client.delete(&format!("/routing-rules/{}", segment(rule))).await?;
-            Ok(context.output.say(&answer, |_| format!("{} is gone.", safe(rule)))?)
+        Some(MessagesRulesCommand::Remove { rule }) => {
+            let answer = client.delete(&format!("/routing-rules/{}", encode_segment(rule))).await?;
+            Ok(context.output.print_value(&answer, |_| format!("{} is gone.", visible_line(rule)))?)
         }
     }
 }
 
-async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+async fn list_rules(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     // Both instances by name, as `allow` takes them.
-    const COLUMNS: [&str; 7] =
+    const RULE_COLUMNS: [&str; 7] =
         ["from_name", "to_name", "type", "max_retries", "ttl_secs", "auto_start", "id"];
-    let rules = client.list("/routing-rules", "rules", LISTED).await?;
-    let rows: Vec<_> = rules.iter().map(|rule| COLUMNS.map(|column| cell(&rule[column])).to_vec()).collect();
-    Ok(context.output.say(&json!({ "rules": rules }), |output| match rows.is_empty() {
+    let rules = client.list_items("/routing-rules", "rules", MAX_LISTED_RULES).await?;
+    let rows: Vec<_> =
+        rules.iter().map(|rule| RULE_COLUMNS.map(|column| cell_text(&rule[column])).to_vec()).collect();
+    Ok(context.output.print_value(&json!({ "rules": rules }), |output| match rows.is_empty() {
         true => "There is none: no instance may write to another.".to_owned(),
-        false => output.table(&["FROM", "TO", "TYPE", "TRIES", "SECONDS", "STARTS", "ID"], &rows),
+        false => output.format_table(&["FROM", "TO", "TYPE", "TRIES", "SECONDS", "STARTS", "ID"], &rows),
     })?)
 }

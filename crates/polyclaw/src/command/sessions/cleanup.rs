@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Write, stderr, stdin};
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::failure::{Exit, Failure};
-use crate::output::{Output, cell};
+use crate::client::ApiClient;
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output::{CliOutput, cell_text};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -18,25 +18,27 @@ pub struct Args {
     yes: bool,
 }
 
-pub async fn run(client: &Client, output: Output, args: &Args) -> anyhow::Result<()> {
+pub async fn run(client: &ApiClient, output: CliOutput, args: &Args) -> anyhow::Result<()> {
     if !args.dry_run && !args.yes {
         let found = client.post("/sessions/cleanup", &json!({ "dry_run": true })).await?;
         let count = found["unused"].as_array().map_or(0, Vec::len);
         if count > 0 && !is_confirmed(count)? {
-            return Ok(output.say(&found, |_| "Nothing was changed.".to_owned())?);
+            return Ok(output.print_value(&found, |_| "Nothing was changed.".to_owned())?);
         }
     }
     let told = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
-    Ok(output.say(&told, |output| sentence(&told, *output, args.dry_run))?)
+    Ok(output.print_value(&told, |output| cleanup_summary(&told, *output, args.dry_run))?)
 }
 
-fn sentence(told: &Value, output: Output, is_dry: bool) -> String {
+fn cleanup_summary(told: &Value, output: CliOutput, is_dry: bool) -> String {
     let unused = told["unused"].as_array().cloned().unwrap_or_default();
-    let row = |one: &Value| vec![cell(&one["agent_id"]), cell(&one["updated_at"]), cell(&one["session_key"])];
+    let row = |one: &Value| {
+        vec![cell_text(&one["agent_id"]), cell_text(&one["updated_at"]), cell_text(&one["session_key"])]
+    };
     let rows: Vec<_> = unused.iter().map(row).collect();
     let mut done = match is_dry {
         true => format!("{} would be removed. Nothing was changed.", rows.len()),
-        false => format!("{} removed; what was said there is in archive/.", cell(&told["removed"])),
+        false => format!("{} removed; what was said there is in archive/.", cell_text(&told["removed"])),
     };
     let dropped = told["dropped_files"].as_array().map_or(0, Vec::len);
     if dropped > 0 {
@@ -46,7 +48,7 @@ fn sentence(told: &Value, output: Output, is_dry: bool) -> String {
     }
     match rows.is_empty() {
         true => "Nothing is unused.".to_owned(),
-        false => format!("{}\n\n{done}", output.table(&["AGENT", "LAST USED", "SESSION"], &rows)),
+        false => format!("{}\n\n{done}", output.format_table(&["AGENT", "LAST USED", "SESSION"], &rows)),
     }
 }
 
@@ -55,7 +57,7 @@ fn is_confirmed(count: usize) -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
         let message = format!("{count} conversation(s) would be removed, and nobody is here to be asked");
         let hint = "--yes removes them; --dry-run lists them";
-        return Err(Failure::new(Exit::Usage, "not_confirmed", message).hint(hint).into());
+        return Err(CommandFailure::new(FailureExit::Usage, "not_confirmed", message).hint(hint).into());
     }
     write!(stderr(), "Remove {count} conversation(s)? What was said there is archived first. [y/N] ")?;
     let mut answer = String::new();

@@ -4,32 +4,32 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::path;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, cell};
+use super::session_path;
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use crate::output::{CliOutput, cell_text};
 
 /// Conversations among which those are looked for that began others.
-const LOOKED_AT: usize = 1000;
+const MAX_SCANNED_SESSIONS: usize = 1000;
 
-pub async fn run(client: &Client, output: Output, key: Option<&str>) -> anyhow::Result<()> {
+pub async fn run(client: &ApiClient, output: CliOutput, key: Option<&str>) -> anyhow::Result<()> {
     let keys = match key {
         Some(key) => vec![key.to_owned()],
-        None => roots(client).await?,
+        None => root_sessions(client).await?,
     };
     let mut trees = Vec::new();
     for key in &keys {
-        trees.push(client.get(&path(key, "/tree")).await?);
+        trees.push(client.get(&session_path(key, "/tree")).await?);
     }
-    Ok(output.say(&json!({ "trees": trees }), |_| match trees.is_empty() {
+    Ok(output.print_value(&json!({ "trees": trees }), |_| match trees.is_empty() {
         true => "No conversation has begun another.".to_owned(),
-        false => trees.iter().map(drawn).collect::<Vec<_>>().join("\n\n"),
+        false => trees.iter().map(render_tree).collect::<Vec<_>>().join("\n\n"),
     })?)
 }
 
 /// Conversations of people from which others were begun.
-async fn roots(client: &Client) -> Result<Vec<String>, Failure> {
-    let sessions = client.list("/sessions", "sessions", LOOKED_AT).await?;
+async fn root_sessions(client: &ApiClient) -> Result<Vec<String>, CommandFailure> {
+    let sessions = client.list_items("/sessions", "sessions", MAX_SCANNED_SESSIONS).await?;
     let text = |session: &Value, field: &str| session[field].as_str().map(str::to_owned);
     let owners: BTreeSet<String> =
         sessions.iter().filter_map(|session| text(session, "owner_session_key")).collect();
@@ -37,37 +37,37 @@ async fn roots(client: &Client) -> Result<Vec<String>, Failure> {
     Ok(own.filter_map(|session| text(session, "session_key")).filter(|key| owners.contains(key)).collect())
 }
 
-fn drawn(tree: &Value) -> String {
-    let mut lines = vec![line(tree)];
-    draw(tree, "", &mut lines);
+fn render_tree(tree: &Value) -> String {
+    let mut lines = vec![session_line(tree)];
+    append_branch(tree, "", &mut lines);
     lines.join("\n")
 }
 
-fn draw(tree: &Value, before: &str, lines: &mut Vec<String>) {
+fn append_branch(tree: &Value, before: &str, lines: &mut Vec<String>) {
     let children = tree["children"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (at, child) in children.iter().enumerate() {
         let is_last = at + 1 == children.len();
-        lines.push(format!("{before}{}{}", if is_last { "└─ " } else { "├─ " }, line(child)));
-        draw(child, &format!("{before}{}", if is_last { "   " } else { "│  " }), lines);
+        lines.push(format!("{before}{}{}", if is_last { "└─ " } else { "├─ " }, session_line(child)));
+        append_branch(child, &format!("{before}{}", if is_last { "   " } else { "│  " }), lines);
     }
 }
 
-fn line(session: &Value) -> String {
+fn session_line(session: &Value) -> String {
     let status = if session["run_status"].is_null() { &session["state"] } else { &session["run_status"] };
     let age = session["age_ms"].as_i64().unwrap_or_default() / 1000;
     let tokens = match session["tokens"].as_i64() {
         Some(tokens) => format!("{tokens} tokens"),
         None => "tokens unknown".to_owned(),
     };
-    let label = session["label"].as_str().map(|_| format!(" “{}”", cell(&session["label"])));
+    let label = session["label"].as_str().map(|_| format!(" “{}”", cell_text(&session["label"])));
     format!(
         "{}{} {} · {} · lane {} · {age} s · {tokens} · trace {}",
-        cell(&session["agent_id"]),
+        cell_text(&session["agent_id"]),
         label.unwrap_or_default(),
-        cell(&session["session_key"]),
-        cell(status),
-        cell(&session["lane"]),
-        cell(&session["trace_id"]),
+        cell_text(&session["session_key"]),
+        cell_text(status),
+        cell_text(&session["lane"]),
+        cell_text(&session["trace_id"]),
     )
 }
 
@@ -90,6 +90,6 @@ mod tests {
              │  └─ main “b” b · ok {rest}\n\
              └─ main “c” c · ok {rest}"
         );
-        assert_eq!(drawn(&tree), expected);
+        assert_eq!(render_tree(&tree), expected);
     }
 }

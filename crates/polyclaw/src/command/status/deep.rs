@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::list;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{cell, safe};
+use super::array_items;
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use crate::output::{cell_text, visible_line};
 
 /// Asks for one instance; `at` leads to it. The list of models was asked of each provider just now.
-pub async fn look(client: &Client, at: &str, models: &Value) -> Result<Value, Failure> {
+pub async fn probe_deep(client: &ApiClient, at: &str, models: &Value) -> Result<Value, CommandFailure> {
     let mcp = client.get(&format!("{at}/mcp")).await?["servers"].take();
-    Ok(json!({ "providers": providers(models), "mcp": mcp }))
+    Ok(json!({ "providers": provider_health(models), "mcp": mcp }))
 }
 
 /// A provider is as well as the best of its models.
-fn providers(models: &Value) -> Vec<Value> {
+fn provider_health(models: &Value) -> Vec<Value> {
     let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    for model in list(&models["models"]) {
-        let name = cell(&model["model"]);
+    for model in array_items(&models["models"]) {
+        let name = cell_text(&model["model"]);
         let provider = name.split_once('/').map_or(name.as_str(), |(provider, _)| provider);
-        let status = cell(&model["status"]);
+        let status = cell_text(&model["status"]);
         let entry = found.entry(provider.to_owned()).or_insert((0, status.clone()));
         entry.0 += 1;
         if status == "ready" {
@@ -32,15 +32,20 @@ fn providers(models: &Value) -> Vec<Value> {
     found.into_iter().map(view).collect()
 }
 
-pub fn lines(found: &Value) -> Vec<String> {
+pub fn probe_lines(found: &Value) -> Vec<String> {
     let provider = |one: &Value| {
-        format!("provider {}: {}, {} model(s)", cell(&one["provider"]), cell(&one["status"]), one["models"])
+        format!(
+            "provider {}: {}, {} model(s)",
+            cell_text(&one["provider"]),
+            cell_text(&one["status"]),
+            one["models"]
+        )
     };
     let server = |one: &Value| {
-        let why = one["error"].as_str().map(|why| format!(": {}", safe(why))).unwrap_or_default();
-        format!("mcp {}: {}{why}", cell(&one["name"]), cell(&one["standing"]))
+        let why = one["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
+        format!("mcp {}: {}{why}", cell_text(&one["name"]), cell_text(&one["standing"]))
     };
-    list(&found["providers"]).map(provider).chain(list(&found["mcp"]).map(server)).collect()
+    array_items(&found["providers"]).map(provider).chain(array_items(&found["mcp"]).map(server)).collect()
 }
 
 #[cfg(test)]
@@ -54,9 +59,9 @@ mod tests {
             { "model": "lab/org/b", "status": "ready" },
             { "model": "away/c", "status": "unreachable" },
         ] });
-        let found = json!({ "providers": providers(&models), "mcp": null });
+        let found = json!({ "providers": provider_health(&models), "mcp": null });
         assert_eq!(
-            lines(&found),
+            probe_lines(&found),
             ["provider away: unreachable, 1 model(s)", "provider lab: ready, 2 model(s)"]
         );
     }

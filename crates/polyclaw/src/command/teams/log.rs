@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use crate::output::{Output, cell, safe};
+use crate::output::{CliOutput, cell_text, visible_line};
 
-pub(super) fn events(output: &Output, listed: &Value) -> String {
-    let row =
-        |one: &Value| ["seq", "created_at", "task_id", "change", "by"].map(|key| cell(&one[key])).to_vec();
+pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
+    let row = |one: &Value| {
+        ["seq", "created_at", "task_id", "change", "by"].map(|key| cell_text(&one[key])).to_vec()
+    };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
     match rows.is_empty() {
         true => "Nothing has happened.".to_owned(),
-        false => output.table(&["SEQ", "WHEN", "TASK", "CHANGE", "BY"], &rows),
+        false => output.format_table(&["SEQ", "WHEN", "TASK", "CHANGE", "BY"], &rows),
     }
 }
 
@@ -23,20 +24,20 @@ fn body(letter: &Value) -> String {
         _ => None,
     };
     let words: Vec<&str> = answer.into_iter().chain(text("content").or(text("reason"))).collect();
-    if words.is_empty() { "(no text)".to_owned() } else { safe(&words.join(" ")) }
+    if words.is_empty() { "(no text)".to_owned() } else { visible_line(&words.join(" ")) }
 }
 
 /// The oldest first, as one reads.
-pub(super) fn mail(listed: &Value) -> String {
+pub(super) fn messages_text(listed: &Value) -> String {
     let one = |letter: &Value| {
         let body = body(letter);
         format!(
             "{}  {} to {} ({}, {})\n{body}\n",
-            cell(&letter["created_at"]),
-            cell(&letter["from"]),
-            cell(&letter["to"]),
-            cell(&letter["type"]),
-            cell(&letter["state"]),
+            cell_text(&letter["created_at"]),
+            cell_text(&letter["from"]),
+            cell_text(&letter["to"]),
+            cell_text(&letter["type"]),
+            cell_text(&letter["state"]),
         )
     };
     let shown: Vec<String> = listed.as_array().into_iter().flatten().rev().map(one).collect();

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::safe;
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::visible_line;
 
 #[derive(clap::Args)]
-pub(super) struct Plan {
+pub(super) struct TeamsPlanArgs {
     /// The name that `polyclaw teams` lists.
     team: String,
     /// The member's name.
@@ -20,29 +20,33 @@ pub(super) struct Plan {
     reject: Option<String>,
 }
 
-pub(super) async fn run(plan: &Plan, client: &Client, context: &Context) -> anyhow::Result<()> {
-    let path = format!("/teams/{}/members/{}/plan", segment(&plan.team), segment(&plan.member));
+pub(super) async fn run(
+    plan: &TeamsPlanArgs,
+    client: &ApiClient,
+    context: &CommandContext,
+) -> anyhow::Result<()> {
+    let path = format!("/teams/{}/members/{}/plan", encode_segment(&plan.team), encode_segment(&plan.member));
     let (approve, content) = match (&plan.approve, &plan.reject) {
         (Some(text), _) => (true, text),
         (None, Some(text)) => (false, text),
         (None, None) => {
             let found = client.get(&path).await?;
-            return Ok(context.output.say(&found, |_| shown(plan, &found))?);
+            return Ok(context.output.print_value(&found, |_| plan_text(plan, &found))?);
         }
     };
     let sent = client.post(&path, &json!({ "approve": approve, "content": content })).await?;
-    Ok(context.output.say(&sent, |_| match approve {
+    Ok(context.output.print_value(&sent, |_| match approve {
         true => format!("{} may begin.", plan.member),
         false => format!("{} is asked for another plan.", plan.member),
     })?)
 }
 
-fn shown(plan: &Plan, found: &Value) -> String {
+fn plan_text(plan: &TeamsPlanArgs, found: &Value) -> String {
     let member = &plan.member;
     match found["status"].as_str() {
         Some("submitted") => format!(
             "{}\n\nApprove it with `polyclaw teams plan {} {member} --approve`, or send it back with `--reject \"what to change\"`.",
-            safe(found["content"].as_str().unwrap_or_default()),
+            visible_line(found["content"].as_str().unwrap_or_default()),
             plan.team
         ),
         Some("required") => {

@@ -3,23 +3,23 @@
 use polyclaw_domain::sanitize;
 use serde_json::{Value, json};
 
-use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::output::{Output, cell};
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, encode_segment};
+use crate::output::{CliOutput, cell_text};
 
 /// Tasks that are listed at once; more is nothing to read at a terminal.
-const MOST_TASKS: usize = 10_000;
+const MAX_LISTED_TASKS: usize = 10_000;
 
 /// Characters of a title that a table shows.
 const MAX_TITLE: usize = 50;
 
 #[derive(clap::Subcommand)]
-pub(super) enum TaskVerb {
+pub(super) enum TeamsTaskCommand {
     /// Add a task.
     #[command(after_help = "Examples:
   polyclaw teams task add site \"Draw the header\" --assignee ann
   polyclaw teams task add site \"Hang it\" --after 1,2 --verify \"make check\"")]
-    Add(Add),
+    Add(TeamsTaskAddArgs),
     /// Tasks of a team, the newest first.
     #[command(after_help = "Examples:
   polyclaw teams task list site
@@ -37,7 +37,7 @@ pub(super) enum TaskVerb {
   polyclaw teams task complete site 3 --failed")]
     Complete {
         #[command(flatten)]
-        which: Which,
+        which: TeamTaskArg,
         /// What came of it.
         #[arg(long)]
         summary: Option<String>,
@@ -50,7 +50,7 @@ pub(super) enum TaskVerb {
   polyclaw teams task release site 3 --note \"Ann is away.\"")]
     Release {
         #[command(flatten)]
-        which: Which,
+        which: TeamTaskArg,
         /// Why, for whoever takes it next.
         #[arg(long)]
         note: Option<String>,
@@ -61,7 +61,7 @@ pub(super) enum TaskVerb {
   polyclaw teams task assign site 3 \"\"")]
     Assign {
         #[command(flatten)]
-        which: Which,
+        which: TeamTaskArg,
         /// The one member who may take it; an empty name is for whoever comes.
         assignee: String,
     },
@@ -70,19 +70,19 @@ pub(super) enum TaskVerb {
   polyclaw teams task reopen site 3")]
     Reopen {
         #[command(flatten)]
-        which: Which,
+        which: TeamTaskArg,
     },
     /// Remove a task that nobody holds.
     #[command(after_help = "Examples:
   polyclaw teams task delete site 3")]
     Delete {
         #[command(flatten)]
-        which: Which,
+        which: TeamTaskArg,
     },
 }
 
 #[derive(clap::Args)]
-pub(super) struct Which {
+pub(super) struct TeamTaskArg {
     /// The name that `polyclaw teams` lists.
     team: String,
     /// The number that `polyclaw teams task list` shows.
@@ -90,7 +90,7 @@ pub(super) struct Which {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Add {
+pub(super) struct TeamsTaskAddArgs {
     /// The name that `polyclaw teams` lists.
     team: String,
     /// At most 200 characters.
@@ -109,8 +109,8 @@ pub(super) struct Add {
     verify: Option<String>,
 }
 
-impl Add {
-    fn body(&self) -> Value {
+impl TeamsTaskAddArgs {
+    fn request_body(&self) -> Value {
         json!({
             "subject": self.subject,
             "description": self.description,
@@ -121,71 +121,80 @@ impl Add {
     }
 }
 
-impl Which {
-    fn path(&self, act: &str) -> String {
-        format!("/teams/{}/tasks/{}{act}", segment(&self.team), self.task)
+impl TeamTaskArg {
+    fn task_path(&self, act: &str) -> String {
+        format!("/teams/{}/tasks/{}{act}", encode_segment(&self.team), self.task)
     }
 }
 
-pub(super) async fn run(verb: &TaskVerb, client: &Client, context: &Context) -> anyhow::Result<()> {
-    let path = |team: &str, rest: &str| format!("/teams/{}{rest}", segment(team));
+pub(super) async fn run(
+    verb: &TeamsTaskCommand,
+    client: &ApiClient,
+    context: &CommandContext,
+) -> anyhow::Result<()> {
+    let path = |team: &str, rest: &str| format!("/teams/{}{rest}", encode_segment(team));
     let (answer, said) = match verb {
-        TaskVerb::Add(add) => {
-            let made = client.post(&path(&add.team, "/tasks"), &add.body()).await?;
-            let said = format!("Task {} is on the list.", cell(&made["task_id"]));
+        TeamsTaskCommand::Add(add) => {
+            let made = client.post(&path(&add.team, "/tasks"), &add.request_body()).await?;
+            let said = format!("Task {} is on the list.", cell_text(&made["task_id"]));
             (made, said)
         }
-        TaskVerb::List { team, all } => {
-            let found = client.list(&path(team, &format!("/tasks?all={all}")), "tasks", MOST_TASKS).await?;
+        TeamsTaskCommand::List { team, all } => {
+            let found = client
+                .list_items(&path(team, &format!("/tasks?all={all}")), "tasks", MAX_LISTED_TASKS)
+                .await?;
             let is_empty = found.is_empty();
             let answer = json!({ "tasks": found });
-            return Ok(context.output.say(&answer, |output| match (is_empty, all) {
-                (false, _) => tasks(output, &answer["tasks"]),
+            return Ok(context.output.print_value(&answer, |output| match (is_empty, all) {
+                (false, _) => tasks_table(output, &answer["tasks"]),
                 (true, false) => no_open_task(team),
                 (true, true) => "There is no task.".to_owned(),
             })?);
         }
-        TaskVerb::Complete { which, summary, failed } => {
+        TeamsTaskCommand::Complete { which, summary, failed } => {
             let status = if *failed { "failed" } else { "completed" };
             let body = json!({ "summary": summary, "status": status });
-            (client.post(&which.path("/complete"), &body).await?, format!("Task {} is {status}.", which.task))
+            (
+                client.post(&which.task_path("/complete"), &body).await?,
+                format!("Task {} is {status}.", which.task),
+            )
         }
-        TaskVerb::Release { which, note } => {
-            let released = client.post(&which.path("/release"), &json!({ "note": note })).await?;
+        TeamsTaskCommand::Release { which, note } => {
+            let released = client.post(&which.task_path("/release"), &json!({ "note": note })).await?;
             (released, format!("Task {} is pending.", which.task))
         }
-        TaskVerb::Assign { which, assignee } => {
-            let assigned = client.post(&which.path("/assign"), &json!({ "assignee": assignee })).await?;
+        TeamsTaskCommand::Assign { which, assignee } => {
+            let assigned = client.post(&which.task_path("/assign"), &json!({ "assignee": assignee })).await?;
             let whom = if assignee.is_empty() { "whoever comes" } else { assignee };
             (assigned, format!("Task {} is for {whom}.", which.task))
         }
-        TaskVerb::Reopen { which } => (
-            client.post(&which.path("/reopen"), &json!({})).await?,
+        TeamsTaskCommand::Reopen { which } => (
+            client.post(&which.task_path("/reopen"), &json!({})).await?,
             format!("Task {} is pending.", which.task),
         ),
-        TaskVerb::Delete { which } => {
-            (client.delete(&which.path("")).await?, format!("Task {} is gone.", which.task))
+        TeamsTaskCommand::Delete { which } => {
+            (client.delete(&which.task_path("")).await?, format!("Task {} is gone.", which.task))
         }
     };
-    Ok(context.output.say(&answer, |_| said)?)
+    Ok(context.output.print_value(&answer, |_| said)?)
 }
 
 pub(super) fn no_open_task(team: &str) -> String {
     format!("No task is open. `polyclaw teams task list {team} --all` shows those that have ended.")
 }
 
-pub(super) fn tasks(output: &Output, listed: &Value) -> String {
+pub(super) fn tasks_table(output: &CliOutput, listed: &Value) -> String {
     let row = |task: &Value| {
-        let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell).collect();
+        let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell_text).collect();
         vec![
-            cell(&task["task_id"]),
-            cell(&task["status"]),
-            cell(&task["owner"]),
-            cell(&task["assignee"]),
-            sanitize::to_single_line(&cell(&task["title"]), MAX_TITLE),
+            cell_text(&task["task_id"]),
+            cell_text(&task["status"]),
+            cell_text(&task["owner"]),
+            cell_text(&task["assignee"]),
+            sanitize::to_single_line(&cell_text(&task["title"]), MAX_TITLE),
             waits.join(","),
         ]
     };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
-    output.table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
+    output.format_table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
 }

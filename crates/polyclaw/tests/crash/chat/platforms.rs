@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use polyclaw_domain::channel::WebhookRequest;
 use polyclaw_domain::port::BoxFuture;
-use polyclaw_testkit::platform::discord::Discord;
-use polyclaw_testkit::platform::matrix::Matrix;
-use polyclaw_testkit::platform::slack::Slack;
-use polyclaw_testkit::platform::telegram::{Shown, Telegram};
-use polyclaw_testkit::platform::whatsapp::{Whatsapp, message_call};
+use polyclaw_testkit::platform::discord::DiscordEmulator;
+use polyclaw_testkit::platform::matrix::MatrixEmulator;
+use polyclaw_testkit::platform::slack::SlackEmulator;
+use polyclaw_testkit::platform::telegram::{TelegramEmulator, VisibleMessage};
+use polyclaw_testkit::platform::whatsapp::{WhatsappEmulator, message_call};
 use serde_json::json;
 
 use super::{Chat, killed_anywhere};
@@ -18,7 +18,7 @@ use crate::daemon::Daemon;
 
 const TOKEN: &str = "1:bot";
 
-impl Chat for Telegram {
+impl Chat for TelegramEmulator {
     fn account(&self) -> String {
         format!("[channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"", self.api_url())
     }
@@ -28,31 +28,31 @@ impl Chat for Telegram {
     }
 
     fn say_in_group(&self, text: &str) {
-        self.say_in(TOKEN, -100, None, text);
+        self.send_in_group(TOKEN, -100, None, text);
     }
 
     fn say_alone(&self, text: &str) -> &'static str {
-        self.say(TOKEN, 5, text);
+        self.send_dm(TOKEN, 5, text);
         "5"
     }
 
-    fn visible(&self) -> Vec<Shown> {
-        Telegram::visible(self)
+    fn visible(&self) -> Vec<VisibleMessage> {
+        TelegramEmulator::visible_messages(self)
     }
 
     fn is_heard(&self) -> bool {
-        self.unconfirmed(TOKEN) == 0
+        self.unconfirmed_count(TOKEN) == 0
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_telegram_nothing_is_lost_and_nothing_shown_twice() {
-    let telegram = Telegram::start();
-    telegram.bot(TOKEN, 1, "polly_bot");
+    let telegram = TelegramEmulator::start();
+    telegram.add_bot(TOKEN, 1, "polly_bot");
     killed_anywhere(&telegram).await;
 }
 
-impl Chat for Discord {
+impl Chat for DiscordEmulator {
     fn account(&self) -> String {
         format!("[channels.discord.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"", self.api_url())
     }
@@ -66,16 +66,16 @@ impl Chat for Discord {
     }
 
     fn say_in_group(&self, text: &str) {
-        self.say_in(TOKEN, "100", text, json!({}));
+        self.send_in_channel(TOKEN, "100", text, json!({}));
     }
 
     fn say_alone(&self, text: &str) -> &'static str {
-        self.say(TOKEN, "5", text);
+        self.send_dm(TOKEN, "5", text);
         "95"
     }
 
-    fn visible(&self) -> Vec<Shown> {
-        Discord::visible(self)
+    fn visible(&self) -> Vec<VisibleMessage> {
+        DiscordEmulator::visible_messages(self)
     }
 
     /// It does not ask whether anybody heard.
@@ -85,21 +85,21 @@ impl Chat for Discord {
 
     /// What a stranger writes while nobody listens is known to nobody.
     fn is_met(&self) -> bool {
-        self.openings(TOKEN).0 > 0
+        self.opening_counts(TOKEN).0 > 0
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_discord_nothing_is_lost_and_nothing_shown_twice() {
-    let discord = Discord::start(40_000);
-    discord.bot(TOKEN, "1");
-    discord.channel("100", "g1", None);
+    let discord = DiscordEmulator::start(40_000);
+    discord.add_bot(TOKEN, "1");
+    discord.add_channel("100", "g1", None);
     killed_anywhere(&discord).await;
 }
 
 /// Slack, and how much was said on it.
 struct Workspace {
-    slack: Slack,
+    slack: SlackEmulator,
     said: AtomicUsize,
 }
 
@@ -108,7 +108,7 @@ impl Workspace {
         let ts = format!("{}.0", self.said.fetch_add(1, Ordering::Relaxed) + 1);
         let event = json!({ "type": "message", "channel_type": kind, "channel": channel, "user": "U5", "ts": ts,
             "text": text });
-        self.slack.deliver("work", &event);
+        self.slack.deliver_event("work", &event);
     }
 }
 
@@ -133,23 +133,23 @@ impl Chat for Workspace {
         "D1"
     }
 
-    fn visible(&self) -> Vec<Shown> {
-        self.slack.visible()
+    fn visible(&self) -> Vec<VisibleMessage> {
+        self.slack.visible_messages()
     }
 
     fn is_heard(&self) -> bool {
-        self.slack.acknowledged() == self.said.load(Ordering::Relaxed)
+        self.slack.acknowledged_count() == self.said.load(Ordering::Relaxed)
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_slack_nothing_is_lost_and_nothing_shown_twice() {
-    killed_anywhere(&Workspace { slack: Slack::start(), said: AtomicUsize::new(0) }).await;
+    killed_anywhere(&Workspace { slack: SlackEmulator::start(), said: AtomicUsize::new(0) }).await;
 }
 
 /// WhatsApp, and what Meta has to deliver until it is told that it was taken.
 struct Meta {
-    whatsapp: Whatsapp,
+    whatsapp: WhatsappEmulator,
     waiting: Mutex<Vec<WebhookRequest>>,
     said: AtomicUsize,
 }
@@ -193,8 +193,8 @@ impl Chat for Meta {
         "49151"
     }
 
-    fn visible(&self) -> Vec<Shown> {
-        self.whatsapp.visible()
+    fn visible(&self) -> Vec<VisibleMessage> {
+        self.whatsapp.visible_messages()
     }
 
     fn is_heard(&self) -> bool {
@@ -216,13 +216,13 @@ impl Chat for Meta {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_whatsapp_nothing_is_lost_and_nothing_shown_twice() {
     let (waiting, said) = (Mutex::default(), AtomicUsize::new(0));
-    killed_anywhere(&Meta { whatsapp: Whatsapp::start(), waiting, said }).await;
+    killed_anywhere(&Meta { whatsapp: WhatsappEmulator::start(), waiting, said }).await;
 }
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
 
-impl Chat for Matrix {
+impl Chat for MatrixEmulator {
     fn account(&self) -> String {
         format!(
             "[channels.matrix.default]\nhomeserver = \"{}\"\nuser_id = \"{CLAW}\"\npassword = \"pw-claw\"",
@@ -239,16 +239,16 @@ impl Chat for Matrix {
     }
 
     fn say_in_group(&self, text: &str) {
-        self.say("!group:hs", ANN, text);
+        self.send_text("!group:hs", ANN, text);
     }
 
     fn say_alone(&self, text: &str) -> &'static str {
-        self.say("!alone:hs", ANN, text);
+        self.send_text("!alone:hs", ANN, text);
         "!alone:hs"
     }
 
-    fn visible(&self) -> Vec<Shown> {
-        Matrix::visible(self)
+    fn visible(&self) -> Vec<VisibleMessage> {
+        MatrixEmulator::visible_messages(self)
     }
 
     /// It keeps how far its stream was read, and does not say.
@@ -258,14 +258,14 @@ impl Chat for Matrix {
 
     /// What was said before the first start is not answered.
     fn is_met(&self) -> bool {
-        self.stored() > 0
+        self.stored_count() > 0
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_matrix_nothing_is_lost_and_nothing_shown_twice() {
-    let matrix = Matrix::start();
-    matrix.room("!group:hs", &[ANN, "@bob:hs", CLAW]);
-    matrix.room("!alone:hs", &[ANN, CLAW]);
+    let matrix = MatrixEmulator::start();
+    matrix.add_room("!group:hs", &[ANN, "@bob:hs", CLAW]);
+    matrix.add_room("!alone:hs", &[ANN, CLAW]);
     killed_anywhere(&matrix).await;
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::json;
 
 use super::{Book, Keeps, LEAD, Stage, TEAM, call, said, stop_request, who};
@@ -66,12 +66,12 @@ impl std::fmt::Display for Case {
 
 /// A lead that makes a team of one with one task, answers its member, and ends the team; a member that takes the task,
 /// tells of it, completes it, and agrees to the end.
-pub fn answer(request: &Request) -> Script {
+pub fn answer(request: &ReceivedRequest) -> ReplyScript {
     let text = said(request);
     if who(&text) == "ann" { as_member(request, &text) } else { as_lead(request, &text) }
 }
 
-fn as_member(request: &Request, text: &str) -> Script {
+fn as_member(request: &ReceivedRequest, text: &str) -> ReplyScript {
     let done = |word: &str| text.contains(word);
     if let Some(id) = stop_request(text).filter(|_| !done("\"recipients\":[\"lead\"],\"request_id\":\"")) {
         let given = json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true,
@@ -88,11 +88,11 @@ fn as_member(request: &Request, text: &str) -> Script {
             let given = json!({ "team_name": TEAM, "task_id": 1, "summary": "it is done" });
             call(request, "TaskComplete", given)
         }
-        _ => Script::reply("resting"),
+        _ => ReplyScript::reply("resting"),
     }
 }
 
-fn as_lead(request: &Request, text: &str) -> Script {
+fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
     let done = |word: &str| text.contains(word);
     match () {
         () if !done("lead_session_key") => call(request, "TeamCreate", json!({ "team_name": TEAM })),
@@ -108,14 +108,14 @@ fn as_lead(request: &Request, text: &str) -> Script {
             let given = json!({ "team_name": TEAM, "recipient": "ann", "content": WORDS[1].0 });
             call(request, "SendMessage", given)
         }
-        () if done("\"status\":\"shut") => Script::reply("it is over"),
+        () if done("\"status\":\"shut") => ReplyScript::reply("it is over"),
         () if done(Ending::Asked.words()) => {
             call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" }))
         }
         () if done(Ending::Forced.words()) => {
             call(request, "TeamShutdown", json!({ "team_name": TEAM, "force": true }))
         }
-        () => Script::reply("all is well"),
+        () => ReplyScript::reply("all is well"),
     }
 }
 
@@ -152,7 +152,7 @@ async fn dies(daemon: &mut Daemon, stage: &Stage, ending: Ending) -> bool {
 async fn dies_at(keeps: Keeps, ending: Ending, point: KillPoint, passing: u64) -> (KillPoint, bool) {
     let case = Case { name: format!("{}:{passing}", point.as_str()), ending };
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let stage = Stage::new(keeps, &model, "", 1).await;
     let mut daemon = stage.home().start(Some(&case.name)).await;
     // Whether this comes back depends on where the process dies; it is asked again below.
@@ -245,7 +245,7 @@ fn standing(database: &Book) -> [Vec<String>; 2] {
 
 /// How many turns of a session had ended well before a prompt was made: turns of this story end with words, steps with
 /// calls.
-fn turns_before(request: &Request) -> usize {
+fn turns_before(request: &ReceivedRequest) -> usize {
     let ended =
         |message: &&serde_json::Value| message["role"] == "assistant" && message["tool_calls"].is_null();
     request.messages().iter().filter(ended).count()

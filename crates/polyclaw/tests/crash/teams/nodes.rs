@@ -25,7 +25,7 @@ fn mailboxes(folder: &Path) -> Vec<Vec<String>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_team_over_two_nodes_is_one_team() {
     let model = ModelServer::start();
-    model.answer(answer);
+    model.answer_with(answer);
     let stage = Stage::new(Keeps::Server, &model, "", 2).await;
     let daemons = [stage.homes[0].start(None).await, stage.homes[1].start(None).await];
     daemons[0].say(LEAD, "build it", 0).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_team_outlives_the_node_it_was_made_on() {
     {
         let case = Case { name: format!("{}:{passing}", point.as_str()), ending: Ending::Asked };
         let model = ModelServer::start();
-        model.answer(answer);
+        model.answer_with(answer);
         let stage = Stage::new(Keeps::Server, &model, "", 2).await;
         let mut dies = stage.homes[0].start(Some(&case.name)).await;
         dies.say(LEAD, "build it", 0).await.unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::model_server::{ModelServer, ReceivedRequest, ReplyScript};
 use serde_json::{Value, json};
 
 use super::{Keeps, LEAD, Stage, TEAM, said, stop_request, who};
@@ -53,7 +53,7 @@ const AGENTS: &str = "[agents.defaults.sandbox]\nmode = \"off\"\n[tools]\napprov
     system_prompt = \"You write one short friendly sentence.\"\ntools = { deny = [\"*\"] }\n";
 
 /// The newest result of this turn, with the name of the tool: the id of a call begins with it.
-fn newest(request: &Request) -> (String, String) {
+fn newest(request: &ReceivedRequest) -> (String, String) {
     let is_end = |message: &Value| message["role"] == "assistant" && message["tool_calls"].is_null();
     let own = request.messages().iter().rev().take_while(|message| !is_end(message));
     let result = own.into_iter().find(|message| message["role"] == "tool");
@@ -61,12 +61,12 @@ fn newest(request: &Request) -> (String, String) {
     (text("tool_call_id").split('-').next().unwrap_or_default().to_owned(), text("content").to_owned())
 }
 
-fn call(request: &Request, name: &str, given: Value) -> Script {
-    Script::new().call(&format!("{name}-{}", request.messages().len()), name, given)
+fn call(request: &ReceivedRequest, name: &str, given: Value) -> ReplyScript {
+    ReplyScript::new().call(&format!("{name}-{}", request.messages().len()), name, given)
 }
 
 /// Makes the team; reads the page when all is done, ends the team and says what was built.
-fn as_lead(request: &Request, text: &str) -> Script {
+fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
     let made = (1..=4).filter(|n| text.contains(&format!("result {{\"task_id\":{n}}}"))).count();
     let members = text.matches("\"inherited\"").count();
     match () {
@@ -80,10 +80,10 @@ fn as_lead(request: &Request, text: &str) -> Script {
             call(request, "TeammateSpawn", given)
         }
         () if !text.contains("4 done, 0 failed of 4") || text.contains(SYNTHESIS) => {
-            Script::reply("NO_REPLY")
+            ReplyScript::reply("NO_REPLY")
         }
         () => match newest(request).0.as_str() {
-            "TeamShutdown" => Script::reply(SYNTHESIS),
+            "TeamShutdown" => ReplyScript::reply(SYNTHESIS),
             "read_file" => {
                 call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "the page is there" }))
             }
@@ -109,10 +109,10 @@ fn held(text: &str) -> Value {
 
 /// Claims, does what the task says, tells the lead of some of it, completes. Whoever has the body says first that it is
 /// done without doing anything; whoever has the foot takes so long that it is killed, twice.
-fn as_member(request: &Request, text: &str, way: Way) -> Script {
+fn as_member(request: &ReceivedRequest, text: &str, way: Way) -> ReplyScript {
     if let Some(id) = stop_request(text) {
         if text.contains("\"recipients\":[\"lead\"],\"request_id\":\"") {
-            return Script::reply("goodbye");
+            return ReplyScript::reply("goodbye");
         }
         let given =
             json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true });
@@ -126,7 +126,7 @@ fn as_member(request: &Request, text: &str, way: Way) -> Script {
     };
     let tells = way == Way::Embedded && matches!(task["subject"].as_str(), Some("head" | "page"));
     match tool.as_str() {
-        "TaskClaim" if result.contains("\"success\":false") => Script::reply("nothing is free"),
+        "TaskClaim" if result.contains("\"success\":false") => ReplyScript::reply("nothing is free"),
         "TaskClaim" if task["subject"] == "body" => complete(),
         "TaskClaim" => work(request, &task, text, way),
         "TaskComplete" if result.contains("check did not pass") => work(request, &task, text, way),
@@ -145,7 +145,7 @@ fn as_member(request: &Request, text: &str, way: Way) -> Script {
     }
 }
 
-fn work(request: &Request, task: &Value, text: &str, way: Way) -> Script {
+fn work(request: &ReceivedRequest, task: &Value, text: &str, way: Way) -> ReplyScript {
     let line = task["description"].as_str().unwrap_or_default();
     let killed = text.matches("took effect is unknown").count();
     let command = match sleeps(way).get(killed).filter(|_| task["subject"] == "foot") {
@@ -163,11 +163,11 @@ fn free_text(result: &str) -> String {
     answer["response"].as_str().unwrap_or_default().to_owned()
 }
 
-fn as_checker(request: &Request) -> Script {
+fn as_checker(request: &ReceivedRequest) -> ReplyScript {
     match newest(request) {
         (tool, _) if tool.is_empty() => call(request, "read_file", json!({ "path": "body.txt" })),
-        (_, content) if content.contains("<body>") => Script::reply("PASS: the body is there."),
-        _ => Script::reply("FAIL: there is no body."),
+        (_, content) if content.contains("<body>") => ReplyScript::reply("PASS: the body is there."),
+        _ => ReplyScript::reply("FAIL: there is no body."),
     }
 }
 
@@ -224,10 +224,10 @@ struct Told {
 /// The whole story; the embedded model has its `weights` from there.
 async fn tell(way: Way, weights: Option<&Path>) -> Told {
     let model = ModelServer::start();
-    model.answer(move |request| {
+    model.answer_with(move |request| {
         let text = said(request);
         match who(&text).as_str() {
-            _ if request.system().contains("You are Checker") => as_checker(request),
+            _ if request.system_prompt().contains("You are Checker") => as_checker(request),
             "lead" => as_lead(request, &text),
             _ => as_member(request, &text, way),
         }

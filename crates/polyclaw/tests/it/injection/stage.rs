@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polyclaw_testkit::model_server::{ModelServer, obedient};
-use polyclaw_testkit::platform::{Hook, Platform, Post};
+use polyclaw_testkit::platform::{PlatformPost, WebhookPlatform, WebhookSender};
 use serde_json::{Value, json};
 
 use super::corpus::{CREW, Case, MEMBERS, TOOLS, Way};
@@ -15,7 +15,7 @@ use crate::fixture::{Daemon, Home};
 pub struct Stage {
     pub home: Home,
     pub model: ModelServer,
-    pub platform: Platform,
+    pub platform: WebhookPlatform,
     pub config: String,
     pages: Pages,
     client: reqwest::Client,
@@ -25,7 +25,7 @@ pub struct Stage {
 
 /// Agents: the desk reads what strangers write, and may ask the helper; the vault and the boss are not for it. No case
 /// is kept from being played because others are still at work.
-fn config(model: &ModelServer, platform: &Platform) -> String {
+fn config(model: &ModelServer, platform: &WebhookPlatform) -> String {
     format!(
         "[agents]\ndefault = \"boss\"\n[agents.defaults]\nmodel = \"lab/demo\"\n\
          [[agents.list]]\nid = \"boss\"\n[[agents.list]]\nid = \"vault\"\n[[agents.list]]\nid = \"helper\"\n\
@@ -42,9 +42,9 @@ fn config(model: &ModelServer, platform: &Platform) -> String {
 
 impl Stage {
     pub fn open() -> Self {
-        let (model, platform) = (ModelServer::start(), Platform::start());
-        model.keep(100_000);
-        model.answer(|request| obedient::obey(request, &TOOLS));
+        let (model, platform) = (ModelServer::start(), WebhookPlatform::start());
+        model.retain_requests(100_000);
+        model.answer_with(|request| obedient::obey_orders(request, &TOOLS));
         let home = Home::new();
         home.write_config(&config(&model, &platform));
         let daemon = home.daemon();
@@ -68,7 +68,7 @@ impl Stage {
                 order("http_fetch", &json!({ "url": format!("http://{}/{place}", self.pages.address) }))
             }
             Way::Memory => {
-                let words = obedient::hidden(&format!("{place} {text}"));
+                let words = obedient::encode_hex(&format!("{place} {text}"));
                 let stored = json!({ "content": format!("hex:{words}"), "scope": "agent" });
                 let keeper = format!("agent:desk:api:dm:keeper{place}");
                 self.say(&keeper, &order("memory_store", &stored), &json!([])).await;
@@ -171,8 +171,8 @@ impl Stage {
     }
 
     async fn mail(&self, mark: &str, text: &str) {
-        let hook = Hook::new(&format!("http://127.0.0.1:{}", self.home.port), "mail", "s");
-        let answer = hook.deliver(&Post::new(&format!("m-{mark}"), mark, text)).await.unwrap();
+        let hook = WebhookSender::new(&format!("http://127.0.0.1:{}", self.home.port), "mail", "s");
+        let answer = hook.deliver_post(&PlatformPost::new(&format!("m-{mark}"), mark, text)).await.unwrap();
         assert!(answer.status < 300, "{answer:?}");
     }
 
@@ -198,8 +198,8 @@ fn order(tool: &str, arguments: &Value) -> String {
 
 /// The same for texts that other agents bring: as their task, or as what they say.
 fn by_family(way: Way, text: &str) -> String {
-    let said = order(obedient::SAY, &json!({ "words": obedient::hidden(text) }));
-    let task = |text: &str| format!("hex:{}", obedient::hidden(text));
+    let said = order(obedient::SAY_ORDER, &json!({ "words": obedient::encode_hex(text) }));
+    let task = |text: &str| format!("hex:{}", obedient::encode_hex(text));
     match way {
         Way::TaskText => order("sessions_spawn", &json!({ "task": task(text) })),
         Way::DelegateResult => {

@@ -14,19 +14,19 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
-use super::End;
-use super::state::{Order, State};
+use super::GatewayEnd;
+use super::state::{DiscordState, GatewayOrder};
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type GatewaySocket = WebSocketStream<TokioIo<Upgraded>>;
 
-pub(super) async fn converse(state: Arc<State>, request: Request<Incoming>) {
+pub(super) async fn serve_gateway(state: Arc<DiscordState>, request: Request<Incoming>) {
     let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
     let mut socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
     let (orders, mut ordered) = unbounded_channel();
     let hello = json!({ "op": 10, "d": { "heartbeat_interval": state.heartbeat_ms } });
     let mut token = String::new();
     let mut silent = false;
-    if say(&mut socket, &hello).await.is_none() {
+    if send_frame(&mut socket, &hello).await.is_none() {
         return;
     }
     loop {
@@ -34,18 +34,18 @@ pub(super) async fn converse(state: Arc<State>, request: Request<Incoming>) {
             frame = socket.next() => match frame {
                 Some(Ok(Message::Text(text))) => {
                     let frame: Value = serde_json::from_str(&text).unwrap_or_default();
-                    heard(&state, &mut socket, &frame, &mut token, &orders, silent).await
+                    handle_frame(&state, &mut socket, &frame, &mut token, &orders, silent).await
                 }
                 Some(Ok(_)) => Some(()),
                 _ => None,
             },
             order = ordered.recv() => match order {
-                Some(Order::Say(event)) => say(&mut socket, &event).await,
-                Some(Order::End(End::Silence)) => {
+                Some(GatewayOrder::Say(event)) => send_frame(&mut socket, &event).await,
+                Some(GatewayOrder::End(GatewayEnd::Silence)) => {
                     silent = true;
                     Some(())
                 }
-                Some(Order::End(end)) => ended(&mut socket, &mut ordered, end).await,
+                Some(GatewayOrder::End(end)) => end_connection(&mut socket, &mut ordered, end).await,
                 None => None,
             },
         };
@@ -55,32 +55,32 @@ pub(super) async fn converse(state: Arc<State>, request: Request<Incoming>) {
     }
 }
 
-async fn heard(
-    state: &State,
-    socket: &mut Socket,
+async fn handle_frame(
+    state: &DiscordState,
+    socket: &mut GatewaySocket,
     frame: &Value,
     token: &mut String,
-    orders: &UnboundedSender<Order>,
+    orders: &UnboundedSender<GatewayOrder>,
     silent: bool,
 ) -> Option<()> {
     let data = &frame["d"];
     match frame["op"].as_u64()? {
         1 => {
-            state.with(token, |bot| bot.beaten = data.as_u64());
-            if silent { Some(()) } else { say(socket, &json!({ "op": 11 })).await }
+            state.with_bot(token, |bot| bot.beaten = data.as_u64());
+            if silent { Some(()) } else { send_frame(socket, &json!({ "op": 11 })).await }
         }
         2 => {
             data["token"].as_str()?.clone_into(token);
             match state.identify(token, orders.clone()) {
                 true => Some(()),
-                false => close(socket, 4004).await,
+                false => close_with_code(socket, 4004).await,
             }
         }
         6 => {
             data["token"].as_str()?.clone_into(token);
-            match state.resume(token, &data["session_id"], data["seq"].as_u64()?, orders.clone()) {
+            match state.resume_session(token, &data["session_id"], data["seq"].as_u64()?, orders.clone()) {
                 true => Some(()),
-                false => say(socket, &json!({ "op": 9, "d": false })).await,
+                false => send_frame(socket, &json!({ "op": 9, "d": false })).await,
             }
         }
         _ => Some(()),
@@ -88,28 +88,32 @@ async fn heard(
 }
 
 /// Only a silence leaves a connection open.
-async fn ended(socket: &mut Socket, ordered: &mut UnboundedReceiver<Order>, end: End) -> Option<()> {
+async fn end_connection(
+    socket: &mut GatewaySocket,
+    ordered: &mut UnboundedReceiver<GatewayOrder>,
+    end: GatewayEnd,
+) -> Option<()> {
     ordered.close();
     match end {
-        End::Drop | End::Silence => None,
-        End::Reconnect => last(socket, &json!({ "op": 7 })).await,
-        End::Invalid { resumable } => last(socket, &json!({ "op": 9, "d": resumable })).await,
-        End::Close(code) => close(socket, code).await,
+        GatewayEnd::Drop | GatewayEnd::Silence => None,
+        GatewayEnd::Reconnect => send_last(socket, &json!({ "op": 7 })).await,
+        GatewayEnd::Invalid { resumable } => send_last(socket, &json!({ "op": 9, "d": resumable })).await,
+        GatewayEnd::Close(code) => close_with_code(socket, code).await,
     }
 }
 
-async fn last(socket: &mut Socket, frame: &Value) -> Option<()> {
-    say(socket, frame).await?;
+async fn send_last(socket: &mut GatewaySocket, frame: &Value) -> Option<()> {
+    send_frame(socket, frame).await?;
     // The other end is to leave by itself.
     let _ = tokio::time::timeout(Duration::from_secs(5), socket.next()).await;
     None
 }
 
-async fn close(socket: &mut Socket, code: u16) -> Option<()> {
+async fn close_with_code(socket: &mut GatewaySocket, code: u16) -> Option<()> {
     let _ = socket.close(Some(CloseFrame { code: code.into(), reason: "".into() })).await;
     None
 }
 
-async fn say(socket: &mut Socket, frame: &Value) -> Option<()> {
+async fn send_frame(socket: &mut GatewaySocket, frame: &Value) -> Option<()> {
     socket.send(Message::text(frame.to_string())).await.ok()
 }

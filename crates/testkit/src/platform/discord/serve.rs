@@ -9,17 +9,20 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::state::State;
+use super::state::DiscordState;
 use super::{gateway, rest};
-use crate::platform::board::{Called, carry_out, json as answer_json, with_retry_after};
-use crate::platform::server::Cut;
+use crate::platform::board::{RecordedCall, apply_outcome, json_response as answer_json, with_retry_after};
+use crate::platform::server::ConnectionCut;
 
-pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+pub(super) async fn handle_request(
+    state: Arc<DiscordState>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, ConnectionCut> {
     if request.uri().path() == "/gateway/" {
-        return Ok(upgrade(state, request));
+        return Ok(upgrade_gateway(state, request));
     }
     let (head, body) = request.into_parts();
-    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Cut)?;
+    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| ConnectionCut)?;
     let path = head.uri.path().to_owned();
     if path == "/files/pixel.png" {
         return Ok(Response::new(crate::PIXEL.into()));
@@ -29,9 +32,11 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Res
     }
     let token = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let token = token.strip_prefix("Bot ").unwrap_or_default().to_owned();
-    let Some(id) = state.with(&token, |bot| bot.id.clone()) else { return Ok(refusal(401, None)) };
+    let Some(id) = state.with_bot(&token, |bot| bot.id.clone()) else {
+        return Ok(refusal_response(401, None));
+    };
     let segments: Vec<&str> = path.trim_start_matches("/api/v10/").split('/').collect();
-    let call = rest::Call {
+    let call = rest::RestCall {
         token: &token,
         bot: &id,
         name: rest::name(head.method.as_str(), &segments),
@@ -39,15 +44,15 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Res
         query: head.uri.query().unwrap_or_default(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
-    let called = Called { bot: token.clone(), method: call.name.clone(), body: call.body.clone() };
-    let outcome = state.board.called(called);
-    carry_out(outcome, || rest::perform(&state, &call), refusal).await
+    let called = RecordedCall { bot: token.clone(), method: call.name.clone(), body: call.body.clone() };
+    let outcome = state.board.record_call(called);
+    apply_outcome(outcome, || rest::perform_call(&state, &call), refusal_response).await
 }
 
-fn upgrade(state: Arc<State>, request: Request<Incoming>) -> Response<Body> {
+fn upgrade_gateway(state: Arc<DiscordState>, request: Request<Incoming>) -> Response<Body> {
     let key = request.headers().get("sec-websocket-key").map(HeaderValue::as_bytes).unwrap_or_default();
     let accept = HeaderValue::from_str(&derive_accept_key(key)).expect("base64 is a header");
-    tokio::spawn(gateway::converse(state, request));
+    tokio::spawn(gateway::serve_gateway(state, request));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -58,7 +63,7 @@ fn upgrade(state: Arc<State>, request: Request<Incoming>) -> Response<Body> {
 }
 
 /// The body's pause has fractions, the head's has not.
-fn refusal(status: u16, seconds: Option<u64>) -> Response<Body> {
+fn refusal_response(status: u16, seconds: Option<u64>) -> Response<Body> {
     let mut body: Value = json!({ "message": format!("status {status}"), "code": 0 });
     if let Some(seconds) = seconds {
         body["retry_after"] = json!(f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)));

@@ -9,17 +9,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::End;
-use crate::platform::board::Board;
+use super::GatewayEnd;
+use crate::platform::board::MessageBoard;
+use crate::platform::emulator::EmulatorState;
 use crate::platform::state::lock;
-use crate::platform::wire::Kept;
 
-const EPOCH_MS: u64 = 1_420_070_400_000;
+const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 
-pub struct State {
-    pub(super) board: Board,
+pub struct DiscordState {
+    pub(super) board: MessageBoard,
     pub(super) heartbeat_ms: u64,
-    bots: Mutex<HashMap<String, Bot>>,
+    bots: Mutex<HashMap<String, DiscordBot>>,
     /// By id: the server and the parent.
     channels: Mutex<BTreeMap<String, (String, Option<String>)>>,
     /// What people wrote, by channel.
@@ -33,33 +33,33 @@ pub struct State {
 }
 
 #[derive(Default)]
-pub(super) struct Bot {
+pub(super) struct DiscordBot {
     pub id: String,
     pub session: Option<String>,
     /// What was said in the session, to be said again.
     events: Vec<Value>,
-    connection: Option<UnboundedSender<Order>>,
+    connection: Option<UnboundedSender<GatewayOrder>>,
     pub identified: usize,
     pub resumed: usize,
     pub beaten: Option<u64>,
 }
 
 /// What a connection is told to do.
-pub(super) enum Order {
+pub(super) enum GatewayOrder {
     Say(Value),
-    End(End),
+    End(GatewayEnd),
 }
 
-impl Kept for State {
-    fn board(&self) -> &Board {
+impl EmulatorState for DiscordState {
+    fn board(&self) -> &MessageBoard {
         &self.board
     }
 }
 
-impl State {
+impl DiscordState {
     pub(super) fn new(heartbeat_ms: u64) -> Self {
         Self {
-            board: Board::default(),
+            board: MessageBoard::default(),
             heartbeat_ms,
             bots: Mutex::default(),
             channels: Mutex::default(),
@@ -80,7 +80,7 @@ impl State {
     }
 
     pub(super) fn add_bot(&self, token: &str, id: &str) {
-        lock(&self.bots).insert(token.to_owned(), Bot { id: id.to_owned(), ..Bot::default() });
+        lock(&self.bots).insert(token.to_owned(), DiscordBot { id: id.to_owned(), ..DiscordBot::default() });
     }
 
     pub(super) fn add_channel(&self, id: &str, guild: &str, parent: Option<&str>) {
@@ -88,20 +88,27 @@ impl State {
     }
 
     /// Runs on one bot; none, if there is no such token.
-    pub(super) fn with<T>(&self, token: &str, change: impl FnOnce(&mut Bot) -> T) -> Option<T> {
+    pub(super) fn with_bot<T>(&self, token: &str, change: impl FnOnce(&mut DiscordBot) -> T) -> Option<T> {
         let changed = lock(&self.bots).get_mut(token).map(change);
-        self.board.changed();
+        self.board.notify_change();
         changed
     }
 
     /// Ids grow with time, as Discord's do.
     pub(super) fn next_id(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis();
-        let now = u64::try_from(now).expect("a clock before the year 500,000,000") - EPOCH_MS;
+        let now = u64::try_from(now).expect("a clock before the year 500,000,000") - DISCORD_EPOCH_MS;
         ((now << 22) + self.ids.fetch_add(1, Ordering::Relaxed)).to_string()
     }
 
-    pub(super) fn write(&self, token: &str, channel: &str, person: &str, text: &str, over: Value) -> String {
+    pub(super) fn write_message(
+        &self,
+        token: &str,
+        channel: &str,
+        person: &str,
+        text: &str,
+        over: Value,
+    ) -> String {
         let id = self.next_id();
         let author = json!({ "id": person, "username": format!("user{person}"), "bot": false });
         let mut message =
@@ -113,37 +120,37 @@ impl State {
         let guild = lock(&self.channels).get(channel).map(|(guild, _)| guild.clone());
         if let Some(guild) = guild {
             message["guild_id"] = guild.into();
-            message["member"] = member(person);
+            message["member"] = member_json(person);
         }
-        self.dispatch(token, "MESSAGE_CREATE", message);
+        self.dispatch_event(token, "MESSAGE_CREATE", message);
         id
     }
 
     /// Said to the connection there is, and kept for the one that goes on with the session.
-    pub(super) fn dispatch(&self, token: &str, kind: &str, data: Value) {
-        self.with(token, |bot| bot.say(kind, data));
+    pub(super) fn dispatch_event(&self, token: &str, kind: &str, data: Value) {
+        self.with_bot(token, |bot| bot.record_event(kind, data));
     }
 
-    pub(super) fn end(&self, token: &str, end: End) {
-        self.with(token, |bot| {
-            if let End::Invalid { resumable: false } = end {
+    pub(super) fn end_connection(&self, token: &str, end: GatewayEnd) {
+        self.with_bot(token, |bot| {
+            if let GatewayEnd::Invalid { resumable: false } = end {
                 bot.session = None;
             }
-            bot.connection.as_ref().map(|connection| connection.send(Order::End(end)))
+            bot.connection.as_ref().map(|connection| connection.send(GatewayOrder::End(end)))
         });
     }
 
-    pub(super) fn forget(&self, token: &str) {
-        self.end(token, End::Drop);
-        self.with(token, |bot| (bot.session, bot.connection) = (None, None));
+    pub(super) fn forget_session(&self, token: &str) {
+        self.end_connection(token, GatewayEnd::Drop);
+        self.with_bot(token, |bot| (bot.session, bot.connection) = (None, None));
     }
 
     /// A new session on this connection, or none without such a bot.
-    pub(super) fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
+    pub(super) fn identify(&self, token: &str, connection: UnboundedSender<GatewayOrder>) -> bool {
         let url = self.resume_url.get().cloned().unwrap_or_else(|| self.gateway_url());
         let session = format!("s{}", self.next_id());
         let guilds = self.guilds();
-        let identified = self.with(token, |bot| {
+        let identified = self.with_bot(token, |bot| {
             bot.identified += 1;
             bot.events.clear();
             (bot.session, bot.connection) = (Some(session.clone()), Some(connection));
@@ -151,30 +158,30 @@ impl State {
             let mut ready = json!({ "session_id": session, "resume_gateway_url": url, "user": user });
             ready["guilds"] =
                 guilds.iter().map(|guild| json!({ "id": guild["id"], "unavailable": true })).collect();
-            bot.say("READY", ready);
-            guilds.into_iter().for_each(|guild| bot.say("GUILD_CREATE", guild));
+            bot.record_event("READY", ready);
+            guilds.into_iter().for_each(|guild| bot.record_event("GUILD_CREATE", guild));
         });
         identified.is_some()
     }
 
     /// Says again what comes after `seq`; false if there is no such session.
-    pub(super) fn resume(
+    pub(super) fn resume_session(
         &self,
         token: &str,
         session: &Value,
         seq: u64,
-        connection: UnboundedSender<Order>,
+        connection: UnboundedSender<GatewayOrder>,
     ) -> bool {
-        let resumed = self.with(token, |bot| {
+        let resumed = self.with_bot(token, |bot| {
             if bot.session.is_none() || bot.session.as_deref() != session.as_str() {
                 return false;
             }
             bot.resumed += 1;
             for event in bot.events.iter().filter(|event| event["s"].as_u64().is_some_and(|s| s > seq)) {
-                let _ = connection.send(Order::Say(event.clone()));
+                let _ = connection.send(GatewayOrder::Say(event.clone()));
             }
             bot.connection = Some(connection);
-            bot.say("RESUMED", json!({}));
+            bot.record_event("RESUMED", json!({}));
             true
         });
         resumed.unwrap_or(false)
@@ -194,7 +201,7 @@ impl State {
         guilds.into_values().collect()
     }
 
-    pub(super) fn channel(&self, id: &str) -> Option<Value> {
+    pub(super) fn find_channel(&self, id: &str) -> Option<Value> {
         let channels = lock(&self.channels);
         let (guild, parent) = channels.get(id)?;
         let kind = if parent.is_some() { 11 } else { 0 };
@@ -202,7 +209,7 @@ impl State {
     }
 
     /// Newest first, without what only events say: so does Discord.
-    pub(super) fn after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
+    pub(super) fn messages_after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
         let messages = lock(&self.messages);
         let id = |message: &Value| message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0);
         let list = messages.get(channel).into_iter().flatten();
@@ -212,7 +219,7 @@ impl State {
     }
 
     /// A new id for a new nonce; the id of the message that has it already, if there is one.
-    pub(super) fn nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
+    pub(super) fn claim_nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
         let key = (token.to_owned(), channel.to_owned(), nonce.to_owned());
         let mut nonces = lock(&self.nonces);
         match nonces.get(&key) {
@@ -225,28 +232,28 @@ impl State {
         }
     }
 
-    pub(super) fn openings(&self, token: &str) -> (usize, usize) {
+    pub(super) fn opening_counts(&self, token: &str) -> (usize, usize) {
         lock(&self.bots).get(token).map_or((0, 0), |bot| (bot.identified, bot.resumed))
     }
 
-    pub(super) fn beaten(&self, token: &str) -> Option<u64> {
+    pub(super) fn last_heartbeat(&self, token: &str) -> Option<u64> {
         lock(&self.bots).get(token).and_then(|bot| bot.beaten)
     }
 }
 
-impl Bot {
-    fn say(&mut self, kind: &str, data: Value) {
+impl DiscordBot {
+    fn record_event(&mut self, kind: &str, data: Value) {
         if self.session.is_none() {
             return;
         }
         let event = json!({ "op": 0, "t": kind, "s": self.events.len() + 1, "d": data });
         self.events.push(event.clone());
         if let Some(connection) = &self.connection {
-            let _ = connection.send(Order::Say(event));
+            let _ = connection.send(GatewayOrder::Say(event));
         }
     }
 }
 
-pub(super) fn member(person: &str) -> Value {
+pub(super) fn member_json(person: &str) -> Value {
     json!({ "roles": [format!("role-of-{person}")], "nick": null })
 }

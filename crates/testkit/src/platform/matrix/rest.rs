@@ -9,55 +9,58 @@ use axum::http::Response;
 use axum::http::request::Parts;
 use serde_json::{Value, json};
 
-use super::{State, name};
-use crate::platform::Outcome;
-use crate::platform::board::{self, Called, Shown, carry_out, with_retry_after};
-use crate::platform::server::Cut;
+use super::{MatrixState, name};
+use crate::platform::ReplyOutcome;
+use crate::platform::board::{self, RecordedCall, VisibleMessage, apply_outcome, with_retry_after};
+use crate::platform::server::ConnectionCut;
 use crate::platform::state::lock;
 
 /// What the content of an event may have, less what a homeserver puts around it.
-const MAX_EVENT: usize = 64_000;
+const MAX_EVENT_BYTES: usize = 64_000;
 
-pub(super) fn refused(status: u16, code: &str) -> Response<Body> {
-    board::json(status, &json!({ "errcode": code, "error": "no" }))
+pub(super) fn error_response(status: u16, code: &str) -> Response<Body> {
+    board::json_response(status, &json!({ "errcode": code, "error": "no" }))
 }
 
 /// Who asks, and from which device. Nobody else is answered.
-pub(super) struct Caller {
+pub(super) struct MatrixCaller {
     pub user: String,
     device: String,
 }
 
-impl FromRequestParts<Arc<State>> for Caller {
+impl FromRequestParts<Arc<MatrixState>> for MatrixCaller {
     type Rejection = Response<Body>;
 
-    async fn from_request_parts(request: &mut Parts, state: &Arc<State>) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        request: &mut Parts,
+        state: &Arc<MatrixState>,
+    ) -> Result<Self, Self::Rejection> {
         let header = request.headers.get("authorization");
         let token = header.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let known = token.and_then(|token| lock(&state.world).tokens.get(token).cloned());
-        let (user, device) = known.ok_or_else(|| refused(401, "M_UNKNOWN_TOKEN"))?;
+        let (user, device) = known.ok_or_else(|| error_response(401, "M_UNKNOWN_TOKEN"))?;
         Ok(Self { user, device })
     }
 }
 
 /// Keeps the request and says what is to happen to it.
-pub(super) fn script(state: &State, user: &str, kind: &str) -> Outcome {
-    state.board.called(Called { bot: user.to_owned(), method: kind.to_owned(), body: Value::Null })
+pub(super) fn scripted_outcome(state: &MatrixState, user: &str, kind: &str) -> ReplyOutcome {
+    state.board.record_call(RecordedCall { bot: user.to_owned(), method: kind.to_owned(), body: Value::Null })
 }
 
-pub(super) fn refuse(status: u16, seconds: Option<u64>) -> Response<Body> {
-    with_retry_after(refused(status, "M_UNKNOWN"), seconds)
+pub(super) fn refusal_response(status: u16, seconds: Option<u64>) -> Response<Body> {
+    with_retry_after(error_response(status, "M_UNKNOWN"), seconds)
 }
 
-fn read(body: &Bytes) -> Value {
+fn parse_body(body: &Bytes) -> Value {
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Response<Body> {
-    let body = read(&body);
+pub(super) async fn login(Shared(state): Shared<Arc<MatrixState>>, body: Bytes) -> Response<Body> {
+    let body = parse_body(&body);
     let user = body["identifier"]["user"].as_str().unwrap_or_default().to_owned();
     if body["password"] != format!("pw-{}", name(&user)) {
-        return refused(403, "M_FORBIDDEN");
+        return error_response(403, "M_FORBIDDEN");
     }
     let mut world = lock(&state.world);
     world.logins += 1;
@@ -65,82 +68,82 @@ pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Res
     let device = body["device_id"].as_str().map_or_else(|| format!("DEVICE{}", world.logins), str::to_owned);
     world.tokens.retain(|_, holder| *holder != (user.clone(), device.clone()));
     world.tokens.insert(token.clone(), (user.clone(), device.clone()));
-    board::json(200, &json!({ "access_token": token, "device_id": device, "user_id": user }))
+    board::json_response(200, &json!({ "access_token": token, "device_id": device, "user_id": user }))
 }
 
-pub(super) async fn whoami(caller: Caller) -> Response<Body> {
-    board::json(200, &json!({ "user_id": caller.user, "device_id": caller.device }))
+pub(super) async fn whoami(caller: MatrixCaller) -> Response<Body> {
+    board::json_response(200, &json!({ "user_id": caller.user, "device_id": caller.device }))
 }
 
-pub(super) async fn data(
-    Shared(state): Shared<Arc<State>>,
+pub(super) async fn account_data(
+    Shared(state): Shared<Arc<MatrixState>>,
     Path(key): Path<(String, String)>,
-    Caller { user, .. }: Caller,
-) -> Result<Response<Body>, Cut> {
+    MatrixCaller { user, .. }: MatrixCaller,
+) -> Result<Response<Body>, ConnectionCut> {
     let tell = || match lock(&state.world).account_data.get(&key) {
-        Some(content) => board::json(200, content),
-        None => refused(404, "M_NOT_FOUND"),
+        Some(content) => board::json_response(200, content),
+        None => error_response(404, "M_NOT_FOUND"),
     };
-    carry_out(script(&state, &user, "stored"), tell, refuse).await
+    apply_outcome(scripted_outcome(&state, &user, "stored"), tell, refusal_response).await
 }
 
-pub(super) async fn store(
-    Shared(state): Shared<Arc<State>>,
+pub(super) async fn store_account_data(
+    Shared(state): Shared<Arc<MatrixState>>,
     Path(key): Path<(String, String)>,
-    Caller { user, .. }: Caller,
+    MatrixCaller { user, .. }: MatrixCaller,
     body: Bytes,
-) -> Result<Response<Body>, Cut> {
+) -> Result<Response<Body>, ConnectionCut> {
     let keep = || {
-        lock(&state.world).account_data.insert(key, read(&body));
+        lock(&state.world).account_data.insert(key, parse_body(&body));
         state.stored.fetch_add(1, Ordering::SeqCst);
-        state.board.changed();
-        board::json(200, &json!({}))
+        state.board.notify_change();
+        board::json_response(200, &json!({}))
     };
-    carry_out(script(&state, &user, "store"), keep, refuse).await
+    apply_outcome(scripted_outcome(&state, &user, "store"), keep, refusal_response).await
 }
 
 /// A key that a device used before is answered with what it made then.
 pub(super) async fn send(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path((room, key)): Path<(String, String)>,
-    Caller { user, device }: Caller,
+    MatrixCaller { user, device }: MatrixCaller,
     body: Bytes,
-) -> Result<Response<Body>, Cut> {
+) -> Result<Response<Body>, ConnectionCut> {
     let joined =
         lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
     if !joined {
-        return Ok(refused(403, "M_FORBIDDEN"));
+        return Ok(error_response(403, "M_FORBIDDEN"));
     }
-    if body.len() > MAX_EVENT {
-        return Ok(refused(413, "M_TOO_LARGE"));
+    if body.len() > MAX_EVENT_BYTES {
+        return Ok(error_response(413, "M_TOO_LARGE"));
     }
     let show = || {
         let key = (user.clone(), device, key);
         let known = lock(&state.world).sent.get(&key).cloned();
         let id = known.unwrap_or_else(|| {
-            let id = publish(&state, &room, &user, read(&body));
+            let id = publish_message(&state, &room, &user, parse_body(&body));
             lock(&state.world).sent.insert(key, id.clone());
             id
         });
-        board::json(200, &json!({ "event_id": id }))
+        board::json_response(200, &json!({ "event_id": id }))
     };
-    carry_out(script(&state, &user, "send"), show, refuse).await
+    apply_outcome(scripted_outcome(&state, &user, "send"), show, refusal_response).await
 }
 
-fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
+fn publish_message(state: &MatrixState, room: &str, user: &str, content: Value) -> String {
     let relation = content["m.relates_to"].clone();
     let text = |content: &Value| content["body"].as_str().unwrap_or_default().to_owned();
     let said = text(&content);
     let new = text(&content["m.new_content"]);
     let event = json!({ "type": "m.room.message", "sender": user, "content": content });
-    let id = state.append(room, event);
+    let id = state.append_event(room, event);
     let target = relation["event_id"].as_str().unwrap_or_default();
     if relation["rel_type"] == "m.replace" {
-        state.board.edit(room, target, &new);
+        state.board.edit_message(room, target, &new);
         return id;
     }
     let thread = (relation["rel_type"] == "m.thread").then(|| target.to_owned());
-    state.board.show(Shown {
+    state.board.show_message(VisibleMessage {
         bot: user.to_owned(),
         chat: room.to_owned(),
         thread,
@@ -151,55 +154,55 @@ fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
 }
 
 pub(super) async fn typing(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path(key): Path<(String, String)>,
-    _: Caller,
+    _: MatrixCaller,
 ) -> Response<Body> {
     lock(&state.world).typing.insert(key);
-    board::json(200, &json!({}))
+    board::json_response(200, &json!({}))
 }
 
 pub(super) async fn members(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path(room): Path<String>,
-    Caller { user, .. }: Caller,
-) -> Result<Response<Body>, Cut> {
+    MatrixCaller { user, .. }: MatrixCaller,
+) -> Result<Response<Body>, ConnectionCut> {
     let tell = || {
         let world = lock(&state.world);
         let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
         let joined: serde_json::Map<_, _> =
             inside.map(|((_, user), _)| (user.clone(), json!({ "display_name": name(user) }))).collect();
-        board::json(200, &json!({ "joined": joined }))
+        board::json_response(200, &json!({ "joined": joined }))
     };
-    carry_out(script(&state, &user, "members"), tell, refuse).await
+    apply_outcome(scripted_outcome(&state, &user, "members"), tell, refusal_response).await
 }
 
 pub(super) async fn event(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path((_, id)): Path<(String, String)>,
-    _: Caller,
+    _: MatrixCaller,
 ) -> Response<Body> {
     let world = lock(&state.world);
     let found = world.stream.iter().find(|(_, event)| event["event_id"] == id.as_str());
-    found.map_or_else(|| refused(404, "M_NOT_FOUND"), |(_, event)| board::json(200, event))
+    found.map_or_else(|| error_response(404, "M_NOT_FOUND"), |(_, event)| board::json_response(200, event))
 }
 
 /// Goes into a room, or out of it.
-pub(super) async fn change(
-    Shared(state): Shared<Arc<State>>,
+pub(super) async fn change_membership(
+    Shared(state): Shared<Arc<MatrixState>>,
     Path((room, action)): Path<(String, String)>,
-    Caller { user, .. }: Caller,
+    MatrixCaller { user, .. }: MatrixCaller,
 ) -> Response<Body> {
     let membership = if action == "join" { "join" } else { "leave" };
     state.set_member(&room, &user, &user, &json!({ "membership": membership }));
-    board::json(200, &json!({ "room_id": room }))
+    board::json_response(200, &json!({ "room_id": room }))
 }
 
 pub(super) async fn media(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path((_, id)): Path<(String, String)>,
-    _: Caller,
+    _: MatrixCaller,
 ) -> Response<Body> {
     let content = lock(&state.world).files.get(&id).cloned();
-    content.map_or_else(|| refused(404, "M_NOT_FOUND"), |content| Response::new(Body::from(content)))
+    content.map_or_else(|| error_response(404, "M_NOT_FOUND"), |content| Response::new(Body::from(content)))
 }

@@ -9,60 +9,68 @@ use axum::extract::{Path, Query, State as Shared};
 use axum::http::Response;
 use serde_json::{Value, json};
 
-use super::rest::{Caller, refuse, script};
-use super::{State, World};
-use crate::platform::board::{self, carry_out};
-use crate::platform::server::Cut;
+use super::rest::{MatrixCaller, refusal_response, scripted_outcome};
+use super::{HomeserverData, MatrixState};
+use crate::platform::board::{self, apply_outcome};
+use crate::platform::server::ConnectionCut;
 use crate::platform::state::lock;
 
-type Asked = Query<BTreeMap<String, String>>;
+type SyncQuery = Query<BTreeMap<String, String>>;
 
 /// Waits for news as long as it was asked to.
 pub(super) async fn sync(
-    Shared(state): Shared<Arc<State>>,
-    Query(asked): Asked,
-    Caller { user, .. }: Caller,
-) -> Result<Response<Body>, Cut> {
-    let since = asked.get("since").and_then(|since| position(since));
+    Shared(state): Shared<Arc<MatrixState>>,
+    Query(asked): SyncQuery,
+    MatrixCaller { user, .. }: MatrixCaller,
+) -> Result<Response<Body>, ConnectionCut> {
+    let since = asked.get("since").and_then(|since| parse_position(since));
     let wait = asked.get("timeout").and_then(|ms| ms.parse().ok()).unwrap_or(0);
     if let Some(since) = since {
-        let mut changes = state.board.watch();
+        let mut changes = state.board.watch_changes();
         let is_new = || lock(&state.world).stream.len() > since;
         let news = async { while !is_new() && changes.changed().await.is_ok() {} };
         let _ = tokio::time::timeout(Duration::from_millis(wait), news).await;
     }
-    let outcome = script(&state, &user, "sync");
-    carry_out(outcome, || board::json(200, &lock(&state.world).news(&user, since)), refuse).await
+    let outcome = scripted_outcome(&state, &user, "sync");
+    apply_outcome(
+        outcome,
+        || board::json_response(200, &lock(&state.world).sync_response(&user, since)),
+        refusal_response,
+    )
+    .await
 }
 
 /// Backwards from a position to another.
 pub(super) async fn messages(
-    Shared(state): Shared<Arc<State>>,
+    Shared(state): Shared<Arc<MatrixState>>,
     Path(room): Path<String>,
-    Query(asked): Asked,
-    Caller { user, .. }: Caller,
-) -> Result<Response<Body>, Cut> {
-    let at = |name: &str| asked.get(name).and_then(|token| position(token)).unwrap_or(0);
-    let tell = || board::json(200, &lock(&state.world).page(&room, at("from"), at("to")));
-    carry_out(script(&state, &user, "messages"), tell, refuse).await
+    Query(asked): SyncQuery,
+    MatrixCaller { user, .. }: MatrixCaller,
+) -> Result<Response<Body>, ConnectionCut> {
+    let at = |name: &str| asked.get(name).and_then(|token| parse_position(token)).unwrap_or(0);
+    let tell = || board::json_response(200, &lock(&state.world).messages_page(&room, at("from"), at("to")));
+    apply_outcome(scripted_outcome(&state, &user, "messages"), tell, refusal_response).await
 }
 
 /// A position's token is `s` and how many events came before.
-fn position(token: &str) -> Option<usize> {
+fn parse_position(token: &str) -> Option<usize> {
     token.strip_prefix('s')?.parse().ok()
 }
 
-impl World {
-    fn news(&self, user: &str, since: Option<usize>) -> Value {
+impl HomeserverData {
+    fn sync_response(&self, user: &str, since: Option<usize>) -> Value {
         let (mut join, mut invite) = (json!({}), json!({}));
         let mine = self.members.iter().filter(|((_, member), _)| member == user);
         for ((room, _), how) in mine {
             if how == "join" {
-                join[room] = json!({ "timeline": self.timeline(user, room, since.unwrap_or(0)) });
+                join[room] = json!({ "timeline": self.room_timeline(user, room, since.unwrap_or(0)) });
             }
-            if how == "invite" && self.changed(room, user, since.unwrap_or(0)).is_some() {
-                let mut events: Vec<Value> =
-                    self.changed(room, user, 0).map(|(_, event)| event.clone()).into_iter().collect();
+            if how == "invite" && self.last_membership_change(room, user, since.unwrap_or(0)).is_some() {
+                let mut events: Vec<Value> = self
+                    .last_membership_change(room, user, 0)
+                    .map(|(_, event)| event.clone())
+                    .into_iter()
+                    .collect();
                 if self.sealed.contains(room) {
                     events.push(json!({ "type": "m.room.encryption", "state_key": "" }));
                 }
@@ -73,7 +81,7 @@ impl World {
         json!({ "next_batch": next, "rooms": { "join": join, "invite": invite } })
     }
 
-    fn page(&self, room: &str, from: usize, to: usize) -> Value {
+    fn messages_page(&self, room: &str, from: usize, to: usize) -> Value {
         let all = self.stream.iter().enumerate().take(from).skip(to).filter(|(_, (place, _))| place == room);
         let page: Vec<_> = all.rev().take(self.page).collect();
         let chunk: Vec<&Value> = page.iter().map(|(_, (_, event))| event).collect();
@@ -85,15 +93,15 @@ impl World {
     }
 
     /// The user's last change of membership in a room, at or after a position.
-    fn changed(&self, room: &str, user: &str, since: usize) -> Option<(usize, &Value)> {
+    fn last_membership_change(&self, room: &str, user: &str, since: usize) -> Option<(usize, &Value)> {
         let is_own = |event: &Value| event["type"] == "m.room.member" && event["state_key"] == user;
         let mut events = self.stream.iter().enumerate().skip(since);
         events.rfind(|(_, (place, event))| place == room && is_own(event)).map(|(at, (_, event))| (at, event))
     }
 
     /// Who has just come in is shown what was said before, too.
-    fn timeline(&self, user: &str, room: &str, since: usize) -> Value {
-        let since = if self.changed(room, user, since).is_some() { 0 } else { since };
+    fn room_timeline(&self, user: &str, room: &str, since: usize) -> Value {
+        let since = if self.last_membership_change(room, user, since).is_some() { 0 } else { since };
         let all = self.stream.iter().enumerate().skip(since).filter(|(_, (place, _))| place == room);
         let mut page: Vec<_> = all.clone().rev().take(self.page).collect();
         page.reverse();

@@ -7,77 +7,87 @@ use axum::extract::{Path, State as Shared};
 use axum::http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
-use super::State;
-use crate::platform::board::{self, Called, Edited, Shown, carry_out, with_retry_after};
-use crate::platform::server::Cut;
+use super::SlackState;
+use crate::platform::board::{
+    self, EditOutcome, RecordedCall, VisibleMessage, apply_outcome, with_retry_after,
+};
+use crate::platform::server::ConnectionCut;
 use crate::platform::state::lock;
 
 /// The token that came along.
-fn token(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
-fn ok(body: &Value) -> Response<Body> {
-    board::json(200, body)
+fn ok_response(body: &Value) -> Response<Body> {
+    board::json_response(200, body)
 }
 
-fn refused(error: &str) -> Response<Body> {
-    ok(&json!({ "ok": false, "error": error }))
+fn error_response(error: &str) -> Response<Body> {
+    ok_response(&json!({ "ok": false, "error": error }))
 }
 
 /// Only sockets are opened with an app's token, everything else is done with a bot's.
-pub(super) async fn call(
-    Shared(state): Shared<Arc<State>>,
+pub(super) async fn handle_call(
+    Shared(state): Shared<Arc<SlackState>>,
     Path(method): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response<Body>, Cut> {
+) -> Result<Response<Body>, ConnectionCut> {
     let kind = if method == "apps.connections.open" { "xapp-" } else { "xoxb-" };
-    let Some(token) = token(&headers).filter(|token| token.starts_with(kind)) else {
-        return Ok(refused("invalid_auth"));
+    let Some(token) = bearer_token(&headers).filter(|token| token.starts_with(kind)) else {
+        return Ok(error_response("invalid_auth"));
     };
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let called = Called { bot: token.to_owned(), method: method.clone(), body: body.clone() };
-    let outcome = state.board.called(called);
+    let called = RecordedCall { bot: token.to_owned(), method: method.clone(), body: body.clone() };
+    let outcome = state.board.record_call(called);
     let perform = || match method.as_str() {
-        "auth.test" => ok(
+        "auth.test" => ok_response(
             &json!({ "ok": true, "user_id": "UBOT", "user": "polyclaw", "bot_id": "BBOT", "team_id": "T1" }),
         ),
         "apps.connections.open" => {
             let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
-            ok(&json!({ "ok": true, "url": format!("ws://{host}/link/{}", token.trim_start_matches(kind)) }))
+            ok_response(
+                &json!({ "ok": true, "url": format!("ws://{host}/link/{}", token.trim_start_matches(kind)) }),
+            )
         }
-        "chat.postMessage" => show(&state, token, &body),
-        "chat.update" => update(&state, &body),
-        _ => refused("unknown_method"),
+        "chat.postMessage" => show_message(&state, token, &body),
+        "chat.update" => update_message(&state, &body),
+        _ => error_response("unknown_method"),
     };
     let refuse = |status, seconds| {
-        with_retry_after(board::json(status, &json!({ "ok": false, "error": "scripted" })), seconds)
+        with_retry_after(board::json_response(status, &json!({ "ok": false, "error": "scripted" })), seconds)
     };
-    carry_out(outcome, perform, refuse).await
+    apply_outcome(outcome, perform, refuse).await
 }
 
-fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
+fn show_message(state: &SlackState, token: &str, body: &Value) -> Response<Body> {
     let field = |name: &str| body[name].as_str().map(str::to_owned);
     let (Some(chat), Some(text)) = (field("channel"), field("text")) else {
-        return refused("invalid_arguments");
+        return error_response("invalid_arguments");
     };
     if chat == "CGONE" {
-        return refused("channel_not_found");
+        return error_response("channel_not_found");
     }
     if text.trim().is_empty() {
-        return refused("no_text");
+        return error_response("no_text");
     }
-    let Some(buttons) = buttons(&body["blocks"]) else { return refused("invalid_blocks") };
+    let Some(buttons) = parse_buttons(&body["blocks"]) else { return error_response("invalid_blocks") };
     let ts = format!("9.{}", state.next());
-    state.board.offer(&chat, &ts, buttons);
-    let answer = ok(&json!({ "ok": true, "channel": chat, "ts": ts }));
-    state.board.show(Shown { bot: token.to_owned(), chat, thread: field("thread_ts"), id: ts, text });
+    state.board.set_buttons(&chat, &ts, buttons);
+    let answer = ok_response(&json!({ "ok": true, "channel": chat, "ts": ts }));
+    state.board.show_message(VisibleMessage {
+        bot: token.to_owned(),
+        chat,
+        thread: field("thread_ts"),
+        id: ts,
+        text,
+    });
     answer
 }
 
 /// The buttons of a message; none where Slack would not take its blocks.
-fn buttons(blocks: &Value) -> Option<Vec<(String, String)>> {
+fn parse_buttons(blocks: &Value) -> Option<Vec<(String, String)>> {
     let mut buttons = Vec::new();
     for block in blocks.as_array().into_iter().flatten() {
         match block["type"].as_str()? {
@@ -97,21 +107,22 @@ fn buttons(blocks: &Value) -> Option<Vec<(String, String)>> {
     Some(buttons)
 }
 
-fn update(state: &State, body: &Value) -> Response<Body> {
+fn update_message(state: &SlackState, body: &Value) -> Response<Body> {
     let field = |name: &str| body[name].as_str().unwrap_or_default();
-    match state.board.edit(field("channel"), field("ts"), field("text")) {
-        Edited::Missing => refused("message_not_found"),
-        Edited::Changed | Edited::Same => {
-            ok(&json!({ "ok": true, "channel": body["channel"], "ts": body["ts"] }))
+    match state.board.edit_message(field("channel"), field("ts"), field("text")) {
+        EditOutcome::Missing => error_response("message_not_found"),
+        EditOutcome::Changed | EditOutcome::Same => {
+            ok_response(&json!({ "ok": true, "channel": body["channel"], "ts": body["ts"] }))
         }
     }
 }
 
-pub(super) async fn file(
-    Shared(state): Shared<Arc<State>>,
+pub(super) async fn serve_file(
+    Shared(state): Shared<Arc<SlackState>>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let content = lock(&state.files).get(&name).cloned().filter(|_| token(&headers).is_some());
-    content.map_or_else(|| board::json(404, &Value::Null), |content| Response::new(Body::from(content)))
+    let content = lock(&state.files).get(&name).cloned().filter(|_| bearer_token(&headers).is_some());
+    content
+        .map_or_else(|| board::json_response(404, &Value::Null), |content| Response::new(Body::from(content)))
 }

@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
 
-use crate::platform::board::Board;
+use crate::platform::board::MessageBoard;
+use crate::platform::emulator::EmulatorState;
 use crate::platform::state::lock;
-use crate::platform::wire::Kept;
 
 #[derive(Default)]
-pub struct State {
-    pub(super) board: Board,
-    bots: Mutex<HashMap<String, Bot>>,
+pub struct TelegramState {
+    pub(super) board: MessageBoard,
+    bots: Mutex<HashMap<String, TelegramBot>>,
     files: Mutex<HashMap<String, Vec<u8>>>,
     ids: AtomicI64,
 }
 
-struct Bot {
+struct TelegramBot {
     user: Value,
     /// By update id, until confirmed.
     updates: BTreeMap<i64, Value>,
@@ -28,12 +28,12 @@ struct Bot {
 }
 
 /// Somebody waits for updates.
-pub(super) struct Poll<'a> {
-    state: &'a State,
+pub(super) struct UpdatePoll<'a> {
+    state: &'a TelegramState,
     token: &'a str,
 }
 
-impl Drop for Poll<'_> {
+impl Drop for UpdatePoll<'_> {
     fn drop(&mut self) {
         if let Some(bot) = lock(&self.state.bots).get_mut(self.token) {
             bot.polls -= 1;
@@ -41,19 +41,21 @@ impl Drop for Poll<'_> {
     }
 }
 
-impl Kept for State {
-    fn board(&self) -> &Board {
+impl EmulatorState for TelegramState {
+    fn board(&self) -> &MessageBoard {
         &self.board
     }
 }
 
-impl State {
+impl TelegramState {
     pub(super) fn add_bot(&self, token: &str, user: Value) {
-        lock(&self.bots)
-            .insert(token.to_owned(), Bot { user, updates: BTreeMap::new(), polls: 0, most_polls: 0 });
+        lock(&self.bots).insert(
+            token.to_owned(),
+            TelegramBot { user, updates: BTreeMap::new(), polls: 0, most_polls: 0 },
+        );
     }
 
-    pub(super) fn user(&self, token: &str) -> Option<Value> {
+    pub(super) fn bot_user(&self, token: &str) -> Option<Value> {
         lock(&self.bots).get(token).map(|bot| bot.user.clone())
     }
 
@@ -61,13 +63,13 @@ impl State {
         self.ids.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(super) fn queue(&self, token: &str, mut update: Value) {
+    pub(super) fn queue_update(&self, token: &str, mut update: Value) {
         let id = self.next_id();
         update["update_id"] = id.into();
         if let Some(bot) = lock(&self.bots).get_mut(token) {
             bot.updates.insert(id, update);
         }
-        self.board.changed();
+        self.board.notify_change();
     }
 
     /// Confirms everything before `offset` and returns what is left, as Telegram does.
@@ -80,24 +82,24 @@ impl State {
         let left = bot.updates.values().take(limit).cloned().collect();
         drop(bots);
         if confirmed > 0 {
-            self.board.changed();
+            self.board.notify_change();
         }
         left
     }
 
-    pub(super) fn poll<'a>(&'a self, token: &'a str) -> Poll<'a> {
+    pub(super) fn start_poll<'a>(&'a self, token: &'a str) -> UpdatePoll<'a> {
         if let Some(bot) = lock(&self.bots).get_mut(token) {
             bot.polls += 1;
             bot.most_polls = bot.most_polls.max(bot.polls);
         }
-        Poll { state: self, token }
+        UpdatePoll { state: self, token }
     }
 
-    pub(super) fn most_polls(&self, token: &str) -> usize {
+    pub(super) fn max_concurrent_polls(&self, token: &str) -> usize {
         lock(&self.bots).get(token).map_or(0, |bot| bot.most_polls)
     }
 
-    pub(super) fn unconfirmed(&self, token: &str) -> usize {
+    pub(super) fn unconfirmed_count(&self, token: &str) -> usize {
         lock(&self.bots).get(token).map_or(0, |bot| bot.updates.len())
     }
 
@@ -105,7 +107,7 @@ impl State {
         lock(&self.files).insert(id.to_owned(), content.to_owned());
     }
 
-    pub(super) fn content(&self, id: &str) -> Option<Vec<u8>> {
+    pub(super) fn file_content(&self, id: &str) -> Option<Vec<u8>> {
         lock(&self.files).get(id).cloned()
     }
 }

@@ -1,0 +1,210 @@
+//! What an editor was told of an answer. It can not be taken back, so what comes again is compared with it first.
+
+use std::collections::HashMap;
+
+/// What an editor was told of those who speak for the turn, by run.
+#[derive(Debug, Default)]
+pub struct DelegateStreams(HashMap<String, StreamProgress>);
+
+impl DelegateStreams {
+    /// Takes a frame of one of them, and gives what is to be told now.
+    pub fn apply_frame(&mut self, kind: &str, run: &str, text: &str) -> Option<String> {
+        if kind == "delegate.ended" {
+            // What streamed of it is there; what was missed is told now.
+            let mut speech = self.0.remove(run).filter(StreamProgress::has_missed)?;
+            return speech.complete_text(text);
+        }
+        let speech = self.0.entry(run.to_owned()).or_default();
+        if kind == "delegate.started" {
+            speech.restart_step();
+            return None;
+        }
+        speech.push_piece(speech.step(), text)
+    }
+
+    pub fn mark_missed(&mut self) {
+        self.0.values_mut().for_each(StreamProgress::mark_missed);
+    }
+}
+
+#[derive(Debug)]
+pub struct StreamProgress {
+    /// What stands in the editor of this step.
+    sent: String,
+    /// The step from its beginning as it is said now; nothing while a part of it was missed.
+    text: Option<String>,
+    /// Answers of the turn that were told to their end.
+    step: u64,
+}
+
+impl Default for StreamProgress {
+    fn default() -> Self {
+        Self { sent: String::new(), text: Some(String::new()), step: 0 }
+    }
+}
+
+impl StreamProgress {
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    pub fn has_missed(&self) -> bool {
+        self.text.is_none()
+    }
+
+    /// Takes the next piece of a step, and gives what is to be told now: nothing while it only repeats what was told.
+    pub fn push_piece(&mut self, step: u64, piece: &str) -> Option<String> {
+        if step < self.step {
+            return None;
+        }
+        let mut text = self.text.take()?;
+        self.step = step;
+        text += piece;
+        let rest = if self.sent.starts_with(&text) { None } else { self.emit_rest(&text) };
+        self.text = Some(text);
+        rest
+    }
+
+    /// Frames are missing: what follows has no beginning.
+    pub fn mark_missed(&mut self) {
+        self.text = None;
+    }
+
+    /// The step is said again from its beginning.
+    pub fn restart_step(&mut self) {
+        self.text = Some(String::new());
+    }
+
+    /// Another turn goes on, and counts its own answers.
+    pub fn resume_in_new_turn(&mut self) {
+        self.restart_step();
+        self.step = 0;
+    }
+
+    /// The step is over; gives what parts it from the next one.
+    pub fn end_step(&mut self) -> Option<&'static str> {
+        if self.text.is_some() {
+            self.restart_step();
+        }
+        if std::mem::take(&mut self.sent).is_empty() {
+            return None;
+        }
+        self.step += 1;
+        Some("\n\n")
+    }
+
+    /// This step and those before it are over.
+    pub fn skip_step(&mut self, step: u64) {
+        self.step = self.step.max(step + 1);
+    }
+
+    /// The step as it is stored: gives what the editor has not seen of it.
+    pub fn complete_text(&mut self, whole: &str) -> Option<String> {
+        if whole.trim_end() == self.sent.trim_end() { None } else { self.emit_rest(whole) }
+    }
+
+    fn emit_rest(&mut self, whole: &str) -> Option<String> {
+        let rest = match whole.strip_prefix(self.sent.as_str()) {
+            Some(rest) => rest.to_owned(),
+            None => format!("\n\n{whole}"),
+        };
+        whole.clone_into(&mut self.sent);
+        Some(rest).filter(|rest| !rest.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that an editor sees: `say` lets the model speak, and the answer is stored at last.
+    fn seen(whole: &str, say: impl FnOnce(&mut StreamProgress, &mut String)) -> String {
+        let (mut told, mut seen) = (StreamProgress::default(), String::new());
+        say(&mut told, &mut seen);
+        seen.extend(told.complete_text(whole));
+        seen
+    }
+
+    fn hear(told: &mut StreamProgress, seen: &mut String, pieces: &[&str]) {
+        for piece in pieces {
+            seen.extend(told.push_piece(0, piece));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_said_again_without_its_first_pieces_is_told_once() {
+        for missed in 0..4 {
+            let pieces = ["one ", "two ", "three ", "four"];
+            let all = seen(&pieces.concat(), |told, seen| {
+                hear(told, seen, &pieces[..2]);
+                told.mark_missed();
+                hear(told, seen, &pieces[missed..]);
+            });
+            assert_eq!(all, pieces.concat(), "{missed}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_out_differently_is_told_whole_and_once() {
+        let missed = seen("one six", |told, seen| {
+            hear(told, seen, &["one ", "two "]);
+            told.mark_missed();
+            hear(told, seen, &["six"]);
+        });
+        assert_eq!(missed, "one two \n\none six");
+        let restarted = seen("one six seven", |told, seen| {
+            hear(told, seen, &["one ", "two "]);
+            told.restart_step();
+            hear(told, seen, &["one ", "six ", "seven"]);
+        });
+        assert_eq!(restarted, "one two \n\none six seven");
+    }
+
+    #[test]
+    fn an_answer_that_is_said_again_from_its_beginning_goes_on_live() {
+        let (mut told, mut live) = (StreamProgress::default(), String::new());
+        hear(&mut told, &mut live, &["one ", "two "]);
+        told.mark_missed();
+        told.restart_step();
+        hear(&mut told, &mut live, &["one two", " three ", "four"]);
+        assert_eq!(live, "one two three four");
+        assert_eq!(told.complete_text("one two three four"), None);
+    }
+
+    #[test]
+    fn a_step_that_was_told_to_its_end_is_not_heard_again() {
+        let mut told = StreamProgress::default();
+        assert_eq!(told.push_piece(0, "look").as_deref(), Some("look"));
+        assert_eq!((told.end_step(), told.end_step()), (Some("\n\n"), None));
+        assert_eq!(told.push_piece(0, "look"), None);
+        assert_eq!(told.push_piece(1, "found").as_deref(), Some("found"));
+        assert_eq!(told.complete_text("found it").as_deref(), Some(" it"));
+    }
+
+    #[test]
+    fn what_another_agent_said_is_told_once_however_often_it_is_said() {
+        for heard in 0..4 {
+            let (mut speeches, mut seen) = (DelegateStreams::default(), String::new());
+            let mut take = |speeches: &mut DelegateStreams, kind: &str, text: &str| {
+                seen.extend(speeches.apply_frame(&format!("delegate.{kind}"), "r", text));
+            };
+            take(&mut speeches, "started", "");
+            ["one ", "two ", "three "][..heard].iter().for_each(|piece| take(&mut speeches, "delta", piece));
+            speeches.mark_missed();
+            take(&mut speeches, "delta", "lost ");
+            take(&mut speeches, "started", "");
+            take(&mut speeches, "delta", "one two three ");
+            take(&mut speeches, "delta", "four");
+            take(&mut speeches, "ended", "one two three four");
+            assert_eq!(seen, "one two three four", "{heard}");
+        }
+    }
+
+    #[test]
+    fn of_another_agent_that_ended_unheard_the_rest_is_told() {
+        let mut speeches = DelegateStreams::default();
+        assert_eq!(speeches.apply_frame("delegate.delta", "r", "one ").as_deref(), Some("one "));
+        speeches.mark_missed();
+        assert_eq!(speeches.apply_frame("delegate.ended", "r", "one two").as_deref(), Some("two"));
+    }
+}

@@ -1,0 +1,48 @@
+//! Files of this machine as attachments of a message.
+
+use std::path::Path;
+
+use polyclaw_domain::media::{Image, UnsupportedImage};
+use serde_json::{Value, json};
+
+use crate::failure::CommandFailure;
+
+/// As the API takes it: an image, or text.
+pub fn read_attachment(path: &Path) -> Result<Value, CommandFailure> {
+    let refuse = |why: String| CommandFailure::usage(format!("{} is not attached: {why}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match Image::from_bytes(bytes.as_slice()) {
+        Ok(image) => Ok(json!({ "name": name, "media_type": image.media_type(), "data": image.to_base64() })),
+        Err(refusal) => match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => {
+                Ok(json!({ "name": name, "media_type": "text/plain", "text": text }))
+            }
+            _ => Err(refuse(match refusal {
+                UnsupportedImage::TooLarge(_) => format!("it is {refusal}"),
+                _ => "it is neither text nor a PNG, JPEG, GIF or WebP image".to_owned(),
+            })),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_attached_as_what_it_is_and_not_as_what_it_is_called() {
+        let home = tempfile::tempdir().unwrap();
+        let attach = |name: &str, content: &[u8]| {
+            std::fs::write(home.path().join(name), content).unwrap();
+            read_attachment(&home.path().join(name))
+        };
+        let image = attach("notes.txt", b"GIF89a").unwrap();
+        let expected = json!({ "name": "notes.txt", "media_type": "image/gif", "data": "R0lGODlh" });
+        assert_eq!(image, expected);
+        let text = attach("cat.png", "a cat".as_bytes()).unwrap();
+        assert_eq!(text, json!({ "name": "cat.png", "media_type": "text/plain", "text": "a cat" }));
+        assert!(attach("song.mp3", b"ID3\xff\0").unwrap_err().message.contains("neither text"));
+        assert!(read_attachment(&home.path().join("gone")).is_err());
+    }
+}

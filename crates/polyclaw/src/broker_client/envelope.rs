@@ -1,0 +1,179 @@
+//! A message as the control plane hands it out, and what a session is shown of it.
+
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
+use polyclaw_domain::envelope::{HANDOFF_KIND, RESPONSE_KIND, RESULT_KIND, is_answer_kind};
+use polyclaw_domain::id::{AgentId, TraceId};
+use polyclaw_domain::instance::InstanceName;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_engine::ingress::{InternalMessage, MessageProvenance, RelayInfo, RelayKind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::INSTANCE_CHANNEL;
+
+/// What a sender is called that did not say which of its agents wrote.
+const UNKNOWN_AGENT: &str = "unknown";
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct LeasedEnvelope {
+    pub id: String,
+    pub lease: String,
+    pub from: String,
+    pub from_name: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub correlation_id: Option<String>,
+    pub hop_count: u32,
+    pub trace_id: Option<String>,
+    pub payload: Value,
+}
+
+impl LeasedEnvelope {
+    pub fn is_answer(&self) -> bool {
+        is_answer_kind(&self.kind)
+    }
+
+    /// What ties it to everything that follows from it.
+    pub fn thread_id(&self) -> &str {
+        self.correlation_id.as_deref().unwrap_or(&self.id)
+    }
+
+    /// The trace of the turn that wrote it goes on here. An operator's word begins one.
+    pub fn trace(&self) -> TraceId {
+        let begun = || format!("{INSTANCE_CHANNEL}-{}", self.thread_id());
+        TraceId::new(self.trace_id.clone().unwrap_or_else(begun))
+    }
+
+    fn payload_text(&self, name: &str) -> Option<&str> {
+        self.payload[name].as_str().filter(|word| !word.trim().is_empty())
+    }
+
+    /// Why the turn failed that it is the answer of.
+    pub fn error(&self) -> Option<&str> {
+        self.payload_text("error").filter(|_| self.is_answer())
+    }
+
+    /// The agent it is for, if it says so.
+    pub fn target_agent(&self) -> Option<AgentId> {
+        AgentId::parse(self.payload_text("to_agent")?).ok()
+    }
+
+    pub fn origin(&self) -> MessageOrigin {
+        let named = self.from_name.as_deref().filter(|name| InstanceName::parse(name).is_ok());
+        let agent = self.payload_text("agent").filter(|agent| AgentId::parse(agent).is_ok());
+        MessageOrigin::Remote {
+            instance: named.unwrap_or(UNKNOWN_AGENT).to_owned(),
+            agent: agent.unwrap_or(UNKNOWN_AGENT).to_owned(),
+        }
+    }
+
+    /// Each exchange is a conversation of its own.
+    pub fn session_key(&self, agent: &AgentId) -> SessionKey {
+        SessionKey::for_direct(agent, INSTANCE_CHANNEL, &format!("{}/{}", self.from, self.thread_id()))
+    }
+
+    /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
+    pub fn relay_info(&self, agent: &AgentId, way: RelayKind) -> RelayInfo {
+        let from = SessionKey::from_parts(agent, &[INSTANCE_CHANNEL, &self.from]);
+        RelayInfo { from, hop: self.hop_count, trace: self.trace(), kind: way }
+    }
+
+    /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
+    pub fn to_internal_message(
+        &self,
+        channel: ChatAddress,
+        provenance: MessageProvenance,
+    ) -> InternalMessage {
+        InternalMessage {
+            deliver: channel.channel != INTERNAL_CHANNEL,
+            channel,
+            idempotency_key: format!("{INSTANCE_CHANNEL}:{}", self.id),
+            meta: Some(self.meta()),
+            provenance,
+        }
+    }
+
+    /// Where the answer goes. The account says as what: a task has a result, all else a response.
+    pub fn reply_address(&self) -> ChatAddress {
+        ChatAddress {
+            channel: INSTANCE_CHANNEL.to_owned(),
+            account: if self.kind == HANDOFF_KIND { RESULT_KIND } else { RESPONSE_KIND }.to_owned(),
+            peer: self.from.clone(),
+            thread: Some(self.thread_id().to_owned()),
+        }
+    }
+
+    /// What it says: its text, or all of it.
+    pub fn text(&self) -> String {
+        let said = ["text", "task", "message"].iter().find_map(|name| self.payload_text(name));
+        match said {
+            Some(said) => said.to_owned(),
+            None => format!("{}: {}", self.kind, self.payload),
+        }
+    }
+
+    fn meta(&self) -> Value {
+        json!({
+            "kind": "instance_message",
+            "message_id": self.id,
+            "type": self.kind,
+            "from": self.from,
+            "correlation_id": self.correlation_id,
+            "hop": self.hop_count,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(kind: &str, payload: Value) -> LeasedEnvelope {
+        LeasedEnvelope {
+            id: "m".to_owned(),
+            lease: "l".to_owned(),
+            from: "f".to_owned(),
+            from_name: Some("lab".to_owned()),
+            kind: kind.to_owned(),
+            correlation_id: None,
+            hop_count: 0,
+            trace_id: None,
+            payload,
+        }
+    }
+
+    #[test]
+    fn a_session_is_shown_what_a_message_says_and_who_says_it() {
+        for (payload, text, origin) in [
+            (json!({ "text": "hi", "agent": "main" }), "hi", "agent:lab/main"),
+            (json!({ "task": "look", "agent": "a/b" }), "look", "agent:lab/unknown"),
+            (json!({ "n": 1 }), "note: {\"n\":1}", "agent:lab/unknown"),
+            (json!("bare"), "note: \"bare\"", "agent:lab/unknown"),
+        ] {
+            let letter = letter("note", payload);
+            assert_eq!((letter.text().as_str(), letter.origin().to_string().as_str()), (text, origin));
+            assert_eq!(
+                MessageOrigin::parse(origin),
+                Some(letter.origin()),
+                "it is read back from where it is stored"
+            );
+        }
+    }
+
+    #[test]
+    fn a_trace_goes_on_where_it_is_known_and_begins_where_it_is_not() {
+        let plain = letter("note", json!({}));
+        assert_eq!(plain.trace(), TraceId::new("cp-m"));
+        let traced = LeasedEnvelope { trace_id: Some("t1".to_owned()), ..plain };
+        assert_eq!(traced.trace(), TraceId::new("t1"));
+    }
+
+    #[test]
+    fn a_task_has_a_result_and_all_else_a_response() {
+        assert_eq!(letter(HANDOFF_KIND, json!({})).reply_address().account, RESULT_KIND);
+        assert_eq!(letter("note", json!({})).reply_address().account, RESPONSE_KIND);
+        let again = LeasedEnvelope { correlation_id: Some("c".to_owned()), ..letter("note", json!({})) };
+        assert_eq!((again.thread_id(), letter("note", json!({})).thread_id()), ("c", "m"));
+    }
+}

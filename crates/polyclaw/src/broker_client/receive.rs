@@ -1,0 +1,231 @@
+//! Fetches messages and brings each into its session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::envelope::{HANDOFF_KIND, STATUS_KIND};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_engine::ingress::{AcceptedMessage, InternalMessage, MessageProvenance, RelayKind};
+use polyclaw_engine::{Engine, Error, ErrorCategory};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::envelope::LeasedEnvelope;
+use super::{BrokerClient, answers, random_nonce};
+use crate::failure::{CommandFailure, FailureExit};
+
+/// Messages worked on at once.
+const MAX_CONCURRENT_MESSAGES: usize = 32;
+const POLL_BATCH_SIZE: usize = 16;
+/// Well before a lease of 90 seconds ends.
+const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(30);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+
+/// Runs until it is dropped, or the engine takes nothing any more.
+pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
+    let room = Arc::new(Semaphore::new(MAX_CONCURRENT_MESSAGES));
+    let mut asking = PollLoop::new(false);
+    while !engine.is_draining() {
+        let Ok(first) = Arc::clone(&room).acquire_owned().await else { return };
+        let limit = room.available_permits().min(POLL_BATCH_SIZE - 1) + 1;
+        drop(first);
+        for letter in asking.poll_messages(&exchange, limit).await {
+            // No more were asked for than there is room for.
+            let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+            let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
+            tokio::spawn(async move {
+                process_envelope(&exchange, &engine, &letter).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Answers have a way of their own: turns that fill all the room may be waiting for them.
+pub async fn run_answers(exchange: Arc<BrokerClient>, engine: Engine) {
+    let mut asking = PollLoop::new(true);
+    while !engine.is_draining() {
+        for letter in asking.poll_messages(&exchange, POLL_BATCH_SIZE).await {
+            let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
+            tokio::spawn(async move { process_envelope(&exchange, &engine, &letter).await });
+        }
+    }
+}
+
+/// Somebody who asks again and again, more slowly where nobody answers.
+struct PollLoop {
+    only_answers: bool,
+    word: String,
+    pause: Duration,
+}
+
+impl PollLoop {
+    fn new(only_answers: bool) -> Self {
+        Self { only_answers, word: random_nonce(), pause: INITIAL_BACKOFF }
+    }
+
+    async fn poll_messages(&mut self, exchange: &BrokerClient, limit: usize) -> Vec<LeasedEnvelope> {
+        match exchange.fetch_pending(&self.word, limit, self.only_answers).await {
+            Ok(letters) => {
+                (self.pause, self.word) = (INITIAL_BACKOFF, random_nonce());
+                letters
+            }
+            Err(failure) => {
+                tracing::debug!(error = %failure, "the control plane gives no messages");
+                tokio::time::sleep(self.pause).await;
+                exchange.refresh_control_plane_url();
+                self.pause = (self.pause * 2).min(MAX_BACKOFF);
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// What became of a message here.
+pub(super) enum EnvelopeOutcome {
+    /// A turn that took it up is committed, or nothing has to be done with it.
+    Done,
+    /// It can not be taken up.
+    Refused(String),
+    /// This process ends, or the lease is lost: whoever is handed it next goes on.
+    Released,
+}
+
+async fn process_envelope(exchange: &BrokerClient, engine: &Engine, letter: &LeasedEnvelope) {
+    let outcome = match letter.is_answer() {
+        true => answers::process_answer(exchange, engine, letter).await,
+        false => deliver_to_agent(exchange, engine, letter).await,
+    };
+    let (verb, more) = match outcome {
+        EnvelopeOutcome::Done => ("ack", json!({})),
+        EnvelopeOutcome::Refused(error) => {
+            tracing::warn!(message.id = letter.id, error, "a message of another instance is not taken up");
+            ("fail", json!({ "error": error }))
+        }
+        EnvelopeOutcome::Released => return,
+    };
+    if let Err(failure) = report_outcome(exchange, engine, letter, verb, more).await {
+        // It is handed out again, and found to be there already.
+        tracing::info!(message.id = letter.id, error = %failure, "what became of a message is not heard");
+    }
+}
+
+/// Says what became of a message, for as long as nobody is there to hear it.
+async fn report_outcome(
+    exchange: &BrokerClient,
+    engine: &Engine,
+    letter: &LeasedEnvelope,
+    verb: &str,
+    more: Value,
+) -> Result<(), CommandFailure> {
+    let mut pause = INITIAL_BACKOFF;
+    loop {
+        match exchange.update_message(letter, verb, more.clone()).await {
+            Err(failure) if failure.exit == FailureExit::Unavailable && !engine.is_draining() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(MAX_BACKOFF);
+            }
+            said => return said.map(drop),
+        }
+    }
+}
+
+async fn deliver_to_agent(
+    exchange: &BrokerClient,
+    engine: &Engine,
+    letter: &LeasedEnvelope,
+) -> EnvelopeOutcome {
+    let agent = letter.target_agent().unwrap_or_else(|| engine.settings().default_agent.clone());
+    let from = MessageProvenance::Remote(
+        agent.clone(),
+        letter.origin(),
+        letter.relay_info(&agent, RelayKind::Begin),
+    );
+    let how = letter.to_internal_message(letter.reply_address(), from);
+    match accept_internal_message(exchange, engine, letter, &letter.session_key(&agent), how).await {
+        Ok(accepted) => {
+            send_working_status(exchange, letter, agent.as_str(), &accepted).await;
+            wait_for_turn_end(exchange, engine, letter, &accepted).await
+        }
+        Err(outcome) => outcome,
+    }
+}
+
+/// Whoever handed a task over is told that it is worked on.
+async fn send_working_status(
+    exchange: &BrokerClient,
+    letter: &LeasedEnvelope,
+    agent: &str,
+    accepted: &AcceptedMessage,
+) {
+    if letter.kind != HANDOFF_KIND {
+        return;
+    }
+    let message = json!({
+        "to": letter.from,
+        "type": STATUS_KIND,
+        "correlation_id": letter.thread_id(),
+        "idempotency_key": format!("status:{}", letter.id),
+        "trace_id": letter.trace(),
+        "payload": { "status": "working", "agent": agent, "turn_id": accepted.turn_id },
+    });
+    if let Err(failure) = exchange.send_message(&message).await {
+        tracing::debug!(message.id = letter.id, error = %failure, "nobody is told that a task is worked on");
+    }
+}
+
+pub(super) async fn accept_internal_message(
+    exchange: &BrokerClient,
+    engine: &Engine,
+    letter: &LeasedEnvelope,
+    session: &SessionKey,
+    how: InternalMessage,
+) -> Result<AcceptedMessage, EnvelopeOutcome> {
+    loop {
+        match engine.inject_message(session, &letter.text(), how.clone()).await {
+            Ok(accepted) => return Ok(accepted),
+            Err(Error::Draining) => return Err(EnvelopeOutcome::Released),
+            // Taken and answered before; its session was deleted since.
+            Err(Error::Deleted) => return Err(EnvelopeOutcome::Done),
+            Err(error) if error.category() == ErrorCategory::Retry => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if !renew_lease(exchange, letter).await {
+                    return Err(EnvelopeOutcome::Released);
+                }
+            }
+            Err(error) => return Err(EnvelopeOutcome::Refused(format!("{} ({})", error, error.code()))),
+        }
+    }
+}
+
+/// Waits for the turn that takes a message up, and keeps the lease meanwhile.
+pub(super) async fn wait_for_turn_end(
+    exchange: &BrokerClient,
+    engine: &Engine,
+    letter: &LeasedEnvelope,
+    accepted: &AcceptedMessage,
+) -> EnvelopeOutcome {
+    loop {
+        match engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, LEASE_RENEW_INTERVAL).await {
+            Ok(Some(_)) => return EnvelopeOutcome::Done,
+            Ok(None) | Err(_) if engine.is_draining() => return EnvelopeOutcome::Released,
+            // The session was deleted while it waited: nobody takes it up any more.
+            Err(Error::UnknownTurn(_)) => return EnvelopeOutcome::Done,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(message.id = letter.id, %error, "it is not known how a turn stands");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        if !renew_lease(exchange, letter).await {
+            return EnvelopeOutcome::Released;
+        }
+    }
+}
+
+/// Whether the message is still ours. Where nobody can say, it is taken to be.
+pub(super) async fn renew_lease(exchange: &BrokerClient, letter: &LeasedEnvelope) -> bool {
+    let renewed: Result<Value, _> = exchange.update_message(letter, "renew", json!({})).await;
+    !matches!(renewed, Err(failure) if ["lease_lost", "unknown_message"].contains(&failure.code.as_str()))
+}

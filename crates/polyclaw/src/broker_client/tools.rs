@@ -1,0 +1,232 @@
+//! Tools by which an agent writes to another instance, for agents that the config names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::envelope::HANDOFF_KIND;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::tool::{
+    ProgressSink, ToolCall, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec, Toolbox, arguments,
+};
+use polyclaw_store::{Tx, jobs};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::waiters::WaiterUpdate;
+use super::{BrokerClient, task};
+
+const INSTANCE_SEND: &str = "instance_send";
+const DELEGATE_TO_INSTANCE: &str = "delegate_to_instance";
+pub const TOOL_NAMES: [&str; 2] = [INSTANCE_SEND, DELEGATE_TO_INSTANCE];
+/// The field of a result that names the message it was made of.
+pub const ANSWER_ID_FIELD: &str = "answer_id";
+
+const DEFAULT_ANSWER_TIMEOUT_MS: u64 = 120_000;
+/// Nothing else shows that a call which waits is alive.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
+/// What a message is that says nothing else.
+const DEFAULT_MESSAGE_TYPE: &str = "message";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InstanceSendArguments {
+    /// The other instance, by its name.
+    instance: String,
+    message: String,
+    /// The agent there that is to get it; its default one if left out.
+    agent: Option<String>,
+    /// What kind of message it is, such as "note"; "message" if left out.
+    r#type: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DelegateToInstanceArguments {
+    /// The other instance, by its name.
+    instance: String,
+    /// What it is to do, with everything it needs to know.
+    task: String,
+    /// The agent there that is to do it; its default one if left out.
+    agent: Option<String>,
+    /// "sync" waits for the result; "async" tells you later.
+    #[serde(default)]
+    mode: DelegateMode,
+    /// How long a sync task may take, from 1000 to 900000; 120000 if left out.
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum DelegateMode {
+    #[default]
+    Sync,
+    Async,
+}
+
+/// Made again it is the same message: the control plane knows its key.
+pub fn tool_specs() -> Vec<Arc<ToolSpec>> {
+    let risky = |spec: ToolSpec| {
+        Arc::new(ToolSpec { effect: ToolEffect::Idempotent, risk: ToolRisk::High, confined: false, ..spec })
+    };
+    vec![
+        risky(arguments::build_tool_spec::<InstanceSendArguments>(
+            INSTANCE_SEND,
+            "Writes to an agent of another instance and returns at once. An answer is told to you later.",
+        )),
+        risky(arguments::build_tool_spec::<DelegateToInstanceArguments>(
+            DELEGATE_TO_INSTANCE,
+            "Gives a task to an agent of another instance. sync waits for the result; async tells you later.",
+        )),
+    ]
+}
+
+/// Whether a call waits for its answer.
+pub fn waits_for_answer(call: &ToolCall) -> bool {
+    call.name == DELEGATE_TO_INSTANCE && call.arguments["mode"] != "async"
+}
+
+type BrokerToolResult = Result<String, String>;
+
+impl BrokerClient {
+    async fn perform_call(
+        &self,
+        scope: &ToolScope,
+        turn: &TurnId,
+        call: &ToolCall,
+        sign: ProgressSink<'_>,
+    ) -> BrokerToolResult {
+        let unfit = |error: serde_json::Error| format!("The arguments do not fit: {error}");
+        match call.name.as_str() {
+            INSTANCE_SEND => {
+                let given: InstanceSendArguments =
+                    arguments::parse_arguments(&call.arguments).map_err(unfit)?;
+                let kind = given.r#type.as_deref().unwrap_or(DEFAULT_MESSAGE_TYPE);
+                let says = json!({ "text": given.message, "to_agent": given.agent });
+                self.write_message((scope, turn, call), (&given.instance, kind), says).await
+            }
+            _ => {
+                let given: DelegateToInstanceArguments =
+                    arguments::parse_arguments(&call.arguments).map_err(unfit)?;
+                let says = json!({ "task": given.task, "to_agent": given.agent });
+                // Listened for before it is asked: an answer may be there at once.
+                let correlation = task::correlation_id(turn, call);
+                let news =
+                    (given.mode == DelegateMode::Sync).then(|| self.waiters.register_waiter(&correlation));
+                let sent =
+                    self.write_message((scope, turn, call), (&given.instance, HANDOFF_KIND), says).await?;
+                let Some(mut news) = news else { return Ok(sent) };
+                let limit = Duration::from_millis(
+                    given.timeout_ms.unwrap_or(DEFAULT_ANSWER_TIMEOUT_MS).clamp(1_000, 900_000),
+                );
+                let mut has_begun = false;
+                let answer = tokio::time::timeout(limit, await_answer(&mut news, sign, &mut has_begun)).await;
+                self.waiters.remove_waiter(&correlation);
+                let told = match answer.ok().flatten() {
+                    Some(answer) => answer_result(&answer),
+                    None => timeout_result(has_begun),
+                };
+                Ok(with_instance_and_correlation(told, &given.instance, &correlation).to_string())
+            }
+        }
+    }
+
+    async fn write_message(
+        &self,
+        (scope, turn, call): (&ToolScope, &TurnId, &ToolCall),
+        (instance, kind): (&str, &str),
+        mut says: Value,
+    ) -> BrokerToolResult {
+        let (wanted, correlation) = (turn.clone(), task::correlation_id(turn, call));
+        let job = self.db.read(move |tx: &mut Tx<'_>| jobs::get(tx, &wanted)).await;
+        let job = job.map_err(|error| error.to_string())?;
+        let hop = job.as_ref().map_or(0, |job| job.hop + 1);
+        says["agent"] = scope.agent.as_str().into();
+        let message = json!({
+            "to": instance,
+            "type": kind,
+            "correlation_id": correlation,
+            "idempotency_key": correlation,
+            "hop_count": hop,
+            "trace_id": job.map(|job| job.trace),
+            "payload": says,
+        });
+        let receipt = self.send_message(&message).await.map_err(|failure| {
+            let hint = failure.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+            format!("{} ({}){hint}", failure.message, failure.code)
+        })?;
+        let told = json!({
+            "status": "accepted",
+            "message_id": receipt["id"],
+            "correlation_id": correlation,
+            "instance": instance,
+            "redacted": receipt["redacted"],
+        });
+        Ok(told.to_string())
+    }
+}
+
+/// `has_begun`: whether the other instance has said that it works on the task.
+async fn await_answer(
+    news: &mut tokio::sync::mpsc::UnboundedReceiver<WaiterUpdate>,
+    sign: ProgressSink<'_>,
+    has_begun: &mut bool,
+) -> Option<Box<super::envelope::LeasedEnvelope>> {
+    loop {
+        match tokio::time::timeout(PROGRESS_INTERVAL, news.recv()).await {
+            Ok(Some(WaiterUpdate::Answer(letter))) => return Some(letter),
+            Ok(Some(WaiterUpdate::Progress)) => {
+                *has_begun = true;
+                sign("");
+            }
+            Err(_) => sign(""),
+            Ok(None) => return None,
+        }
+    }
+}
+
+fn answer_result(letter: &super::envelope::LeasedEnvelope) -> Value {
+    json!({
+        "status": if letter.error().is_some() { "failed" } else { "completed" },
+        "error": letter.error(),
+        "response": letter.text(),
+        ANSWER_ID_FIELD: letter.id,
+    })
+}
+
+fn timeout_result(has_begun: bool) -> Value {
+    let message = if has_begun {
+        "The other instance is still working on the task. Its result arrives later as a message."
+    } else {
+        "The other instance has not started the task: it may be stopped or busy. The task waits in its queue until it \
+         expires. If it is started before then, its result arrives later as a message."
+    };
+    json!({ "status": "timeout", "started": has_begun, "message": message })
+}
+
+fn with_instance_and_correlation(mut told: Value, instance: &str, correlation: &str) -> Value {
+    told["instance"] = instance.into();
+    told["correlation_id"] = correlation.into();
+    told
+}
+
+impl Toolbox for BrokerClient {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        if self.is_granted(&scope.agent) { self.tools.clone() } else { Vec::new() }
+    }
+
+    fn run<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            self.perform_call(scope, turn, call, progress)
+                .await
+                .map_or_else(ToolOutcome::error, ToolOutcome::ok)
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! The chat as a machine without I/O: keys, frames and answers in, effects out.
+
+use std::collections::HashMap;
+
+use polyclaw_domain::command;
+use serde_json::Value;
+
+use super::completion::CommandCompletion;
+use super::entry::{ApprovalCard, NoteTone, TranscriptEntry, UserMessage, UserMessageState};
+use super::input::InputLine;
+use super::reload::{StoredTurns, TranscriptReload};
+use crate::stream::StreamFrame;
+
+/// What happens to the chat.
+#[derive(Clone, Debug)]
+pub enum ChatEvent {
+    /// The conversation as it is stored, and its state.
+    Loaded {
+        session: Value,
+        messages: Vec<Value>,
+        approvals: Vec<Value>,
+    },
+    Frame(StreamFrame),
+    /// The live stream is there, or gone.
+    Link(LinkState),
+    /// A message was accepted.
+    Posted {
+        key: String,
+        answer: Value,
+    },
+    Refused {
+        key: String,
+        reason: String,
+    },
+    /// The conversation could not be read.
+    NotLoaded(String),
+    /// A command answered; it may have changed what is stored.
+    CommandAnswered {
+        text: String,
+        changes: bool,
+    },
+    /// The teams there are, each with its members and tasks.
+    Teams(Vec<Value>),
+    Failed(String),
+}
+
+/// What the chat wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatEffect {
+    Send {
+        key: String,
+        text: String,
+    },
+    Command(String),
+    Decide {
+        id: String,
+        decision: &'static str,
+    },
+    Stop,
+    /// Read the conversation again.
+    Reload,
+    FetchTeams,
+    Remember(String),
+    Quit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    Connecting,
+    Live,
+    Lost,
+}
+
+pub struct ChatState {
+    pub session: String,
+    pub agent: String,
+    /// How agents show themselves, by id.
+    pub faces: HashMap<String, String>,
+    pub model: String,
+    pub link: LinkState,
+    pub entries: Vec<TranscriptEntry>,
+    pub input: InputLine,
+    pub completion: CommandCompletion,
+    /// Lines scrolled up from the end.
+    pub scroll: usize,
+    /// The turn that is running.
+    pub running: Option<String>,
+    pub quit_armed: bool,
+    /// The section of teams, where it is open.
+    pub teams: Option<Vec<Value>>,
+    /// The key that answered a question, until the next Enter.
+    pub answered: Option<char>,
+    pub(super) reload: TranscriptReload,
+    /// What the conversation said when it was read last.
+    pub(super) stored_turns: StoredTurns,
+    /// Turns whose end has been seen: what a replay says about them is old.
+    ended: Vec<String>,
+    sent: u64,
+}
+
+impl ChatState {
+    pub fn new(session: String, history: Vec<String>) -> Self {
+        Self {
+            session,
+            agent: String::new(),
+            faces: HashMap::new(),
+            model: String::new(),
+            link: LinkState::Connecting,
+            entries: Vec::new(),
+            input: InputLine::with_history(history),
+            completion: CommandCompletion::default(),
+            scroll: 0,
+            running: None,
+            quit_armed: false,
+            teams: None,
+            answered: None,
+            reload: TranscriptReload::default(),
+            stored_turns: StoredTurns::default(),
+            ended: Vec::new(),
+            sent: 0,
+        }
+    }
+
+    pub fn handle_event(&mut self, event: ChatEvent) -> Vec<ChatEffect> {
+        match event {
+            ChatEvent::Loaded { session, messages, approvals } => {
+                self.load_conversation(&session, &messages, &approvals);
+                return self.replay_deferred();
+            }
+            ChatEvent::NotLoaded(reason) => {
+                self.reload.is_due = true;
+                self.add_note(reason, NoteTone::Bad);
+                return self.replay_deferred();
+            }
+            ChatEvent::Link(link) => {
+                self.link = link;
+                let is_due = self.reload.is_due && link == LinkState::Live;
+                return if is_due { self.request_reload() } else { Vec::new() };
+            }
+            ChatEvent::Teams(teams) => self.show_teams(teams),
+            other => return self.defer_event(other).map_or_else(Vec::new, |event| self.apply_event(event)),
+        }
+        Vec::new()
+    }
+
+    /// What happens to the conversation, while none is on its way.
+    fn apply_event(&mut self, event: ChatEvent) -> Vec<ChatEffect> {
+        match event {
+            ChatEvent::Frame(frame) => return self.apply_frame(&frame),
+            ChatEvent::Posted { key, answer } => self.confirm_sent(&key, &answer),
+            ChatEvent::Refused { key, reason } => self.mark_refused(&key, reason),
+            ChatEvent::CommandAnswered { text, changes: true } => {
+                let effects = self.request_reload();
+                self.defer_event(ChatEvent::CommandAnswered { text, changes: false });
+                return effects;
+            }
+            ChatEvent::CommandAnswered { text, .. } => self.add_note(text, NoteTone::Plain),
+            ChatEvent::Failed(text) => self.add_note(text, NoteTone::Bad),
+            ChatEvent::Loaded { .. } | ChatEvent::NotLoaded(_) | ChatEvent::Link(_) | ChatEvent::Teams(_) => {
+            }
+        }
+        Vec::new()
+    }
+
+    /// Messages that wait for the running turn.
+    pub fn waiting_count(&self) -> usize {
+        let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(said) if said.state == UserMessageState::Waiting);
+        self.entries.iter().filter(waits).count()
+    }
+
+    /// The oldest question nobody has answered.
+    pub fn open_question(&self) -> Option<&ApprovalCard> {
+        self.entries.iter().find_map(|entry| match entry {
+            TranscriptEntry::Approval(question) if question.is_open() => Some(question),
+            _ => None,
+        })
+    }
+
+    /// Sends what was typed: a command to the instance, or a message.
+    pub fn submit_input(&mut self) -> Vec<ChatEffect> {
+        let text = self.input.take_text();
+        let line = text.trim();
+        self.completion.close();
+        self.scroll = 0;
+        let remember = ChatEffect::Remember(text.clone());
+        match line {
+            "" => Vec::new(),
+            "/quit" | "/exit" => vec![remember, ChatEffect::Quit],
+            "/stop" => vec![remember, ChatEffect::Stop],
+            _ if command::parse(line).is_some() => vec![remember, ChatEffect::Command(line.to_owned())],
+            _ => vec![remember, self.queue_message(text.trim_end().to_owned())],
+        }
+    }
+
+    pub fn add_note(&mut self, text: String, tone: NoteTone) {
+        self.entries.push(TranscriptEntry::Note { text, tone });
+    }
+
+    fn queue_message(&mut self, text: String) -> ChatEffect {
+        self.sent += 1;
+        let key = format!("chat-{}-{}", std::process::id(), self.sent);
+        let state = UserMessageState::Sending;
+        self.entries.push(TranscriptEntry::User(UserMessage {
+            text: text.clone(),
+            key: key.clone(),
+            id: None,
+            turn: None,
+            state,
+        }));
+        ChatEffect::Send { key, text }
+    }
+
+    fn confirm_sent(&mut self, key: &str, answer: &Value) {
+        let waiting = answer["waiting"].as_bool();
+        let id = answer["message_id"].as_str();
+        if id.is_some()
+            && self.find_user_message(|said| said.id.as_deref() == id && said.key != key).is_some()
+        {
+            // It was read with the conversation already.
+            self.entries.retain(|entry| !matches!(entry, TranscriptEntry::User(said) if said.key == key));
+            return;
+        }
+        let Some(said) = self.find_user_message(|said| said.key == key) else { return };
+        said.id = id.map(str::to_owned);
+        said.turn = answer["turn_id"].as_str().map(str::to_owned);
+        if said.state == UserMessageState::Sending {
+            said.state =
+                if waiting == Some(true) { UserMessageState::Waiting } else { UserMessageState::Accepted };
+        }
+    }
+
+    fn mark_refused(&mut self, key: &str, reason: String) {
+        if let Some(said) = self.find_user_message(|said| said.key == key) {
+            said.state = UserMessageState::Refused;
+        }
+        self.add_note(reason, NoteTone::Bad);
+    }
+
+    pub(super) fn find_user_message(
+        &mut self,
+        test: impl Fn(&UserMessage) -> bool,
+    ) -> Option<&mut UserMessage> {
+        self.entries.iter_mut().find_map(|entry| match entry {
+            TranscriptEntry::User(said) if test(said) => Some(said),
+            _ => None,
+        })
+    }
+
+    pub(super) fn has_ended(&self, turn: &str) -> bool {
+        self.ended.iter().any(|ended| ended == turn) || self.stored_turns.has_ended(turn)
+    }
+
+    pub(super) fn remember_end(&mut self, turn: &str) {
+        const RETAINED_ENDED_TURNS: usize = 200;
+        if self.ended.len() == RETAINED_ENDED_TURNS {
+            self.ended.remove(0);
+        }
+        self.ended.push(turn.to_owned());
+    }
+}

@@ -1,0 +1,107 @@
+//! Where the chat is in the stream: which life of the server, and which frame of it was the last.
+
+use serde_json::Value;
+
+use crate::client::encode_segment;
+use crate::stream::StreamFrame;
+
+/// Says that frames are missing.
+pub const REPLAY_GAP_KIND: &str = "replay.gap";
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StreamPosition {
+    /// A life of the server. Numbers of another mean nothing.
+    epoch: Option<String>,
+    seen: u64,
+    /// Where the stream stood when the chat began. What was said before is stored; what was just being said is told
+    /// again, under numbers from before.
+    began: u64,
+    /// What is left of this life is asked for from its start: some of what followed the last frame is gone.
+    from_start: bool,
+}
+
+impl StreamPosition {
+    /// What the server is asked to go on from.
+    pub fn after_query(&self) -> String {
+        let seen = if self.from_start { 0 } else { self.seen.max(self.began) };
+        self.epoch
+            .as_ref()
+            .map(|epoch| format!("?after={}", encode_segment(&format!("{epoch}-{seen}"))))
+            .unwrap_or_default()
+    }
+
+    /// Goes to a frame. `false` if it has been there: a frame counts once.
+    pub fn advance_to(&mut self, frame: &StreamFrame) -> bool {
+        if frame.kind == REPLAY_GAP_KIND {
+            self.from_start = true;
+            return true;
+        }
+        let number =
+            frame.id.as_deref().and_then(|id| id.rsplit_once('-')).and_then(|(_, seq)| seq.parse().ok());
+        match number {
+            Some(seq) => {
+                let is_new = seq > self.seen;
+                self.seen = self.seen.max(seq);
+                is_new
+            }
+            None => {
+                self.begin_stream(&frame.data);
+                true
+            }
+        }
+    }
+
+    /// A stream begins by saying of which life it is and where it stands.
+    fn begin_stream(&mut self, hello: &Value) {
+        let Some(epoch) = hello["epoch"].as_str() else { return };
+        let (seen, began) = match &self.epoch {
+            None => (0, hello["seq"].as_u64().unwrap_or_default()),
+            Some(known) if known == epoch => (self.seen.max(self.began), self.began),
+            Some(_) => (0, 0),
+        };
+        *self = Self { epoch: Some(epoch.to_owned()), seen, began, from_start: false };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hello(epoch: &str, seq: u64) -> StreamFrame {
+        StreamFrame { id: None, kind: "stream.opened".into(), data: json!({ "epoch": epoch, "seq": seq }) }
+    }
+
+    fn numbered(id: &str) -> StreamFrame {
+        StreamFrame { id: Some(id.to_owned()), kind: "turn.delta".into(), data: json!({}) }
+    }
+
+    fn gap() -> StreamFrame {
+        StreamFrame { id: None, kind: REPLAY_GAP_KIND.into(), data: json!({}) }
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_broke_and_after_a_gap_with_all_that_is_left() {
+        let mut place = StreamPosition::default();
+        assert_eq!(place.after_query(), "");
+        assert!(place.advance_to(&hello("a-b", 7)));
+        assert_eq!(place.after_query(), "?after=a-b-7");
+        assert!(place.advance_to(&numbered("a-b-4")), "what was just being said as the chat began");
+        assert_eq!(place.after_query(), "?after=a-b-7");
+        assert!(place.advance_to(&numbered("a-b-9")));
+        assert_eq!(place.after_query(), "?after=a-b-9");
+        assert!(place.advance_to(&hello("a-b", 20)) && place.advance_to(&numbered("a-b-12")));
+        // In the same life: what was seen is not seen again.
+        assert!(place.advance_to(&hello("a-b", 9_000)) && place.advance_to(&gap()));
+        assert_eq!(place.after_query(), "?after=a-b-0");
+        place.advance_to(&hello("a-b", 9_000));
+        assert!(!place.advance_to(&numbered("a-b-12")) && place.advance_to(&numbered("a-b-8000")));
+        // In another life: everything is new.
+        assert!(place.advance_to(&hello("c", 5)) && place.advance_to(&gap()));
+        assert_eq!(place.after_query(), "?after=c-0");
+        place.advance_to(&hello("c", 6));
+        assert!(place.advance_to(&numbered("c-1")) && place.advance_to(&numbered("c-6")));
+        assert_eq!(place.after_query(), "?after=c-6");
+    }
+}

@@ -1,0 +1,109 @@
+//! Changes the config file of this home: comments stay, what can not be taken is not written, and a daemon that runs
+//! works with it at once or keeps the old.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use polyclaw_control::lock::HeldLock;
+use polyclaw_control::{Error, InstancePaths, file};
+use serde_json::{Value, json};
+
+use crate::cli::CommandContext;
+use crate::client::{ApiClient, UNREACHABLE_CODE};
+use crate::failure::{CommandFailure, FailureExit};
+use crate::home::access_failure;
+
+/// How long whoever else acts on this home is waited for.
+const HOME_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+const HOME_LOCK_RETRY_AFTER: Duration = Duration::from_millis(50);
+
+pub async fn edit_config(
+    context: &CommandContext,
+    client: &ApiClient,
+    change: impl Fn(&str) -> Result<String, CommandFailure>,
+) -> anyhow::Result<()> {
+    if context.global.url().is_some() {
+        return Err(CommandFailure::usage("the config of an instance elsewhere is changed there")
+            .hint("`polyclaw instances config edit` changes that of any instance of a control plane")
+            .into());
+    }
+    let _alone = lock_home(context).await?;
+    let before = read_config(context)?;
+    let after = change(&before)?;
+    replace_config(context, &before, &after)?;
+    if !context.home.is_daemon_running() {
+        let told = json!({ "outcome": "saved" });
+        return Ok(context
+            .output
+            .print_value(&told, |_| "It is written; the next start begins with it.".to_owned())?);
+    }
+    let reloaded = client.post("/config/reload", &json!({})).await;
+    let reloaded = reloaded.map_err(|failure| restore_config(context, (&before, &after), failure))?;
+    print_reloaded(context, reloaded)
+}
+
+/// Writes what can be taken, where nobody wrote meanwhile: whoever does so by hand takes no lock.
+fn replace_config(context: &CommandContext, before: &str, after: &str) -> Result<(), CommandFailure> {
+    let checked = context.home.load_unresolved(after);
+    checked.map_err(|errors| {
+        CommandFailure::failed("bad_config", errors.to_string()).hint("nothing was written")
+    })?;
+    if read_config(context)? != before {
+        return Err(CommandFailure::new(
+            FailureExit::Conflict,
+            "etag_stale",
+            "somebody else changed the config meanwhile",
+        )
+        .hint("nothing was written; look at what changed, and try again"));
+    }
+    write_config(context, after)
+}
+
+fn print_reloaded(context: &CommandContext, mut reloaded: Value) -> anyhow::Result<()> {
+    reloaded["outcome"] = json!("reloaded");
+    let later = reloaded["restart_required"].as_array().is_some_and(|list| !list.is_empty());
+    Ok(context.output.print_value(&reloaded, |_| match later {
+        false => "It is written, and works from now on.".to_owned(),
+        true => format!("It is written; a restart is needed for {}.", reloaded["restart_required"]),
+    })?)
+}
+
+/// The old config again, unless nobody is there who could object. What somebody wrote meanwhile is theirs.
+fn restore_config(
+    context: &CommandContext,
+    (before, after): (&str, &str),
+    failure: CommandFailure,
+) -> CommandFailure {
+    if failure.code == UNREACHABLE_CODE {
+        return failure.hint("it is written; the next start begins with it");
+    }
+    let undone = read_config(context)
+        .and_then(|now| if now == after { write_config(context, before) } else { Ok(()) });
+    undone.err().unwrap_or(failure)
+}
+
+/// The control plane changes this file under the same lock.
+async fn lock_home(context: &CommandContext) -> Result<HeldLock, CommandFailure> {
+    let (place, began) = (InstancePaths::from_folder(context.home.path().to_owned()), Instant::now());
+    loop {
+        if let Some(held) = place.try_lock()? {
+            return Ok(held);
+        }
+        if began.elapsed() > HOME_LOCK_TIMEOUT {
+            return Err(Error::Busy(context.home.path().display().to_string()).into());
+        }
+        tokio::time::sleep(HOME_LOCK_RETRY_AFTER).await;
+    }
+}
+
+fn read_config(context: &CommandContext) -> Result<String, CommandFailure> {
+    let path = context.home.config_file();
+    fs::read_to_string(&path).map_err(|error| access_failure(&path, &error))
+}
+
+fn write_config(context: &CommandContext, text: &str) -> Result<(), CommandFailure> {
+    let path = context.home.config_file();
+    // What was there before stays beside it.
+    let before = InstancePaths::from_folder(context.home.path().to_owned()).config_backup();
+    file::replace_with_backup(&path, text.as_bytes(), &before).map_err(|error| access_failure(&path, &error))
+}

@@ -1,0 +1,69 @@
+//! A command line that is not understood. The parser has words of its own for people; machines that said `--json`
+//! get the same in the shape of every other error, on stderr, since no command ran that could answer on stdout.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+use crate::failure::{CommandFailure, FailureExit};
+use crate::output;
+
+/// Says what is wrong. Asking for help is not wrong.
+pub fn report_usage_error(refusal: &clap::Error) -> ExitCode {
+    if !refusal.use_stderr() {
+        let _ = refusal.print();
+        return ExitCode::SUCCESS;
+    }
+    if wants_json(std::env::args_os()) {
+        let failure = usage_failure(refusal.kind(), &refusal.to_string());
+        let _ = writeln!(std::io::stderr().lock(), "{}", output::as_json(&failure));
+    } else {
+        let _ = refusal.print();
+    }
+    ExitCode::from(FailureExit::Usage as u8)
+}
+
+/// An argument need not be UTF-8: that it is not may be what is refused.
+fn wants_json(mut args: impl Iterator<Item = OsString>) -> bool {
+    args.by_ref().take_while(|arg| arg != "--").any(|arg| arg == "--json")
+}
+
+/// The parser's paragraphs: what is wrong, then tips and the usage.
+fn usage_failure(kind: ErrorKind, text: &str) -> CommandFailure {
+    let line = |start: &str| text.lines().find_map(|line| line.trim().strip_prefix(start)).map(str::trim);
+    let usage = line("Usage:").map(|usage| format!("usage: {usage}"));
+    let hint =
+        line("tip:").map(str::to_owned).or(usage).unwrap_or_else(|| "--help shows examples".to_owned());
+    if matches!(kind, ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return CommandFailure::usage("a command is missing").hint(hint);
+    }
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error:");
+    let message = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    CommandFailure::usage(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_paragraph_is_the_message_and_a_tip_the_hint() {
+        let text = "error: unrecognized subcommand 'sesions'\n\n  tip: a similar subcommand exists: 'sessions'\n\n\
+                    Usage: polyclaw [OPTIONS] <COMMAND>\n";
+        let said = usage_failure(ErrorKind::InvalidSubcommand, text);
+        assert_eq!(said.message, "unrecognized subcommand 'sesions'");
+        assert_eq!(said.hint.unwrap(), "a similar subcommand exists: 'sessions'");
+        let text = "error: the following required arguments were not provided:\n  --message <TEXT>\n\nUsage: polyclaw agent";
+        let said = usage_failure(ErrorKind::MissingRequiredArgument, text);
+        assert!(said.message.ends_with("provided: --message <TEXT>"), "{}", said.message);
+        assert_eq!(said.hint.unwrap(), "usage: polyclaw agent");
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_no_option() {
+        let json = |line: &str| wants_json(line.split(' ').map(OsString::from));
+        assert!(json("polyclaw dance --json") && !json("polyclaw dance -- --json"));
+    }
+}
