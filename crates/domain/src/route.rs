@@ -269,7 +269,7 @@ impl BindingIndex {
             }
             BindingTier::Guild => self.guilds.entry(guild()).or_default().push(at),
             BindingTier::Team => {
-                self.teams.entry(wanted.team_id.clone().unwrap_or_default()).or_default().push(at)
+                self.teams.entry(wanted.team_id.clone().unwrap_or_default()).or_default().push(at);
             }
             BindingTier::Account => {
                 let account = wanted.account_id.clone().unwrap_or_else(|| self.default_account.clone());

@@ -249,7 +249,8 @@ async fn wait_for_turn_limit(running: &RunningTurn, limit: Duration) {
     }
 }
 
-async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
+/// What the turn works with, and the drafts of an earlier attempt taken up again.
+async fn open_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<TurnContext> {
     let claim = &running.claim;
     let mut context = match running.take_rows() {
         Some(rows) => TurnContext::from_rows(engine, claim, rows)?,
@@ -258,7 +259,7 @@ async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()>
     if gather_tools(engine, &context).await {
         context.refresh_tools(engine);
     }
-    // One that was handed back at a step has had a life before, too.
+    // A turn that was handed back at a step has been attempted before, too.
     if claim.attempt > 1 || context.last_step().is_some() {
         running.drafts.load_stored(engine, &claim.turn).await?;
         running.drafts.resend_uncertain(engine, &claim.turn).await;
@@ -274,6 +275,12 @@ async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()>
             resumes: context.resumed_turns(),
         },
     );
+    Ok(context)
+}
+
+async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
+    let claim = &running.claim;
+    let mut context = open_turn(engine, running).await?;
     if claim.kind == jobs::TurnJobKind::Compact {
         context.compact_history(engine, running).await?;
         return end::finish_turn(engine, running, &context, String::new()).await.map(drop);

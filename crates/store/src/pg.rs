@@ -139,7 +139,7 @@ impl PostgresEngine {
                 Ok(Some("aborted")) => return TransactionFate::RolledBack,
                 // Its server process has not noticed yet that nobody listens, or the database is still away.
                 Ok(Some(_)) | Err(Error::Unavailable { .. }) => {
-                    tokio::time::sleep(IN_DOUBT_POLL_INTERVAL).await
+                    tokio::time::sleep(IN_DOUBT_POLL_INTERVAL).await;
                 }
                 _ => break,
             }

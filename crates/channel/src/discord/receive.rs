@@ -193,7 +193,7 @@ impl DiscordAccount {
                 self.handle_message(&message, guild, life).await;
             }
             Some("INTERACTION_CREATE") => {
-                self.handle_command(&DiscordInteraction::deserialize(frame.d)?, life).await
+                self.handle_command(&DiscordInteraction::deserialize(frame.d)?, life).await;
             }
             _ => {}
         }

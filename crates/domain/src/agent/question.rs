@@ -111,10 +111,10 @@ fn collect_differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(St
     match (old, new) {
         (old, new) if old == new => {}
         (Value::Null, Value::Object(_)) => {
-            collect_differences(&Value::Object(Default::default()), new, path, found)
+            collect_differences(&Value::Object(Default::default()), new, path, found);
         }
         (Value::Object(_), Value::Null) => {
-            collect_differences(old, &Value::Object(Default::default()), path, found)
+            collect_differences(old, &Value::Object(Default::default()), path, found);
         }
         _ => {
             let line = format!("- {}: {} -> {}", format_path(path), format_value(old), format_value(new));

@@ -102,7 +102,7 @@ pub(super) fn translate_groups(
         "slack" => {
             part.take_table("channels", notes).into_tables(notes).into_iter().for_each(|(id, group)| {
                 found.add_group(id, group, channel, notes);
-            })
+            });
         }
         "discord" => found.add_guilds(part.take_table("guilds", notes), notes),
         // There a list of senders is what makes an allowlist; that of direct messages stands in for a missing one.
@@ -226,7 +226,7 @@ impl GroupTranslation {
                     }
                     true => self.add_group(id, channel, "discord", notes),
                     false => {
-                        notes.note_ignored(channel.path(), "a channel is listed by its id, not by its name")
+                        notes.note_ignored(channel.path(), "a channel is listed by its id, not by its name");
                     }
                 }
             }

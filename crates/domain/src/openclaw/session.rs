@@ -71,7 +71,7 @@ fn translate_maintenance(mut part: SourceTable, notes: &mut TranslationNotes) ->
         Some(Ok(days)) => insert_nonempty(&mut table, "prune_after_days", days.clamp(1, 3650)),
         Some(Err(_)) => notes.note_ignored(&at, "it is not a number of days"),
         None => {
-            insert_nonempty(&mut table, "prune_after_days", part.take_bounded("pruneDays", (1, 3650), notes))
+            insert_nonempty(&mut table, "prune_after_days", part.take_bounded("pruneDays", (1, 3650), notes));
         }
     }
     insert_nonempty(&mut table, "max_entries", part.take_bounded("maxEntries", (1, 1_000_000), notes));

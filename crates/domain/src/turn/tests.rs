@@ -76,7 +76,7 @@ fn the_same_call_with_the_same_result_is_stopped_as_a_loop() {
         let effect = turn.apply_event(resulted(&id, false));
         match n {
             4 => {
-                assert!(matches!(effect, TurnEffect::Stop { reason: StopReason::Loop { times: 4, .. }, .. }))
+                assert!(matches!(effect, TurnEffect::Stop { reason: StopReason::Loop { times: 4, .. }, .. }));
             }
             _ => assert_eq!(effect, TurnEffect::CallModel),
         }

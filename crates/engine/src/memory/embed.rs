@@ -34,7 +34,7 @@ pub(crate) async fn run_embed_loop(engine: &Engine) -> Result<()> {
             EmbedOutcome::All => brain.wait_for_pending().await,
             EmbedOutcome::Some(took) => tokio::time::sleep(took).await,
             EmbedOutcome::Failed => {
-                drop(tokio::time::timeout(EMBED_RETRY_INTERVAL, brain.replaced.notified()).await)
+                drop(tokio::time::timeout(EMBED_RETRY_INTERVAL, brain.replaced.notified()).await);
             }
         }
     }

@@ -145,7 +145,7 @@ impl<'a> EditorTurn<'a> {
                 self.send_text(news.as_deref());
             }
             "turn.reasoning" if !self.progress.has_missed() => {
-                self.send_update(message_chunk("agent_thought_chunk", text))
+                self.send_update(message_chunk("agent_thought_chunk", text));
             }
             "turn.started" | "turn.restarted" => self.progress.restart_step(),
             kind @ ("delegate.started" | "delegate.delta" | "delegate.ended") => {

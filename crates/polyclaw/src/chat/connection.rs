@@ -88,7 +88,7 @@ impl ChatConnection {
                     });
                 }
                 Err(failure) if failure.exit == FailureExit::Unavailable => {
-                    tokio::time::sleep(RECONNECT_RETRY_AFTER).await
+                    tokio::time::sleep(RECONNECT_RETRY_AFTER).await;
                 }
                 Err(failure) => return self.send_event(ChatEvent::NotLoaded(failure_text(&failure))),
             }
@@ -196,7 +196,7 @@ impl ChatConnection {
                     });
                 }
                 Err(failure) if failure.exit == FailureExit::Unavailable => {
-                    tokio::time::sleep(RECONNECT_RETRY_AFTER).await
+                    tokio::time::sleep(RECONNECT_RETRY_AFTER).await;
                 }
                 Err(failure) => return self.send_event(ChatEvent::Failed(failure_text(&failure))),
             }

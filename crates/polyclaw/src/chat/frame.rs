@@ -351,11 +351,11 @@ impl ChatState {
                 }
             }
             Some("failed") => {
-                self.insert_note(text.unwrap_or_else(|| "The turn failed.".to_owned()), NoteTone::Bad)
+                self.insert_note(text.unwrap_or_else(|| "The turn failed.".to_owned()), NoteTone::Bad);
             }
             Some("cancelled") => self.insert_note("Stopped.".to_owned(), NoteTone::Plain),
             Some("steered") => {
-                self.insert_note("Set aside for your newer message.".to_owned(), NoteTone::Plain)
+                self.insert_note("Set aside for your newer message.".to_owned(), NoteTone::Plain);
             }
             _ => {}
         }

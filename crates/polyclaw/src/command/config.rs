@@ -81,7 +81,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             output.print_value(&value, |_| text)?;
         }
         ConfigCommand::Schema => {
-            output.print_line(&serde_json::to_string_pretty(&config::config_schema())?)?
+            output.print_line(&serde_json::to_string_pretty(&config::config_schema())?)?;
         }
     }
     Ok(())

@@ -116,7 +116,7 @@ impl UpstreamDelta {
         match self.content.take() {
             Some(DeltaContent::Text(text)) => said = text,
             Some(DeltaContent::Parts(parts)) => {
-                parts.iter().for_each(|part| part.append_to(&mut thought, &mut said))
+                parts.iter().for_each(|part| part.append_to(&mut thought, &mut said));
             }
             None => {}
         }

@@ -60,7 +60,7 @@ fn checkpoint_log(connection: &Connection, writer: &SqliteWriter) -> rusqlite::R
     let mut restarted = Ok(());
     if log >= MAX_LOG_PAGES {
         writer.run_exclusively(|_| {
-            restarted = run_checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop)
+            restarted = run_checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop);
         });
     }
     restarted

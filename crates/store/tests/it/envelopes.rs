@@ -159,7 +159,7 @@ fn a_key_stands_for_one_message_of_its_sender_for_a_day() {
                 &keyed("m2", "1", "2", NOW.plus(IDEMPOTENCY_KEY_TTL_MS - 1)),
             )? {
                 EnvelopeVerdict::Repeated(id, state) => {
-                    assert_eq!((id.as_str(), state), ("m1", EnvelopeState::Queued))
+                    assert_eq!((id.as_str(), state), ("m1", EnvelopeState::Queued));
                 }
                 other => panic!("{other:?}"),
             }

@@ -105,7 +105,7 @@ async fn perform_step(
             sink(StreamDelta::Text(text));
         }
         ScriptStep::Call(name, arguments) => {
-            reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments })
+            reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments });
         }
         ScriptStep::Pause(pause) => tokio::time::sleep(pause).await,
         ScriptStep::Gate(gate) => {

@@ -117,11 +117,11 @@ impl WorkerHandle {
             let message = wire::parse_message(&line).ok_or_else(|| WorkerCrash::from_line(&line))?;
             match message.method.as_deref() {
                 Some(PROGRESS_METHOD) => {
-                    progress(message.params["text"].as_str().ok_or(WorkerCrash::UNEXPLAINED)?)
+                    progress(message.params["text"].as_str().ok_or(WorkerCrash::UNEXPLAINED)?);
                 }
                 Some(FETCH_METHOD) => {
                     self.fetch_for_worker(message.id.ok_or(WorkerCrash::UNEXPLAINED)?, run, tools, progress)
-                        .await?
+                        .await?;
                 }
                 Some(_) => return Err(WorkerCrash::UNEXPLAINED),
                 None if message.id == Some(id) => return parse_outcome(message.result, message.error),

@@ -130,7 +130,7 @@ impl WorkerServer {
             self.send_message(WorkerMessage::notification(
                 PROGRESS_METHOD,
                 json!({ "call": id, "text": text }),
-            ))
+            ));
         };
         tools.run(&run.scope, &run.turn, &run.call, &progress).await
     }

@@ -88,7 +88,7 @@ fn one_that_fails_takes_nobody_along() {
         let too_long = asked("bob", &key);
         let (ann, bob, cat, ()) =
             tokio::join!(claim(&db, "ann"), db.claim_oldest_task(too_long), claim(&db, "cat"), async {
-                held.let_go()
+                held.let_go();
             });
         assert!(bob.is_err(), "{bob:?}");
         assert_eq!([ann?, cat?].map(|claimed| claimed.unwrap().no), [1, 2].map(TaskNo));
