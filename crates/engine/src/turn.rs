@@ -250,7 +250,7 @@ async fn wait_for_turn_limit(running: &RunningTurn, limit: Duration) {
 }
 
 /// What the turn works with, and the drafts of an earlier attempt taken up again.
-async fn open_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<TurnContext> {
+async fn prepare_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<TurnContext> {
     let claim = &running.claim;
     let mut context = match running.take_rows() {
         Some(rows) => TurnContext::from_rows(engine, claim, rows)?,
@@ -280,7 +280,7 @@ async fn open_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<Tu
 
 async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
     let claim = &running.claim;
-    let mut context = open_turn(engine, running).await?;
+    let mut context = prepare_turn(engine, running).await?;
     if claim.kind == jobs::TurnJobKind::Compact {
         context.compact_history(engine, running).await?;
         return end::finish_turn(engine, running, &context, String::new()).await.map(drop);
