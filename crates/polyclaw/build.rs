@@ -19,16 +19,16 @@ fn main() {
 /// The C library's loader reads the short form since 2.36. A program linked against one does not run with an older one
 /// anyway.
 fn loader_is_new() -> bool {
-    let Ok(told) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else { return false };
-    let told = String::from_utf8_lossy(&told.stdout);
-    let mut numbers = told.trim().trim_start_matches("glibc ").split('.').map(str::parse::<u32>);
+    let Ok(output) = Command::new("getconf").arg("GNU_LIBC_VERSION").output() else { return false };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = text.trim().trim_start_matches("glibc ").split('.').map(str::parse::<u32>);
     matches!((numbers.next(), numbers.next()), (Some(Ok(2)), Some(Ok(minor))) if minor >= 36)
 }
 
 /// Rust's makers ship a linker that knows how; where a distribution left it out, another one links.
 fn has_own_linker() -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let Ok(told) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
-    let sysroot = String::from_utf8_lossy(&told.stdout);
+    let Ok(output) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
+    let sysroot = String::from_utf8_lossy(&output.stdout);
     Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("bin/gcc-ld/ld.lld").exists()
 }

@@ -20,13 +20,13 @@ use polyclaw_domain::port::BoxFuture;
 struct Echo<'a>(&'a MatrixAdapter);
 
 impl InboundSink for Echo<'_> {
-    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
+    fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
-            println!("{:?} {} {:?}", letter.context.peer.kind, letter.mentioned, letter.text);
-            if letter.context.peer.kind != PeerKind::Dm && !letter.mentioned {
+            println!("{:?} {} {:?}", message.context.peer.kind, message.mentioned, message.text);
+            if message.context.peer.kind != PeerKind::Dm && !message.mentioned {
                 return IngestOutcome::Done;
             }
-            match self.answer(&letter).await {
+            match self.answer(&message).await {
                 SendOutcome::Accepted { .. } | SendOutcome::Rejected { .. } => IngestOutcome::Done,
                 sent => IngestOutcome::Retry { reason: format!("{sent:?}") },
             }
@@ -36,16 +36,16 @@ impl InboundSink for Echo<'_> {
 
 impl Echo<'_> {
     /// What has to be changed is said first in another way.
-    async fn answer(&self, letter: &InboundMessage) -> SendOutcome {
-        self.0.send_typing(&letter.address).await;
-        let mut text = format!("echo: {}", letter.text);
-        for attached in &letter.attachments {
+    async fn answer(&self, message: &InboundMessage) -> SendOutcome {
+        self.0.send_typing(&message.address).await;
+        let mut text = format!("echo: {}", message.text);
+        for attached in &message.attachments {
             text +=
-                &self.0.fetch_attachment(&letter.context.account, attached).await.text.unwrap_or_default();
+                &self.0.fetch_attachment(&message.context.account, attached).await.text.unwrap_or_default();
         }
-        let first = if letter.text.starts_with("change") { "echo …" } else { &text };
-        let key = format!("echo-{}", letter.platform_id);
-        let part = |text: &str| OutgoingMessage::from_stored(letter.address.clone(), text.to_owned());
+        let first = if message.text.starts_with("change") { "echo …" } else { &text };
+        let key = format!("echo-{}", message.platform_id);
+        let part = |text: &str| OutgoingMessage::from_stored(message.address.clone(), text.to_owned());
         let (Ok(first), Ok(whole)) = (part(first), part(&text)) else {
             return SendOutcome::Rejected { reason: "there is nothing to say".to_owned() };
         };

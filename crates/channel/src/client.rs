@@ -21,8 +21,8 @@ pub(crate) struct PlatformClients {
 
 impl PlatformClients {
     /// `patience`: how long a request may take in all, if it does not say otherwise.
-    pub fn new(patience: Duration) -> Result<Self, Error> {
-        let remote = || client_builder().timeout(patience);
+    pub fn new(timeout: Duration) -> Result<Self, Error> {
+        let remote = || client_builder().timeout(timeout);
         Ok(Self { remote: build_client(remote())?, loopback: build_client(remote().no_proxy())? })
     }
 

@@ -20,7 +20,7 @@ impl ConnectionTracker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, standing: ConnectionState) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    fn set(&self, state: ConnectionState) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 }

@@ -18,9 +18,9 @@ pub struct EventHook {
 }
 
 impl EventHook {
-    pub fn new(url: &str, secret: Option<Secret>, patience: Duration) -> Result<Self, Error> {
+    pub fn new(url: &str, secret: Option<Secret>, timeout: Duration) -> Result<Self, Error> {
         let url = parse_base_url(url).ok_or(Error::HookUrl)?;
-        let client = PlatformClients::new(patience)?.client_for(&url);
+        let client = PlatformClients::new(timeout)?.client_for(&url);
         Ok(Self { url, secret, client })
     }
 

@@ -54,9 +54,9 @@ impl WebhookAdapter {
     /// `patience`: how long a send may take in all.
     pub fn with_send_timeout(
         accounts: impl IntoIterator<Item = (String, WebhookAccount)>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, Error> {
-        let clients = PlatformClients::new(patience)?;
+        let clients = PlatformClients::new(timeout)?;
         let line = |(name, account): (String, WebhookAccount)| {
             let url = account.parse_reply_url().ok_or_else(|| Error::ReplyUrl { account: name.clone() })?;
             let client = clients.client_for(&url);

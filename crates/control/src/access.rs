@@ -67,9 +67,9 @@ pub struct TokenLifetimes(Mutex<HashMap<String, watch::Sender<()>>>);
 
 impl TokenLifetimes {
     pub fn for_token(&self, token: &str) -> TokenLifetime {
-        let mut stays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stays.retain(|_, stay| stay.receiver_count() > 0);
-        TokenLifetime(stays.entry(token.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe())
+        let mut lifetimes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lifetimes.retain(|_, stay| stay.receiver_count() > 0);
+        TokenLifetime(lifetimes.entry(token.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe())
     }
 
     pub fn end_token(&self, token: &str) {

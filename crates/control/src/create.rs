@@ -41,14 +41,14 @@ impl Control {
     pub async fn create_instance(
         &self,
         by: &ControlCaller,
-        wish: &NewInstanceSpec,
+        spec: &NewInstanceSpec,
     ) -> Result<InstanceSnapshot> {
-        let name = InstanceName::parse(&wish.name)?;
+        let name = InstanceName::parse(&spec.name)?;
         let _turn = self.creation_lock.lock().await;
-        let port = self.choose_port(&name, wish.port).await?;
-        let one = self.new_instance(name, port, wish.restart.unwrap_or_default());
+        let port = self.choose_port(&name, spec.port).await?;
+        let one = self.new_instance(name, port, spec.restart.unwrap_or_default());
         let place = self.instance_paths(&one);
-        let text = first_config(wish, port)?;
+        let text = first_config(spec, port)?;
         self.commit_instance(by, "instance.create", &one, || {
             make_instance_folders(&place)?;
             let config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
@@ -233,15 +233,15 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The commented file of a first start, with what was wished for.
-fn first_config(wish: &NewInstanceSpec, port: u16) -> Result<String> {
+fn first_config(spec: &NewInstanceSpec, port: u16) -> Result<String> {
     let mut patch = serde_json::json!({ "gateway": { "port": port } });
-    if let Some(provider) = &wish.provider {
+    if let Some(provider) = &spec.provider {
         patch["providers"] = serde_json::json!({ provider: {} });
     }
-    if let Some(model) = &wish.model {
+    if let Some(model) = &spec.model {
         let named = |provider: &String| format!("{provider}/{model}");
         let model =
-            wish.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
+            spec.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
         patch["agents"] = serde_json::json!({ "defaults": { "model": model } });
     }
     edit::merge_patch(config::first_run_text(), &patch)
@@ -289,12 +289,12 @@ mod tests {
 
     #[test]
     fn a_new_config_keeps_its_comments_and_says_what_was_wished_for() {
-        let wish = NewInstanceSpec {
+        let spec = NewInstanceSpec {
             provider: Some("openai".into()),
             model: Some("gpt-x".into()),
             ..NewInstanceSpec::default()
         };
-        let text = first_config(&wish, 18805).unwrap();
+        let text = first_config(&spec, 18805).unwrap();
         assert!(text.contains("# Who answers as a model."), "{text}");
         let config = config::load(&text, "config.toml", &|_| Ok("x".into())).unwrap();
         assert_eq!(config.gateway.port, 18805);

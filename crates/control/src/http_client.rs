@@ -46,7 +46,7 @@ pub async fn request_json(
     token: Option<&str>,
     method: Method,
     path: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(u16, Value), CallError> {
     let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
     if let Some(token) = token {
@@ -59,5 +59,5 @@ pub async fn request_json(
         let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
         Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     };
-    tokio::time::timeout(patience, answered).await?
+    tokio::time::timeout(timeout, answered).await?
 }

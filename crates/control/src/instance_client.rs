@@ -25,8 +25,8 @@ pub(crate) struct EndpointCache(Mutex<HashMap<InstanceId, (ProcessId, SocketAddr
 
 impl EndpointCache {
     fn get(&self, id: &InstanceId, pid: ProcessId) -> Option<SocketAddr> {
-        let doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.get(id).filter(|(known, _)| *known == pid).map(|(_, address)| *address)
+        let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        endpoints.get(id).filter(|(known, _)| *known == pid).map(|(_, address)| *address)
     }
 
     pub fn insert(&self, id: &InstanceId, pid: ProcessId, address: SocketAddr) {
@@ -92,12 +92,12 @@ impl Control {
         one: &InstanceRecord,
         method: Method,
         path: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(u16, Value)> {
         let address =
             self.instance_address(one, &InstanceProcess::for_instance(one, &self.instance_paths(one)))?;
         let token = self.read_instance_token(one);
-        let answered = request_json(address, token.as_deref(), method, path, patience).await;
+        let answered = request_json(address, token.as_deref(), method, path, timeout).await;
         answered.map_err(|error| Error::Unreachable { name: one.name.to_string(), why: error.to_string() })
     }
 }

@@ -45,10 +45,10 @@ impl Control {
         &self,
         by: &ControlCaller,
         word: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<InstanceSnapshot> {
         let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
-        run_to_completion(async move { control.run_stop(&by, &word, patience).await }).await
+        run_to_completion(async move { control.run_stop(&by, &word, timeout).await }).await
     }
 
     /// Under one lock; one that does not run is started.
@@ -56,10 +56,10 @@ impl Control {
         &self,
         by: &ControlCaller,
         word: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<InstanceSnapshot> {
         let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
-        run_to_completion(async move { control.run_restart(&by, &word, patience).await }).await
+        run_to_completion(async move { control.run_restart(&by, &word, timeout).await }).await
     }
 
     async fn run_start(&self, by: &ControlCaller, word: &str) -> Result<InstanceSnapshot> {
@@ -76,7 +76,7 @@ impl Control {
         self.launch_or_mark_stopped(&one).await
     }
 
-    async fn run_stop(&self, by: &ControlCaller, word: &str, patience: Duration) -> Result<InstanceSnapshot> {
+    async fn run_stop(&self, by: &ControlCaller, word: &str, timeout: Duration) -> Result<InstanceSnapshot> {
         let one = self.find_active(word).await?;
         let _held = self.lock_instance(&one).await?;
         let one = self.find_instance(one.id.as_str()).await?;
@@ -95,7 +95,7 @@ impl Control {
             | InstanceStatus::Error => {}
         }
         self.set_desired_state(by, &one, DesiredState::Stopped, "instance.stop").await?;
-        self.end_process(&one, &live, patience).await?;
+        self.end_process(&one, &live, timeout).await?;
         self.refresh_instance(&one.id).await
     }
 
@@ -103,7 +103,7 @@ impl Control {
         &self,
         by: &ControlCaller,
         word: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<InstanceSnapshot> {
         let one = self.find_active(word).await?;
         let _held = self.lock_instance(&one).await?;
@@ -118,14 +118,14 @@ impl Control {
         if !is_draining {
             self.terminate(&one, &live);
         }
-        self.await_end(&one, &live, patience).await?;
+        self.await_end(&one, &live, timeout).await?;
         let one = self.find_instance(one.id.as_str()).await?;
         self.launch_or_mark_stopped(&one).await
     }
 
     /// Ends those this server started, and those an earlier one did that was killed before it could end them, without
     /// forgetting that they should run.
-    pub async fn stop_children(&self, patience: Duration) {
+    pub async fn stop_children(&self, timeout: Duration) {
         let rows = self.db.read(registry::list).await.unwrap_or_else(|error| {
             tracing::error!(%error, "instances were left running");
             Vec::new()
@@ -143,7 +143,7 @@ impl Control {
             tokio::spawn(async move {
                 let _held = control.lock_instance(&one).await?;
                 let live = InstanceProcess::for_instance(&one, &control.instance_paths(&one));
-                control.end_process(&one, &live, patience).await
+                control.end_process(&one, &live, timeout).await
             })
         });
         for end in ends.collect::<Vec<_>>() {
@@ -332,10 +332,10 @@ impl Control {
         &self,
         one: &InstanceRecord,
         live: &InstanceProcess,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<()> {
         self.terminate(one, live);
-        self.await_end(one, live, patience).await
+        self.await_end(one, live, timeout).await
     }
 
     fn open_process(&self, one: &InstanceRecord, live: &InstanceProcess) -> Option<ProcessHandle> {
@@ -356,15 +356,10 @@ impl Control {
     }
 
     /// Waits for the end of a process that was asked to end, and kills it when its time is over.
-    async fn await_end(
-        &self,
-        one: &InstanceRecord,
-        live: &InstanceProcess,
-        patience: Duration,
-    ) -> Result<()> {
+    async fn await_end(&self, one: &InstanceRecord, live: &InstanceProcess, timeout: Duration) -> Result<()> {
         let place = self.instance_paths(one);
         if let Some(handle) = self.open_process(one, live)
-            && !handle.wait_for_exit(patience).await
+            && !handle.wait_for_exit(timeout).await
         {
             tracing::warn!(instance = %one.name, "it did not end in time and is killed");
             handle.kill();

@@ -38,8 +38,8 @@ impl LivenessProbes {
         match answers {
             true => drop(misses.remove(id)),
             false => {
-                let begun = || MissedProbes { misses: 0, since: Instant::now() };
-                misses.entry(id.clone()).or_insert_with(begun).misses += 1;
+                let start_run = || MissedProbes { misses: 0, since: Instant::now() };
+                misses.entry(id.clone()).or_insert_with(start_run).misses += 1;
             }
         }
     }
@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn one_silence_is_no_reason_and_an_answer_ends_it() {
-        let (pulses, id) = (LivenessProbes::default(), InstanceId::new("one"));
-        pulses.record_probe(&id, false);
-        assert!(!pulses.is_unresponsive(&id));
-        pulses.record_probe(&id, false);
-        assert!(pulses.is_unresponsive(&id));
-        pulses.record_probe(&id, true);
-        assert!(!pulses.is_unresponsive(&id));
+        let (probes, id) = (LivenessProbes::default(), InstanceId::new("one"));
+        probes.record_probe(&id, false);
+        assert!(!probes.is_unresponsive(&id));
+        probes.record_probe(&id, false);
+        assert!(probes.is_unresponsive(&id));
+        probes.record_probe(&id, true);
+        assert!(!probes.is_unresponsive(&id));
     }
 }

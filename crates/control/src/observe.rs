@@ -206,8 +206,8 @@ impl From<ReportedUsage> for GroupedUsage {
     }
 }
 
-fn parse_totals(mut told: Value) -> ObservedResult<Vec<GroupedUsage>> {
-    let spent: Vec<ReportedUsage> = serde_json::from_value(told["totals"].take())
+fn parse_totals(mut body: Value) -> ObservedResult<Vec<GroupedUsage>> {
+    let spent: Vec<ReportedUsage> = serde_json::from_value(body["totals"].take())
         .map_err(|_| "it says it in a way that is not known here".to_owned())?;
     Ok(spent.into_iter().map(GroupedUsage::from).collect())
 }

@@ -162,10 +162,10 @@ impl ProcessHandle {
     }
 
     /// Whether it ended in time.
-    pub async fn wait_for_exit(&self, patience: Duration) -> bool {
+    pub async fn wait_for_exit(&self, timeout: Duration) -> bool {
         let began = Instant::now();
         while !self.has_ended() {
-            if began.elapsed() >= patience {
+            if began.elapsed() >= timeout {
                 return false;
             }
             tokio::time::sleep(EXIT_POLL_INTERVAL).await;

@@ -142,8 +142,8 @@ impl Control {
     }
 
     /// Notes what came of it.
-    pub async fn record_proxied_result(&self, passage: ProxiedChange, status: u16) -> Result<()> {
-        let ProxiedChange { one, entry, resource: thing } = passage;
+    pub async fn record_proxied_result(&self, change: ProxiedChange, status: u16) -> Result<()> {
+        let ProxiedChange { one, entry, resource: thing } = change;
         let entry = AuditEntry {
             action: "gateway.done".to_owned(),
             after: self.hash_resource(&one, thing.as_deref()).await,

@@ -27,17 +27,17 @@ impl Control {
         &self,
         by: &ControlCaller,
         word: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<InstanceSnapshot> {
         let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
-        run_to_completion(async move { control.run_archive(&by, &word, patience).await }).await
+        run_to_completion(async move { control.run_archive(&by, &word, timeout).await }).await
     }
 
     async fn run_archive(
         &self,
         by: &ControlCaller,
         word: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<InstanceSnapshot> {
         let one = self.find_active(word).await?;
         let _held = self.lock_even_if_gone(&one).await?;
@@ -46,7 +46,7 @@ impl Control {
         if live.status(&one) == InstanceStatus::Unknown {
             return Err(Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() });
         }
-        self.end_process(&one, &live, patience).await?;
+        self.end_process(&one, &live, timeout).await?;
         let (id, now, entry) = (one.id.clone(), self.now(), self.named_entry(by, "instance.archive", &one));
         let archived = self.db.write(move |tx| {
             registry::archive(tx, &id, now)?;

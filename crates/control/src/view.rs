@@ -70,9 +70,9 @@ impl InstanceFeed {
 
     /// Whether this is not what was told last; it is from now on.
     fn is_new(&self, view: &InstanceSnapshot) -> bool {
-        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notice = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (view.status, view.pid, view.error.clone());
-        told.insert(view.id.clone(), now.clone()) != Some(now)
+        notice.insert(view.id.clone(), now.clone()) != Some(now)
     }
 
     fn forget_instance(&self, id: &InstanceId) {

@@ -19,9 +19,9 @@ pub struct MessageAuthor {
 
 impl MessageAuthor {
     /// What is stored with a letter about its writer.
-    pub fn sender_meta(letter: &InboundMessage) -> Value {
-        let is_shared = letter.context.peer.kind != PeerKind::Dm;
-        json!({ "sender": letter.context.sender, "sender_name": letter.sender_name, "shared": is_shared })
+    pub fn sender_meta(message: &InboundMessage) -> Value {
+        let is_shared = message.context.peer.kind != PeerKind::Dm;
+        json!({ "sender": message.context.sender, "sender_name": message.sender_name, "shared": is_shared })
     }
 
     /// Others write in the same conversation, though each in a chat of their own.

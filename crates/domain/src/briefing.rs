@@ -46,12 +46,12 @@ pub fn is_instruction_file(path: &str) -> bool {
             part => parts.push(part),
         }
     }
-    let mut told = BRIEFING_FILES.iter().chain([&skill::SKILL_FILE]);
-    let is_told = parts.last().is_some_and(|name| told.any(|file| file.eq_ignore_ascii_case(name)));
+    let mut notice = BRIEFING_FILES.iter().chain([&skill::SKILL_FILE]);
+    let is_notified = parts.last().is_some_and(|name| notice.any(|file| file.eq_ignore_ascii_case(name)));
     let is_overlay = parts.len() > 1 && parts[0].eq_ignore_ascii_case("agents");
     let is_skill =
         parts.len() > 1 && parts[..parts.len() - 1].iter().any(|part| part.eq_ignore_ascii_case("skills"));
-    is_told || is_overlay || is_skill
+    is_notified || is_overlay || is_skill
 }
 
 /// For whom a briefing is made.
@@ -273,10 +273,10 @@ mod tests {
             overlay: true,
             is_sub_agent,
         };
-        let told = |reader: BriefingReader<'_>| {
+        let text_of = |reader: BriefingReader<'_>| {
             BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file)).count()
         };
-        assert_eq!((told(reader(false)), told(reader(true))), (8, 2));
+        assert_eq!((text_of(reader(false)), text_of(reader(true))), (8, 2));
         assert!(reader(true).includes_file("TOOLS.md") && !reader(true).includes_file(BOOTSTRAP_FILE));
     }
 

@@ -210,13 +210,13 @@ impl ReachedLimit {
 }
 
 /// What the user is told when the next call is refused.
-pub fn daily_refusal(purse: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
+pub fn daily_refusal(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "The daily budget of {} is used up ({}, calls under way included). It starts anew at {resets}; to go on sooner, \
          raise {}.",
-        purse.describe(),
+        scope.describe(),
         reached.describe(),
-        purse.config_setting()
+        scope.config_setting()
     )
 }
 
@@ -238,10 +238,10 @@ pub fn unpriced_model_refusal(model: &str) -> String {
 }
 
 /// What the user is told once a day, when four fifths are used.
-pub fn daily_warning(purse: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
+pub fn daily_warning(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "Over 80 % of the daily budget of {} is used ({}). It starts anew at {resets}.",
-        purse.describe(),
+        scope.describe(),
         reached.describe()
     )
 }
@@ -302,19 +302,19 @@ mod tests {
 
     #[test]
     fn a_purse_is_known_by_its_name_and_the_user_is_told_which_when_and_how() {
-        for purse in [
+        for scope in [
             BudgetScope::Instance,
             BudgetScope::Agent("main".into()),
             BudgetScope::Session("agent:main:main".into()),
             BudgetScope::Team("web".into()),
         ] {
-            assert_eq!(BudgetScope::parse(&purse.name()), Some(purse));
+            assert_eq!(BudgetScope::parse(&scope.name()), Some(scope));
         }
         let reached = ReachedLimit::Usd { used: usd_to_nanos(5.004), limit: usd_to_nanos(5.0) };
-        let said = daily_refusal(&BudgetScope::Agent("ops".into()), reached, Millis(0));
+        let text = daily_refusal(&BudgetScope::Agent("ops".into()), reached, Millis(0));
         assert!(
-            said.contains("'ops'") && said.contains("$5.00 of $5.00") && said.contains("1970-01-01T00:00"),
-            "{said}"
+            text.contains("'ops'") && text.contains("$5.00 of $5.00") && text.contains("1970-01-01T00:00"),
+            "{text}"
         );
     }
 }

@@ -162,7 +162,7 @@ pub enum IngestOutcome {
 
 /// Where an adapter puts what people write. It acknowledges to its platform what was taken, after it was taken.
 pub trait InboundSink: Send + Sync {
-    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome>;
+    fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome>;
 
     /// Where single people have written to an account, those who did last first: for platforms that do not tell.
     fn recent_dm_addresses<'a>(

@@ -289,14 +289,14 @@ mod tests {
     #[test]
     fn an_unknown_command_is_told_its_nearest_name() {
         let agents = [id("ops-night")];
-        let said = |word: &str| UnknownCommand::new(word, &agents).user_message();
-        assert_eq!(said("statsu"), "There is no command /statsu. Did you mean /status? /help lists them.");
+        let text_of = |word: &str| UnknownCommand::new(word, &agents).user_message();
+        assert_eq!(text_of("statsu"), "There is no command /statsu. Did you mean /status? /help lists them.");
         assert_eq!(
-            said("ops-nihgt"),
+            text_of("ops-nihgt"),
             "There is no command /ops-nihgt. Did you mean /ops-night? /help lists them."
         );
-        assert_eq!(said("bogus"), "There is no command /bogus. /help lists them.");
-        assert!(said(&"x".repeat(10_000)).len() < 100, "however long it is");
+        assert_eq!(text_of("bogus"), "There is no command /bogus. /help lists them.");
+        assert!(text_of(&"x".repeat(10_000)).len() < 100, "however long it is");
     }
 
     #[test]

@@ -168,11 +168,11 @@ mod tests {
         let once =
             errand("every 1h", CatchUp::Once).newest_due(Millis(0), Millis(5 * hour + 120_000)).unwrap();
         assert!(once.runs);
-        let said = once.late_remark().unwrap();
-        assert!(said.ends_with("and is 2 min late; 4 runs before it were missed.)"), "{said}");
+        let text = once.late_remark().unwrap();
+        assert!(text.ends_with("and is 2 min late; 4 runs before it were missed.)"), "{text}");
         let far = errand("every 1h", CatchUp::Once).newest_due(Millis(0), Millis(5_000 * hour)).unwrap();
-        let said = far.late_remark().unwrap();
-        assert!(said.ends_with("; at least 999 runs before it were missed.)"), "{said}");
+        let text = far.late_remark().unwrap();
+        assert!(text.ends_with("; at least 999 runs before it were missed.)"), "{text}");
     }
 
     #[test]

@@ -103,7 +103,7 @@ id!(
 impl NodeId {
     /// The node across restarts: what stands before its life.
     pub fn node_name(&self) -> &str {
-        self.as_str().rsplit_once('/').map_or(self.as_str(), |(family, _)| family)
+        self.as_str().rsplit_once('/').map_or(self.as_str(), |(node_name, _)| node_name)
     }
 }
 

@@ -28,8 +28,8 @@ impl PairingCode {
     /// From something nobody can guess.
     pub fn from_nonce(nonce: &str) -> Self {
         let hash = Sha256::digest(nonce.as_bytes());
-        let letter = |byte: &u8| char::from(CODE_ALPHABET[usize::from(byte % 32)]);
-        Self(hash.iter().take(CODE_LENGTH).map(letter).collect())
+        let message_of = |byte: &u8| char::from(CODE_ALPHABET[usize::from(byte % 32)]);
+        Self(hash.iter().take(CODE_LENGTH).map(message_of).collect())
     }
 
     /// As a person types it: in any case, with or without something between the letters.

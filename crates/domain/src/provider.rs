@@ -319,11 +319,11 @@ mod tests {
         let image = Image::from_bytes(crate::media::tests::PNG).unwrap();
         let shown = PromptMessage::User { text: "look".into(), images: vec![image.clone(), image] };
         let prompt = Prompt { messages: vec![PromptMessage::user_text("hi"), shown], ..Prompt::default() };
-        let told = prompt.without_images();
-        assert!(prompt.has_images() && !told.has_images());
-        assert_eq!(told.messages[0], PromptMessage::user_text("hi"));
+        let notice = prompt.without_images();
+        assert!(prompt.has_images() && !notice.has_images());
+        assert_eq!(notice.messages[0], PromptMessage::user_text("hi"));
         let words = "look\n[2 images are attached here that you can not see]";
-        assert_eq!(told.messages[1], PromptMessage::user_text(words));
+        assert_eq!(notice.messages[1], PromptMessage::user_text(words));
     }
 
     #[test]

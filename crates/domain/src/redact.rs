@@ -69,8 +69,8 @@ impl KnownValues {
 
     /// The first form in a text from some place on, the longest where several begin together.
     fn find_value(&self, text: &[u8], mut from: usize) -> Option<Range<usize>> {
-        while let Some(begun) = self.beginnings.find(Input::new(text).span(from..text.len())) {
-            let at = begun.start();
+        while let Some(opening) = self.beginnings.find(Input::new(text).span(from..text.len())) {
+            let at = opening.start();
             if let Some(len) = self.longest_match(&text[at..]) {
                 return Some(at..at + len);
             }
@@ -212,9 +212,9 @@ pub const TOKEN_HEX_DIGITS: usize = 64;
 /// What somebody asked for, as a refusal may say it back. Half of something long may be half of a secret, which nobody
 /// would know for one.
 pub fn quote_safely(text: &str) -> String {
-    let letters = text.chars().count();
-    if letters > MAX_QUOTE_CHARS {
-        return format!("{letters} letters");
+    let message_count = text.chars().count();
+    if message_count > MAX_QUOTE_CHARS {
+        return format!("{message_count} letters");
     }
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
     // In a path the digits of an escape may stand before it.

@@ -126,20 +126,20 @@ pub fn summarize_message(given: Option<&str>, content: &str) -> String {
 
 /// A letter as the one turn that takes it up is shown it. Everything in it is escaped, so that no letter can end
 /// its element or begin another.
-pub fn render_element(letter: &TeamMessage) -> String {
-    let approve = letter.approve.map(|approve| approve.to_string());
+pub fn render_element(message: &TeamMessage) -> String {
+    let approve = message.approve.map(|approve| approve.to_string());
     let attributes = [
-        ("teammate_id", Some(letter.from.as_str())),
-        ("type", Some(letter.kind.as_str())),
-        ("summary", Some(letter.summary.as_str())),
-        ("request_id", letter.request_id.as_deref()),
+        ("teammate_id", Some(message.from.as_str())),
+        ("type", Some(message.kind.as_str())),
+        ("summary", Some(message.summary.as_str())),
+        ("request_id", message.request_id.as_deref()),
         ("approve", approve.as_deref()),
-        ("reason", letter.reason.as_deref()),
+        ("reason", message.reason.as_deref()),
     ];
     let attributes = attributes.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let attributes: String =
         attributes.map(|(name, value)| format!(" {name}=\"{}\"", escape_xml(value))).collect();
-    format!("<teammate-message{attributes}>{}</teammate-message>", escape_xml(&letter.content))
+    format!("<teammate-message{attributes}>{}</teammate-message>", escape_xml(&message.content))
 }
 
 pub fn escape_xml(text: &str) -> String {

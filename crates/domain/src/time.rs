@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_length_is_said_in_two_units_at_most() {
-        let said = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(format_duration);
-        assert_eq!(said, ["0 s", "59 s", "34 min", "2 h 5 min", "1 d 6 h"]);
+        let texts = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(format_duration);
+        assert_eq!(texts, ["0 s", "59 s", "34 min", "2 h 5 min", "1 d 6 h"]);
     }
 
     #[test]

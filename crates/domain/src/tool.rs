@@ -140,8 +140,8 @@ impl ToolScope {
         let delegates =
             spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
         let spawns = session.spawn_depth < spec.subagents.max_spawn_depth;
-        let walls = session.inherited.as_ref().map_or(self.sandbox.mode, |lent| lent.sandbox);
-        let sandbox = SandboxSettings { mode: self.sandbox.mode.max(walls), ..self.sandbox.clone() };
+        let mode = session.inherited.as_ref().map_or(self.sandbox.mode, |inherited| inherited.sandbox);
+        let sandbox = SandboxSettings { mode: self.sandbox.mode.max(mode), ..self.sandbox.clone() };
         Self { spawns, delegates, sandbox, team_role: session.team_role, ..self }
     }
 }

@@ -83,9 +83,9 @@ impl Engine {
             ids.push(spec.agent_id.as_str());
         }
         let named = |spec: &AgentSpec| -> Vec<(&'static str, String)> {
-            let begun = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry.clone()));
+            let started = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry.clone()));
             let given = spec.delegation.iter().flat_map(|rules| &rules.allow_agents);
-            begun.chain(given.map(|entry| ("delegation", entry.clone()))).collect()
+            started.chain(given.map(|entry| ("delegation", entry.clone()))).collect()
         };
         let known = before.map(named).unwrap_or_default();
         let is_unknown = |one: &(&str, String)| {

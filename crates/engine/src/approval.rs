@@ -125,7 +125,7 @@ async fn store_approval(
     let write = move |tx: &mut Tx<'_>| {
         let (asked, is_new) = approvals::insert_once(tx, &stored)?;
         if is_new {
-            sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+            sent.iter().try_for_each(|message| outbox::push(tx, message))?;
             let data = json!({ "approval_id": asked.id.as_str(), "tool": asked.tool });
             events::record(tx, &turn_event(&claim, EventKind::ApprovalRequested, data), stored.created_at)?;
         }

@@ -105,9 +105,9 @@ impl UnstoredModelCall {
         });
         let warned = budgets::commit_usage(tx, &claim.turn, &reservation.limits, amount, known.is_none())?;
         let mut notices = Vec::new();
-        for (purse, reached) in warned {
-            let text = budget::daily_warning(&purse, reached, reservation.resets);
-            let data = json!({ "purse": purse.name(), "notice": text, "resets_at": reservation.resets });
+        for (scope, reached) in warned {
+            let text = budget::daily_warning(&scope, reached, reservation.resets);
+            let data = json!({ "purse": scope.name(), "notice": text, "resets_at": reservation.resets });
             events::record(tx, &turn_event(claim, EventKind::BudgetWarned, data), now)?;
             reservation.push_notices(tx, claim, &text, now)?;
             notices.push(text);
@@ -202,8 +202,8 @@ async fn store_reservation(
     match or_lost(engine.write_with_retry(write).await)? {
         None => Err(TurnAbort::Cancelled),
         Some(None) => Ok(reservation),
-        Some(Some((purse, reached))) => {
-            Err(budget_abort("budget_exhausted", budget::daily_refusal(&purse, reached, reservation.resets)))
+        Some(Some((scope, reached))) => {
+            Err(budget_abort("budget_exhausted", budget::daily_refusal(&scope, reached, reservation.resets)))
         }
     }
 }
@@ -260,27 +260,27 @@ fn own_limits(settings: &EngineSettings, context: &TurnContext, now: Millis) -> 
         (agent, &context.spec.budget),
         (session, &settings.session_budget),
     ];
-    purses.into_iter().filter_map(|(purse, budget)| budget_limit(settings, purse, budget, now)).collect()
+    purses.into_iter().filter_map(|(scope, budget)| budget_limit(settings, scope, budget, now)).collect()
 }
 
 fn budget_limit(
     settings: &EngineSettings,
-    purse: BudgetScope,
+    scope: BudgetScope,
     budget: &AgentBudget,
     now: Millis,
 ) -> Option<BudgetLimit> {
-    Some(limit_for_day(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
+    Some(limit_for_day(settings, scope, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
 }
 
 fn limit_for_day(
     settings: &EngineSettings,
-    purse: BudgetScope,
+    scope: BudgetScope,
     budget: &AgentBudget,
     now: Millis,
 ) -> BudgetLimit {
     let day = settings.calendar.day_number(now);
     BudgetLimit {
-        scope: purse,
+        scope,
         limits: DailyLimits::from_budget(budget),
         day,
         since: settings.calendar.day_start(day),
@@ -297,11 +297,11 @@ async fn inherited_limits(engine: &Engine, context: &TurnContext) -> TurnResult<
         for above in ancestor_sessions(tx, own.owner.clone())? {
             allowances.extend(team_budget_limit(tx, &settings, &above, now)?);
             let (session, agent) = (above.key, above.active_agent);
-            let purse = BudgetScope::Session(session.to_string());
-            allowances.extend(budget_limit(&settings, purse, &settings.session_budget, now));
+            let scope = BudgetScope::Session(session.to_string());
+            allowances.extend(budget_limit(&settings, scope, &settings.session_budget, now));
             if let Some(stored) = agents::get(tx, &agent)? {
-                let purse = BudgetScope::Agent(agent.to_string());
-                allowances.extend(budget_limit(&settings, purse, &stored.spec.budget, now));
+                let scope = BudgetScope::Agent(agent.to_string());
+                allowances.extend(budget_limit(&settings, scope, &stored.spec.budget, now));
             }
         }
         Ok(allowances)
@@ -372,22 +372,22 @@ impl Engine {
             let mut all: Vec<BudgetLimit> = Vec::new();
             all.extend(budget_limit(&settings, BudgetScope::Instance, &settings.budget, now));
             for stored in agents::list(tx)? {
-                let purse = BudgetScope::Agent(stored.spec.agent_id.to_string());
-                all.extend(budget_limit(&settings, purse, &stored.spec.budget, now));
+                let scope = BudgetScope::Agent(stored.spec.agent_id.to_string());
+                all.extend(budget_limit(&settings, scope, &stored.spec.budget, now));
             }
             if !DailyLimits::from_budget(&settings.session_budget).is_unlimited() {
-                for purse in
+                for scope in
                     budgets::list_session_scopes(tx, settings.calendar.day_number(now), MAX_SHOWN_SESSIONS)?
                 {
-                    all.extend(budget_limit(&settings, purse, &settings.session_budget, now));
+                    all.extend(budget_limit(&settings, scope, &settings.session_budget, now));
                 }
             }
             for team in teams::list_open(tx)? {
                 all.extend(budget_limit(&settings, BudgetScope::Team(team.name), &settings.team_budget, now));
             }
             let balance = |tx: &mut Tx<'_>, one: BudgetLimit| {
-                let standing = budgets::get_usage(tx, &one)?;
-                Ok(BudgetBalance { scope: one.scope, limits: one.limits, usage: standing, resets })
+                let usage = budgets::get_usage(tx, &one)?;
+                Ok(BudgetBalance { scope: one.scope, limits: one.limits, usage, resets })
             };
             all.into_iter().map(|one| balance(tx, one)).collect()
         };

@@ -72,8 +72,8 @@ impl Engine {
 
     async fn perform_command(&self, session: &SessionKey, order: &CommandRequest<'_>) -> Result<String> {
         self.ensure_session(session, order.command).await?;
-        let deed = self.build_command_action(session, order).await?;
-        self.perform_action(deed).await
+        let action = self.build_command_action(session, order).await?;
+        self.perform_action(action).await
     }
 
     /// A command may be the first thing that is said in a conversation. Sessions that agents begin are not made by one.
@@ -113,8 +113,8 @@ impl Engine {
             }
         };
         let order = CommandRequest { command, rest, speaker, by, origin: Some(place), reachable, authority };
-        let deed = self.resolve_command_action(&inbound.session, &order).await?;
-        self.run_action_once(&receipt, deed).await.map(Some)
+        let action = self.resolve_command_action(&inbound.session, &order).await?;
+        self.run_action_once(&receipt, action).await.map(Some)
     }
 
     /// What an order in a chat comes to. Only what the store or a drain refuses is an error.
@@ -126,7 +126,7 @@ impl Engine {
         match self.build_command_action(session, order).await {
             Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
             Err(error) => Ok(reply_only(ActionOutcome::with_error(error).reply_text())),
-            obeyed => obeyed,
+            result => result,
         }
     }
 
@@ -139,7 +139,7 @@ impl Engine {
             return Ok(reply_only(format!("/{} is for the owner of this assistant.", order.command.name)));
         }
         match self.build_change_action(session, order).await? {
-            Some(deed) => Ok(deed),
+            Some(action) => Ok(action),
             None => self.run_query_command(session, order).await.map(reply_only),
         }
     }
@@ -198,16 +198,16 @@ impl Engine {
         let (load, tasks) = self.db().read(read).await?;
         let held = self.child_runs(key).await?.iter().filter(|child| child.run.held.is_some()).count();
         let running = if load.running.is_some() { "A turn is running" } else { "No turn is running" };
-        let mut said = format!(
+        let mut text = format!(
             "{running}; {} and {} are waiting.",
             count_with_unit(load.waiting - tasks, "message"),
             count_with_unit(tasks, "interrupted task")
         );
         if held > 0 {
-            said += &format!(" {} of sub-agents wait until you write.", count_with_unit(held, "result"));
+            text += &format!(" {} of sub-agents wait until you write.", count_with_unit(held, "result"));
         }
         Ok(
-            said + " A message during a turn goes first; the task then goes on. The queue mode is steer-backlog."
+            text + " A message during a turn goes first; the task then goes on. The queue mode is steer-backlog."
         )
     }
 

@@ -69,10 +69,10 @@ where
 
 impl Engine {
     /// Does it for somebody who waits for the answer here.
-    pub(crate) async fn perform_action(&self, deed: CommandAction) -> Result<String> {
-        let ActionOutcome { reply: said, effects: after } = self.db().write(deed).await?;
+    pub(crate) async fn perform_action(&self, action: CommandAction) -> Result<String> {
+        let ActionOutcome { reply, effects: after } = self.db().write(action).await?;
         self.apply_effects(after);
-        said
+        reply
     }
 
     pub(crate) fn apply_effects(&self, after: Vec<PostCommitEffect>) {

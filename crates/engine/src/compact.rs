@@ -147,15 +147,15 @@ impl TurnContext {
             return Ok(false);
         }
         self.flush_memories(engine, running, left).await?;
-        let mut patience = ModelRetryPolicy::default();
+        let mut retry = ModelRetryPolicy::default();
         while left > 0 {
             match self.summarize_lines(engine, running, left).await? {
                 Ok(folded) => {
                     left -= folded;
-                    patience = ModelRetryPolicy::default();
+                    retry = ModelRetryPolicy::default();
                 }
                 Err(error) if error.class == ErrorClass::ContextTooLong && self.shrink_window(engine) => {}
-                Err(error) => patience.wait_or_fail(engine, running, self, error).await?,
+                Err(error) => retry.wait_or_fail(engine, running, self, error).await?,
             }
         }
         Ok(true)

@@ -121,9 +121,9 @@ impl std::ops::Deref for Engine {
 
 impl Engine {
     /// `family` names this node across restarts, its home for example.
-    pub fn new(ports: EnginePorts, settings: EngineSettings, family: &str) -> Self {
+    pub fn new(ports: EnginePorts, settings: EngineSettings, node_name: &str) -> Self {
         let (starts, started) = mpsc::unbounded_channel();
-        let node = NodeId::new(format!("{family}/{}", ports.ids.next_id()));
+        let node = NodeId::new(format!("{node_name}/{}", ports.ids.next_id()));
         let others = Arc::clone(&ports.tools);
         ports.memory_store.set_redactor(Arc::clone(&settings.redactor));
         Self(Arc::new_cyclic(|engine| Inner {
@@ -137,7 +137,7 @@ impl Engine {
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
-            node_family: family.to_owned(),
+            node_family: node_name.to_owned(),
             node,
             hub: Hub::default(),
             lanes: Arc::default(),

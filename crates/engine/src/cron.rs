@@ -42,17 +42,15 @@ pub(crate) async fn run_cron_loop(engine: &Engine) -> Result<()> {
 /// Begins what is due, and says when something is again.
 async fn run_due_jobs(engine: &Engine) -> Result<Option<Millis>> {
     let mut next: Option<Millis> = None;
-    for CronJobStatus { job: errand, .. } in
-        engine.load_cron_jobs().await?.iter().filter(|one| one.job.enabled)
-    {
+    for CronJobStatus { job, .. } in engine.load_cron_jobs().await?.iter().filter(|one| one.job.enabled) {
         let now = engine.now();
-        let last = handled_until(engine, errand, now).await?;
-        if let Some(due) = errand.newest_due(last, now) {
-            handle_due_job(engine, errand, due).await?;
-            let (id, at) = (errand.id.clone(), due.at);
+        let last = handled_until(engine, job, now).await?;
+        if let Some(due) = job.newest_due(last, now) {
+            handle_due_job(engine, job, due).await?;
+            let (id, at) = (job.id.clone(), due.at);
             engine.db().write(move |tx| cron_jobs::advance_last_due(tx, &id, at, now)).await?;
         }
-        next = next.into_iter().chain(errand.schedule.next(now)).min();
+        next = next.into_iter().chain(job.schedule.next(now)).min();
     }
     Ok(next)
 }
@@ -60,8 +58,8 @@ async fn run_due_jobs(engine: &Engine) -> Result<Option<Millis>> {
 /// Up to when an errand has been looked after. Where that is in the future the clock was wrong and has been set back:
 /// to wait until it has passed would be silence. A due time that comes again has the key of its run, so that it is
 /// not begun twice.
-async fn handled_until(engine: &Engine, errand: &CronJob, now: Millis) -> Result<Millis> {
-    let (id, rule) = (errand.id.clone(), errand.schedule_text());
+async fn handled_until(engine: &Engine, job: &CronJob, now: Millis) -> Result<Millis> {
+    let (id, rule) = (job.id.clone(), job.schedule_text());
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
         let last = cron_jobs::get_or_init_last_due(tx, &id, &rule, now)?;
         let is_wrong = is_clock_set_back(last, now);
@@ -74,83 +72,75 @@ async fn handled_until(engine: &Engine, errand: &CronJob, now: Millis) -> Result
     if !is_wrong {
         return Ok(last);
     }
-    tracing::warn!(schedule = errand.id, %last, "the clock was set back: the schedule goes on from now");
+    tracing::warn!(schedule = job.id, %last, "the clock was set back: the schedule goes on from now");
     Ok(now)
 }
 
-async fn handle_due_job(engine: &Engine, errand: &CronJob, due: DueRun) -> Result<()> {
+async fn handle_due_job(engine: &Engine, job: &CronJob, due: DueRun) -> Result<()> {
     if !due.runs {
-        record_cron_event(engine, errand, EventKind::ScheduleMissed, due, None).await;
+        record_cron_event(engine, job, EventKind::ScheduleMissed, due, None).await;
         return Ok(());
     }
     let remark = due.late_remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
-    let begun = start_cron_turn(engine, errand, errand.run_key(due.at), &remark).await;
-    match begun {
+    let result = start_cron_turn(engine, job, job.run_key(due.at), &remark).await;
+    match result {
         Ok(_) => {
-            if due.missed > 0 && errand.catch_up == CatchUp::Skip {
-                record_cron_event(engine, errand, EventKind::ScheduleMissed, due, None).await;
+            if due.missed > 0 && job.catch_up == CatchUp::Skip {
+                record_cron_event(engine, job, EventKind::ScheduleMissed, due, None).await;
             }
             Ok(())
         }
         // Tried again when the database is back, or by the next start.
         Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
         Err(error) => {
-            record_cron_event(engine, errand, EventKind::ScheduleFailed, due, Some(error.code())).await;
+            record_cron_event(engine, job, EventKind::ScheduleFailed, due, Some(error.code())).await;
             Ok(())
         }
     }
 }
 
-async fn record_cron_event(
-    engine: &Engine,
-    errand: &CronJob,
-    kind: EventKind,
-    due: DueRun,
-    code: Option<&str>,
-) {
+async fn record_cron_event(engine: &Engine, job: &CronJob, kind: EventKind, due: DueRun, code: Option<&str>) {
     let data = json!({
-        "schedule": errand.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
+        "schedule": job.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
         "missed": due.missed + usize::from(!due.runs), "at_least": due.is_count_capped(), "code": code,
     });
-    tracing::warn!(schedule = errand.id, due.late_ms, due.missed, code, "{}", kind.as_str());
-    let (session, agent) = (Some(errand.session.clone()), Some(errand.agent.clone()));
+    tracing::warn!(schedule = job.id, due.late_ms, due.missed, code, "{}", kind.as_str());
+    let (session, agent) = (Some(job.session.clone()), Some(job.agent.clone()));
     engine.record_event(NewEvent { kind, session, turn: None, agent, trace: None, data }).await;
 }
 
 /// `None`: there is nothing to do.
 async fn start_cron_turn(
     engine: &Engine,
-    errand: &CronJob,
+    job: &CronJob,
     key: String,
     remark: &str,
 ) -> Result<Option<AcceptedMessage>> {
-    let text = match &errand.kind {
+    let text = match &job.kind {
         CronJobKind::Message(text) => format!("{text}{remark}"),
-        CronJobKind::Heartbeat if can_run_heartbeat(engine, errand).await? => HEARTBEAT_PROMPT.to_owned(),
+        CronJobKind::Heartbeat if can_run_heartbeat(engine, job).await? => HEARTBEAT_PROMPT.to_owned(),
         CronJobKind::Heartbeat => return Ok(None),
     };
-    sync_session_agent(engine, errand).await?;
-    let mut meta = json!({ "schedule": errand.id });
-    if !errand.requested_by.is_empty() {
-        meta["asked_by"] = json!(errand.requested_by);
+    sync_session_agent(engine, job).await?;
+    let mut meta = json!({ "schedule": job.id });
+    if !job.requested_by.is_empty() {
+        meta["asked_by"] = json!(job.requested_by);
     }
     let how = InternalMessage {
-        deliver: errand.address.is_some(),
-        channel: errand.address.clone().unwrap_or_else(ChatAddress::internal),
+        deliver: job.address.is_some(),
+        channel: job.address.clone().unwrap_or_else(ChatAddress::internal),
         idempotency_key: key,
-        provenance: MessageProvenance::Clock(errand.agent.clone()),
+        provenance: MessageProvenance::Clock(job.agent.clone()),
         meta: Some(meta),
     };
-    engine.inject_message(&errand.session, &text, how).await.map(Some)
+    engine.inject_message(&job.session, &text, how).await.map(Some)
 }
 
 /// A job that another agent does now takes its conversation along.
-async fn sync_session_agent(engine: &Engine, errand: &CronJob) -> Result<()> {
-    match engine.load_session(&errand.session).await {
-        Ok(session)
-            if session.active_agent != errand.agent && matches!(errand.kind, CronJobKind::Message(_)) =>
-        {
-            engine.set_session_agent(&errand.session, &errand.agent).await
+async fn sync_session_agent(engine: &Engine, job: &CronJob) -> Result<()> {
+    match engine.load_session(&job.session).await {
+        Ok(session) if session.active_agent != job.agent && matches!(job.kind, CronJobKind::Message(_)) => {
+            engine.set_session_agent(&job.session, &job.agent).await
         }
         Ok(_) | Err(Error::UnknownSession(_)) => Ok(()),
         Err(error) => Err(error),
@@ -158,13 +148,13 @@ async fn sync_session_agent(engine: &Engine, errand: &CronJob) -> Result<()> {
 }
 
 /// An agent without a task in its file is not asked, and one that is busy is not disturbed.
-async fn can_run_heartbeat(engine: &Engine, errand: &CronJob) -> Result<bool> {
-    let spec = engine.load_agent(&errand.agent).await?.spec;
+async fn can_run_heartbeat(engine: &Engine, job: &CronJob) -> Result<bool> {
+    let spec = engine.load_agent(&job.agent).await?.spec;
     let workspace = engine.agent_workspace(&spec);
     if !engine.ports.briefings.load_briefing(&BriefingReader::for_agent(&spec, &workspace)).has_heartbeat {
         return Ok(false);
     }
-    let session = errand.session.clone();
+    let session = job.session.clone();
     let load = engine.db().read(move |tx| jobs::session_load(tx, &session)).await?;
     Ok(load.running.is_none() && load.waiting == 0)
 }
@@ -181,8 +171,8 @@ impl Engine {
         id: &str,
         asked_by: Vec<String>,
     ) -> Result<Option<AcceptedMessage>> {
-        let mut errand = self.find_cron_job(id).await?.job;
-        errand.requested_by.extend(asked_by);
-        start_cron_turn(self, &errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
+        let mut job = self.find_cron_job(id).await?.job;
+        job.requested_by.extend(asked_by);
+        start_cron_turn(self, &job, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
     }
 }

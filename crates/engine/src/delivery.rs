@@ -37,8 +37,8 @@ pub(crate) async fn run_delivery_loop(engine: &Engine) -> Result<()> {
             while sends.join_next_send().await {}
             return Ok(());
         }
-        let begun = start_due_sends(engine, &mut sends).await;
-        pause_after_error(engine, begun).await;
+        let result = start_due_sends(engine, &mut sends).await;
+        pause_after_error(engine, result).await;
         let pause = time_until_due(engine).await.unwrap_or(Duration::from_secs(1));
         tokio::select! {
             () = engine.outbox_wake.notified() => {}
@@ -58,9 +58,9 @@ struct InFlightSends {
 }
 
 impl InFlightSends {
-    fn spawn_send(&mut self, engine: &Engine, parcel: OutboxMessage) {
-        let (engine, id) = (engine.clone(), parcel.id.clone());
-        let task = self.tasks.spawn(async move { send_and_store_outcome(&engine, parcel).await });
+    fn spawn_send(&mut self, engine: &Engine, message: OutboxMessage) {
+        let (engine, id) = (engine.clone(), message.id.clone());
+        let task = self.tasks.spawn(async move { send_and_store_outcome(&engine, message).await });
         self.messages.insert(task.id(), id);
     }
 
@@ -93,7 +93,7 @@ pub(crate) fn build_outbox_messages(
     let channel = engine.ports.channels.get(&outgoing.address().channel);
     let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
     let expires_at = label.now.plus(engine.settings().delivery_ttl_ms);
-    let parcel = |(n, part): (usize, OutgoingMessage)| OutboxMessage {
+    let outbox_message_with = |(n, part): (usize, OutgoingMessage)| OutboxMessage {
         id: OutboxId::new(engine.next_id()),
         part_key: format!("{}-{n}", label.key),
         session: label.session.clone(),
@@ -109,12 +109,12 @@ pub(crate) fn build_outbox_messages(
         created_at: label.now,
         updated_at: label.now,
     };
-    (label.first..).zip(outgoing.split_by_limit(max_chars)).map(parcel).collect()
+    (label.first..).zip(outgoing.split_by_limit(max_chars)).map(outbox_message_with).collect()
 }
 
 async fn start_due_sends(engine: &Engine, sends: &mut InFlightSends) -> Result<()> {
-    for parcel in claim_due_messages(engine, MAX_CONCURRENT_SENDS - sends.tasks.len()).await? {
-        sends.spawn_send(engine, parcel);
+    for message in claim_due_messages(engine, MAX_CONCURRENT_SENDS - sends.tasks.len()).await? {
+        sends.spawn_send(engine, message);
     }
     Ok(())
 }
@@ -125,14 +125,14 @@ async fn claim_due_messages(engine: &Engine, room: usize) -> Result<Vec<OutboxMe
     }
     let (node, now) = (engine.node.clone(), engine.now());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let mut begun = Vec::new();
-        for parcel in outbox::list_due(tx, &node, now, room)? {
+        let mut sending = Vec::new();
+        for message in outbox::list_due(tx, &node, now, room)? {
             let lease_ms = i64::try_from(SEND_TIMEOUT_MS).unwrap_or(i64::MAX) * 2;
-            if outbox::mark_sending(tx, &parcel.id, &node, now, lease_ms)? {
-                begun.push(parcel);
+            if outbox::mark_sending(tx, &message.id, &node, now, lease_ms)? {
+                sending.push(message);
             }
         }
-        Ok(begun)
+        Ok(sending)
     };
     // Nothing pending: do not trouble the writer.
     if next_due_at(engine).await?.is_none_or(|at| at > now) {
@@ -153,15 +153,15 @@ async fn time_until_due(engine: &Engine) -> Result<Duration> {
     Ok(Duration::from_millis(millis.unsigned_abs()))
 }
 
-async fn send_and_store_outcome(engine: &Engine, mut parcel: OutboxMessage) {
+async fn send_and_store_outcome(engine: &Engine, mut message: OutboxMessage) {
     engine.hit_kill_point(KillPoint::OutboxSending).await;
-    let sent = redact::redact_sent(&engine.redactor(), attempt_send(engine, &mut parcel).await);
+    let sent = redact::redact_sent(&engine.redactor(), attempt_send(engine, &mut message).await);
     engine.hit_kill_point(KillPoint::OutboxAccepted).await;
-    let (outcome, event) = outcome_of_send(engine, &parcel, sent);
-    let (id, now) = (parcel.id.clone(), engine.now());
+    let (outcome, event) = outcome_of_send(engine, &message, sent);
+    let (id, now) = (message.id.clone(), engine.now());
     let stored = engine.write_with_retry(move |tx| outbox::record_outcome(tx, &id, &outcome, now)).await;
     if let Err(error) = stored {
-        tracing::error!(%error, outbox.id = %parcel.id, "what became of a message could not be stored");
+        tracing::error!(%error, outbox.id = %message.id, "what became of a message could not be stored");
     }
     engine.hit_kill_point(KillPoint::OutboxRecorded).await;
     if let Some(event) = event {
@@ -170,22 +170,22 @@ async fn send_and_store_outcome(engine: &Engine, mut parcel: OutboxMessage) {
     engine.outbox_wake.notify_one();
 }
 
-async fn attempt_send(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
-    let Some(channel) = find_channel(engine, parcel) else {
+async fn attempt_send(engine: &Engine, message: &mut OutboxMessage) -> SendOutcome {
+    let Some(channel) = find_channel(engine, message) else {
         return SendOutcome::Rejected {
-            reason: format!("channel '{}' is not configured", parcel.address.channel),
+            reason: format!("channel '{}' is not configured", message.address.channel),
         };
     };
-    let outgoing = match OutgoingMessage::from_stored(parcel.address.clone(), parcel.text.clone()) {
-        Ok(outgoing) => outgoing.with_buttons(approval_buttons(&parcel.part_key, &parcel.text)),
+    let outgoing = match OutgoingMessage::from_stored(message.address.clone(), message.text.clone()) {
+        Ok(outgoing) => outgoing.with_buttons(approval_buttons(&message.part_key, &message.text)),
         Err(kept) => {
             return SendOutcome::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) };
         }
     };
     let sending = async {
-        match parcel.platform_id.clone() {
-            Some(draft) => replace_draft(&*channel, draft, parcel, &outgoing).await,
-            None => channel.send(&parcel.part_key, &outgoing).await,
+        match message.platform_id.clone() {
+            Some(draft) => replace_draft(&*channel, draft, message, &outgoing).await,
+            None => channel.send(&message.part_key, &outgoing).await,
         }
     };
     match tokio::time::timeout(Duration::from_millis(SEND_TIMEOUT_MS), sending).await {
@@ -199,13 +199,13 @@ async fn attempt_send(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcom
 async fn replace_draft(
     channel: &dyn ChannelAdapter,
     draft: String,
-    parcel: &mut OutboxMessage,
+    message: &mut OutboxMessage,
     outgoing: &OutgoingMessage,
 ) -> SendOutcome {
     match channel.edit_message(&draft, outgoing).await {
         SendOutcome::Accepted { .. } => SendOutcome::Accepted { platform_id: Some(draft) },
         SendOutcome::Rejected { reason } => {
-            parcel.platform_id = None;
+            message.platform_id = None;
             SendOutcome::Retry { reason, after_ms: None }
         }
         // Writing the same text again changes nothing.
@@ -214,17 +214,17 @@ async fn replace_draft(
     }
 }
 
-fn find_channel(engine: &Engine, parcel: &OutboxMessage) -> Option<Arc<dyn ChannelAdapter>> {
-    engine.ports.channels.get(&parcel.address.channel).cloned()
+fn find_channel(engine: &Engine, message: &OutboxMessage) -> Option<Arc<dyn ChannelAdapter>> {
+    engine.ports.channels.get(&message.address.channel).cloned()
 }
 
 /// The platform recognises a repeat of this parcel, and still does: no attempt is older than the parcel itself.
-fn can_resend_safely(engine: &Engine, parcel: &OutboxMessage) -> bool {
-    if parcel.platform_id.is_some() {
+fn can_resend_safely(engine: &Engine, message: &OutboxMessage) -> bool {
+    if message.platform_id.is_some() {
         // It is written over a draft: twice is once.
         return true;
     }
-    recognizes_key(engine, &parcel.address, parcel.created_at)
+    recognizes_key(engine, &message.address, message.created_at)
 }
 
 /// The platform knows a key again that was first used at this time.
@@ -239,11 +239,11 @@ pub(crate) fn recognizes_key(engine: &Engine, address: &ChatAddress, first: Mill
 /// What a send means for its row.
 fn outcome_of_send(
     engine: &Engine,
-    parcel: &OutboxMessage,
+    message: &OutboxMessage,
     sent: SendOutcome,
 ) -> (DeliveryOutcome, Option<NewEvent>) {
     let now = engine.now();
-    let draft = parcel.platform_id.clone();
+    let draft = message.platform_id.clone();
     let outcome = |state, error: Option<String>| DeliveryOutcome {
         state,
         platform_id: draft.clone(),
@@ -255,81 +255,81 @@ fn outcome_of_send(
             (DeliveryOutcome { platform_id, ..outcome(OutboxState::Sent, None) }, None)
         }
         SendOutcome::Rejected { reason } => {
-            failed_outcome(parcel, outcome(OutboxState::Failed, Some(reason)))
+            failed_outcome(message, outcome(OutboxState::Failed, Some(reason)))
         }
-        SendOutcome::Unknown { reason } if !can_resend_safely(engine, parcel) => {
-            unknown_outcome(parcel, outcome(OutboxState::Unknown, Some(reason)))
+        SendOutcome::Unknown { reason } if !can_resend_safely(engine, message) => {
+            unknown_outcome(message, outcome(OutboxState::Unknown, Some(reason)))
         }
         SendOutcome::Unknown { reason } => {
-            retry_outcome(parcel, outcome(OutboxState::Pending, Some(reason)), None)
+            retry_outcome(message, outcome(OutboxState::Pending, Some(reason)), None)
         }
         SendOutcome::Retry { reason, after_ms } => {
-            retry_outcome(parcel, outcome(OutboxState::Pending, Some(reason)), after_ms)
+            retry_outcome(message, outcome(OutboxState::Pending, Some(reason)), after_ms)
         }
     }
 }
 
 fn retry_outcome(
-    parcel: &OutboxMessage,
+    message: &OutboxMessage,
     outcome: DeliveryOutcome,
     after_ms: Option<u64>,
 ) -> (DeliveryOutcome, Option<NewEvent>) {
-    let Some(pause) = retry_delay_ms(parcel.attempts + 1) else {
-        return failed_outcome(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
+    let Some(pause) = retry_delay_ms(message.attempts + 1) else {
+        return failed_outcome(message, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let wait = pause.max(asked);
     // Not its age by the clock, which may have been set: few tries and short pauses keep it young.
-    if wait > parcel.expires_at.since(parcel.created_at) {
-        return failed_outcome(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
+    if wait > message.expires_at.since(message.created_at) {
+        return failed_outcome(message, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     }
     (DeliveryOutcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
 }
 
-fn failed_outcome(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
-    let event = delivery_event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
+fn failed_outcome(message: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
+    let event = delivery_event(message, EventKind::DeliveryFailed, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn unknown_outcome(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
-    let event = delivery_event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
+fn unknown_outcome(message: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
+    let event = delivery_event(message, EventKind::DeliveryUnknown, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn delivery_event(parcel: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEvent {
+fn delivery_event(message: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEvent {
     NewEvent {
         kind,
-        session: Some(parcel.session.clone()),
-        turn: Some(parcel.turn.clone()),
+        session: Some(message.session.clone()),
+        turn: Some(message.turn.clone()),
         agent: None,
         trace: None,
-        data: json!({ "outbox_id": parcel.id.as_str(), "channel": parcel.address.channel, "reason": reason }),
+        data: json!({ "outbox_id": message.id.as_str(), "channel": message.address.channel, "reason": reason }),
     }
 }
 
 /// After a crash: what was being sent is unknown, and what is too old is not sent by itself. What this process is
 /// sending is no orphan, whatever the clock says of its lease.
 async fn recover_orphans(engine: &Engine, sends: &InFlightSends, starting: bool) -> Result<()> {
-    let (owned, family, now) = (engine.clone(), node_family(engine), engine.now());
+    let (owned, node_name, now) = (engine.clone(), node_family(engine), engine.now());
     let under_way: HashSet<OutboxId> = sends.messages.values().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         outbox::reset_future_due_times(tx, now)?;
-        let orphans = outbox::lock_orphans(tx, &owned.node, family.as_deref(), now)?;
-        for parcel in orphans.into_iter().filter(|parcel| !under_way.contains(&parcel.id)) {
+        let orphans = outbox::lock_orphans(tx, &owned.node, node_name.as_deref(), now)?;
+        for message in orphans.into_iter().filter(|message| !under_way.contains(&message.id)) {
             let reason = "the process ended while sending".to_owned();
-            let settled = match now > parcel.expires_at {
-                true => unknown_outcome(&parcel, held_outcome(OutboxState::Unknown, reason, now)),
-                false => outcome_of_send(&owned, &parcel, SendOutcome::Unknown { reason }),
+            let settled = match now > message.expires_at {
+                true => unknown_outcome(&message, held_outcome(OutboxState::Unknown, reason, now)),
+                false => outcome_of_send(&owned, &message, SendOutcome::Unknown { reason }),
             };
-            store_recovery(tx, &parcel.id, settled, now)?;
+            store_recovery(tx, &message.id, settled, now)?;
         }
         let pending = if starting { outbox::list_expired(tx, now)? } else { Vec::new() };
-        for parcel in pending {
+        for message in pending {
             let reason = "too old to be sent by itself after a restart".to_owned();
             store_recovery(
                 tx,
-                &parcel.id,
-                failed_outcome(&parcel, held_outcome(OutboxState::Failed, reason, now)),
+                &message.id,
+                failed_outcome(&message, held_outcome(OutboxState::Failed, reason, now)),
                 now,
             )?;
         }
@@ -366,14 +366,14 @@ impl Engine {
     async fn reopen_message(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<OutboxMessage> {
         let (wanted, now, why) = (id.clone(), self.now(), why.to_owned());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            let Some(parcel) = outbox::get(tx, &wanted)? else { return Ok(None) };
-            let held = matches!(parcel.state, OutboxState::Unknown | OutboxState::Failed);
+            let Some(message) = outbox::get(tx, &wanted)? else { return Ok(None) };
+            let held = matches!(message.state, OutboxState::Unknown | OutboxState::Failed);
             if held {
                 let outcome =
                     DeliveryOutcome { state, platform_id: None, error: Some(why.clone()), next_at: now };
                 outbox::record_outcome(tx, &wanted, &outcome, now)?;
             }
-            Ok(Some((held, parcel)))
+            Ok(Some((held, message)))
         };
         let found = self.db().write(write).await?.ok_or_else(|| Error::UnknownOutbox(id.to_string()))?;
         if !found.0 {

@@ -243,8 +243,8 @@ impl DraftWriter {
         for round in 0_u32.. {
             // Until there is something to show; and nobody waits for it.
             if round % EDITS_PER_TYPING_SIGNAL == 0 {
-                let idle = desks.iter().filter(|desk| self.drafts.find_draft(&desk.address).is_none());
-                idle.for_each(|desk| self.engine.show_typing(desk.address.clone()));
+                let idle = desks.iter().filter(|target| self.drafts.find_draft(&target.address).is_none());
+                idle.for_each(|target| self.engine.show_typing(target.address.clone()));
             }
             tokio::select! {
                 biased;
@@ -252,51 +252,52 @@ impl DraftWriter {
                 () = sleep(EDIT_INTERVAL) => {}
             }
             let text = growing.borrow_and_update().clone();
-            for desk in &mut desks {
-                self.show_text(desk, &text).await;
+            for target in &mut desks {
+                self.show_text(target, &text).await;
             }
         }
     }
 
-    async fn show_text(&self, desk: &mut DraftTarget, text: &str) {
-        let can = desk.channel.capabilities(&desk.address.account);
+    async fn show_text(&self, target: &mut DraftTarget, text: &str) {
+        let can = target.channel.capabilities(&target.address.account);
         let signed = self.signature.chars().count() + text.chars().count();
         let fits = signed + CONTINUATION_SUFFIX.chars().count() <= can.max_chars;
-        if !can.edits || !fits || desk.failures >= MAX_DRAFT_FAILURES || may_be_silence(text) {
+        if !can.edits || !fits || target.failures >= MAX_DRAFT_FAILURES || may_be_silence(text) {
             return;
         }
         let text = &format!("{}{}", self.signature, text.trim_end());
         let growing = format!("{text}{CONTINUATION_SUFFIX}");
-        let Ok(outgoing) = apply_gate(Some(desk.address.clone()), DeliveryPolicy::ALLOW_ALL, growing) else {
+        let Ok(outgoing) = apply_gate(Some(target.address.clone()), DeliveryPolicy::ALLOW_ALL, growing)
+        else {
             return;
         };
         let pen = self.drafts.platform_lock.lock().await;
-        let sent = match self.drafts.find_draft(&desk.address) {
+        let sent = match self.drafts.find_draft(&target.address) {
             Some(known) if known.text == *text => return,
             Some(known @ DraftMessage { platform_id: Some(_), .. }) => {
-                self.edit_draft(desk, known, text, &outgoing).await
+                self.edit_draft(target, known, text, &outgoing).await
             }
             Some(known) if known.can_resend(&self.engine) => {
                 let draft = DraftMessage { text: text.to_owned(), ..known };
-                self.drafts.send_draft(&self.engine, &self.turn, (&*desk.channel, draft), &outgoing).await
+                self.drafts.send_draft(&self.engine, &self.turn, (&*target.channel, draft), &outgoing).await
             }
             // It was begun, and nobody knows what became of it.
             Some(_) => return,
-            None => self.send_first_draft(desk, text, &outgoing).await,
+            None => self.send_first_draft(target, text, &outgoing).await,
         };
         drop(pen);
-        desk.record_result(sent.as_ref()).await;
+        target.record_result(sent.as_ref()).await;
     }
 
     async fn edit_draft(
         &self,
-        desk: &DraftTarget,
+        target: &DraftTarget,
         known: DraftMessage,
         text: &str,
         outgoing: &OutgoingMessage,
     ) -> Option<SendOutcome> {
         let id = known.platform_id.as_deref()?;
-        let sent = timeout(PLATFORM_CALL_TIMEOUT, desk.channel.edit_message(id, outgoing)).await.ok();
+        let sent = timeout(PLATFORM_CALL_TIMEOUT, target.channel.edit_message(id, outgoing)).await.ok();
         if matches!(sent, Some(SendOutcome::Accepted { .. })) {
             self.drafts.upsert(DraftMessage { text: text.to_owned(), ..known });
         }
@@ -306,23 +307,24 @@ impl DraftWriter {
     /// Before it is sent it is stored that there may be one; after, under which id.
     async fn send_first_draft(
         &self,
-        desk: &DraftTarget,
+        target: &DraftTarget,
         text: &str,
         outgoing: &OutgoingMessage,
     ) -> Option<SendOutcome> {
-        let (turn, address, begun_at) = (self.turn.clone(), desk.address.clone(), self.engine.now());
-        self.engine.db().write(move |tx| drafts::insert(tx, &turn, &address, begun_at)).await.ok()?;
+        let (turn, address, started_at) = (self.turn.clone(), target.address.clone(), self.engine.now());
+        self.engine.db().write(move |tx| drafts::insert(tx, &turn, &address, started_at)).await.ok()?;
         let draft = DraftMessage {
-            address: desk.address.clone(),
+            address: target.address.clone(),
             platform_id: None,
-            first_sent_at: begun_at,
+            first_sent_at: started_at,
             text: text.to_owned(),
         };
         self.drafts.upsert(draft.clone());
-        let sent = self.drafts.send_draft(&self.engine, &self.turn, (&*desk.channel, draft), outgoing).await;
+        let sent =
+            self.drafts.send_draft(&self.engine, &self.turn, (&*target.channel, draft), outgoing).await;
         if matches!(sent, Some(SendOutcome::Rejected { .. } | SendOutcome::Retry { .. })) {
-            let (turn, address) = (self.turn.clone(), desk.address.clone());
-            self.drafts.remove_draft(&desk.address);
+            let (turn, address) = (self.turn.clone(), target.address.clone());
+            self.drafts.remove_draft(&target.address);
             log_store_error(
                 self.engine.write_with_retry(move |tx| drafts::delete(tx, &turn, &address)).await,
             );

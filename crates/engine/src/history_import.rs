@@ -86,8 +86,8 @@ fn insert_imported(
 ) -> polyclaw_store::Result<()> {
     let now = session.created_at;
     let first = sessions::allocate_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
-    for (ticket, said) in (first..).zip(past) {
-        let origin = if said.role == MessageRole::User {
+    for (ticket, line) in (first..).zip(past) {
+        let origin = if line.role == MessageRole::User {
             MessageOrigin::User
         } else {
             MessageOrigin::Agent(session.agent.clone())
@@ -97,9 +97,9 @@ fn insert_imported(
             session: session.key.clone(),
             session_id: session.id.clone(),
             ticket,
-            role: said.role,
-            text: said.text.clone(),
-            parts: said.parts.clone(),
+            role: line.role,
+            text: line.text.clone(),
+            parts: line.parts.clone(),
             origin,
             channel: INTERNAL_CHANNEL.to_owned(),
             deliver: false,

@@ -362,13 +362,13 @@ mod tests {
         let kinds: Vec<_> = frames.iter().map(|frame| (frame.seq, &frame.kind)).collect();
         let [
             (2, FrameKind::Restarted { .. }),
-            (said, FrameKind::Delta { text: whole, .. }),
+            (reply, FrameKind::Delta { text: whole, .. }),
             (last, FrameKind::Reasoning { .. }),
         ] = kinds[..]
         else {
             panic!("{kinds:?}")
         };
-        assert_eq!((said + 1, last, whole), (last, hub.last_seq(), &text.repeat(RETAINED_FRAMES)));
+        assert_eq!((reply + 1, last, whole), (last, hub.last_seq(), &text.repeat(RETAINED_FRAMES)));
         assert!(told(&mut watch).is_empty(), "it is told once");
         let (FrameReplay::From(again), _) = hub.subscribe_after(&key("a"), last) else { panic!() };
         assert!(again.is_empty());

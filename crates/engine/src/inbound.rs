@@ -56,11 +56,11 @@ const MAX_CORRESPONDENTS: usize = 200;
 const MAX_AGENT_ID_LEN: usize = 64;
 
 impl InboundSink for Engine {
-    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
+    fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
-            match letter.attachments.is_empty() {
-                true => self.accept_from_channel(letter).await,
-                false => self.accept_with_attachments(letter).await,
+            match message.attachments.is_empty() {
+                true => self.accept_from_channel(message).await,
+                false => self.accept_with_attachments(message).await,
             }
         })
     }
@@ -82,9 +82,9 @@ impl InboundSink for Engine {
 }
 
 impl Engine {
-    async fn accept_from_channel(&self, letter: InboundMessage) -> IngestOutcome {
-        let (channel, account) = (letter.context.channel.clone(), letter.context.account.clone());
-        match self.process_inbound(letter).await {
+    async fn accept_from_channel(&self, message: InboundMessage) -> IngestOutcome {
+        let (channel, account) = (message.context.channel.clone(), message.context.account.clone());
+        match self.process_inbound(message).await {
             Ok(()) => IngestOutcome::Done,
             Err(error) if !is_retryable(&error) => {
                 // To have it delivered for ever would hold up all that comes after it.
@@ -100,33 +100,33 @@ impl Engine {
 
     /// It is gone on with when the platform hangs up: one that waits for less than the files take would never get it
     /// taken, however often it came.
-    async fn accept_with_attachments(&self, letter: InboundMessage) -> IngestOutcome {
+    async fn accept_with_attachments(&self, message: InboundMessage) -> IngestOutcome {
         let later = |reason: &str| IngestOutcome::Retry { reason: reason.to_owned() };
-        let Some(entered) = self.in_flight_messages.try_enter(&letter) else {
+        let Some(entered) = self.in_flight_messages.try_enter(&message) else {
             return later("another copy of it is just being taken");
         };
         let engine = self.clone();
         let taken = tokio::spawn(async move {
             let _entered = entered;
-            engine.accept_from_channel(letter).await
+            engine.accept_from_channel(message).await
         });
         taken.await.unwrap_or_else(|_| later("taking it broke off"))
     }
 
     /// An error is what a later delivery may change: everything else is settled.
-    async fn process_inbound(&self, letter: InboundMessage) -> Result<()> {
+    async fn process_inbound(&self, message: InboundMessage) -> Result<()> {
         if self.is_draining() {
             return Err(Error::Draining);
         }
-        if !self.is_storable(&letter) {
+        if !self.is_storable(&message) {
             tracing::warn!(
-                channel = letter.context.channel,
+                channel = message.context.channel,
                 "a letter with names too long to keep was dropped"
             );
             return Ok(());
         }
-        let admission = self.admit_sender(&letter).await?;
-        let arrival = &letter.context;
+        let admission = self.admit_sender(&message).await?;
+        let arrival = &message.context;
         tracing::debug!(
             channel = arrival.channel,
             account = arrival.account,
@@ -135,37 +135,37 @@ impl Engine {
             "a letter came"
         );
         match admission {
-            SenderAdmission::Ignored(reason) => self.record_ignored(&letter, reason).await,
-            SenderAdmission::Pair => self.pair_sender(&letter).await,
-            SenderAdmission::Admitted => self.handle_admitted(letter).await,
+            SenderAdmission::Ignored(reason) => self.record_ignored(&message, reason).await,
+            SenderAdmission::Pair => self.pair_sender(&message).await,
+            SenderAdmission::Admitted => self.handle_admitted(message).await,
         }
     }
 
     /// The names of a letter fit into a session's key, with any agent's id in front.
-    fn is_storable(&self, letter: &InboundMessage) -> bool {
+    fn is_storable(&self, message: &InboundMessage) -> bool {
         let settings = self.settings();
-        let key = session_key_for(&settings.inbound, &AgentId::main(), &letter.context);
-        let names = [&letter.context.sender, &letter.platform_id, &letter.address.peer];
+        let key = session_key_for(&settings.inbound, &AgentId::main(), &message.context);
+        let names = [&message.context.sender, &message.platform_id, &message.address.peer];
         key.as_str().len() + MAX_AGENT_ID_LEN <= MAX_KEY_BYTES
             && names.iter().all(|name| name.len() <= MAX_KEY_BYTES)
     }
 
     /// Whether somebody was let in by a code is looked up only where it matters.
-    async fn admit_sender(&self, letter: &InboundMessage) -> Result<SenderAdmission> {
+    async fn admit_sender(&self, message: &InboundMessage) -> Result<SenderAdmission> {
         let settings = self.settings();
-        let Some(access) = settings.inbound.account_access(&letter.context) else {
+        let Some(access) = settings.inbound.account_access(&message.context) else {
             return Ok(SenderAdmission::Ignored(IgnoreReason::UnknownAccount));
         };
-        let known = SenderFacts { paired: false, mentioned: letter.mentioned };
-        match access.admit_sender(&letter.context, known) {
-            SenderAdmission::Pair if self.is_paired(&letter.context).await? => Ok(SenderAdmission::Admitted),
+        let known = SenderFacts { paired: false, mentioned: message.mentioned };
+        match access.admit_sender(&message.context, known) {
+            SenderAdmission::Pair if self.is_paired(&message.context).await? => Ok(SenderAdmission::Admitted),
             admission => Ok(admission),
         }
     }
 
     /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
-    async fn record_ignored(&self, letter: &InboundMessage, reason: IgnoreReason) -> Result<()> {
-        let arrival = &letter.context;
+    async fn record_ignored(&self, message: &InboundMessage, reason: IgnoreReason) -> Result<()> {
+        let arrival = &message.context;
         if reason != IgnoreReason::NotSpokenTo
             && self.refusal_throttle.should_record(arrival, reason.as_str(), self.now())
         {
@@ -176,49 +176,49 @@ impl Engine {
         Ok(())
     }
 
-    async fn handle_admitted(&self, letter: InboundMessage) -> Result<()> {
-        let place = self.match_bindings(&letter.context).await?;
-        let receipt = receipt_for(&letter, &place.key);
+    async fn handle_admitted(&self, message: InboundMessage) -> Result<()> {
+        let place = self.match_bindings(&message.context).await?;
+        let receipt = receipt_for(&message, &place.key);
         if self.is_already_accepted(&receipt).await? {
             return Ok(());
         }
-        if let Some(deed) = self.inbound_command_action(&letter, &place).await? {
-            return self.run_action_once(&receipt, deed).await.map(drop);
+        if let Some(action) = self.inbound_command_action(&message, &place).await? {
+            return self.run_action_once(&receipt, action).await.map(drop);
         }
-        match self.route_message(&letter, place).await? {
+        match self.route_message(&message, place).await? {
             RouteDecision::Usage(line) => self.reply_once(&receipt, &line).await,
             RouteDecision::One { target, text, .. } => {
-                let parts = self.fetch_attachments(&letter).await;
+                let parts = self.fetch_attachments(&message).await;
                 let is_shared = self.settings().inbound.is_shared_session(&target.session);
                 let mut inbound =
-                    IngressMessage { parts, ..self.build_ingress_message(&letter, target, text) };
+                    IngressMessage { parts, ..self.build_ingress_message(&message, target, text) };
                 if let Some(meta) = inbound.meta.as_mut().filter(|_| is_shared) {
                     MessageAuthor::mark_shared(meta);
                 }
                 self.accept_or_reply(inbound, &receipt).await
             }
-            RouteDecision::Several(targets) => self.accept_broadcast(&letter, targets, &receipt).await,
+            RouteDecision::Several(targets) => self.accept_broadcast(&message, targets, &receipt).await,
         }
     }
 
     fn build_ingress_message(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         target: RouteTarget,
         text: String,
     ) -> IngressMessage {
-        let priority = match letter.context.peer.kind {
+        let priority = match message.context.peer.kind {
             PeerKind::Dm => JobPriority::Direct,
             PeerKind::Group | PeerKind::Channel => JobPriority::Group,
         };
-        let mut meta = Some(MessageAuthor::sender_meta(letter));
-        self.settings().inbound.sender_authority(&letter.context).write_to_meta(&mut meta);
+        let mut meta = Some(MessageAuthor::sender_meta(message));
+        self.settings().inbound.sender_authority(&message.context).write_to_meta(&mut meta);
         IngressMessage {
-            platform_id: Some(letter.platform_id.clone()),
+            platform_id: Some(message.platform_id.clone()),
             priority,
             meta,
             by: target.by,
-            ..IngressMessage::from_person(target.session, target.agent, letter.address.clone(), text)
+            ..IngressMessage::from_person(target.session, target.agent, message.address.clone(), text)
         }
     }
 
@@ -274,11 +274,11 @@ fn is_retryable(error: &Error) -> bool {
     }
 }
 
-fn receipt_for(letter: &InboundMessage, session: &SessionKey) -> InboundReceipt {
+fn receipt_for(message: &InboundMessage, session: &SessionKey) -> InboundReceipt {
     InboundReceipt {
         session: session.clone(),
-        address: letter.address.clone(),
-        platform_id: Some(letter.platform_id.clone()),
+        address: message.address.clone(),
+        platform_id: Some(message.platform_id.clone()),
         deliver: true,
     }
 }

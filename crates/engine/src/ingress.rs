@@ -232,9 +232,9 @@ pub(crate) fn refusal_text(refused: &IngressRefusal) -> String {
 
 impl Engine {
     pub async fn accept_message(&self, mut inbound: IngressMessage) -> Result<AcceptedMessage> {
-        let said = strip_steer_prefix(&inbound.text);
-        if inbound.origin.is_person() && said.len() < inbound.text.len() {
-            inbound.text = said.to_owned();
+        let text = strip_steer_prefix(&inbound.text);
+        if inbound.origin.is_person() && text.len() < inbound.text.len() {
+            inbound.text = text.to_owned();
         }
         self.check_message(&inbound)?;
         redact::redact_message(&self.redactor(), &mut inbound);
@@ -252,10 +252,10 @@ impl Engine {
             verdict = self.store_ingress(&inbound).await;
         }
         match verdict? {
-            Ok((accepted, begun)) => {
+            Ok((accepted, claimed)) => {
                 self.hit_kill_point(KillPoint::IngressCommitted).await;
                 self.publish_accepted(&accepted, inbound);
-                self.start_or_wake_turn(&accepted, begun);
+                self.start_or_wake_turn(&accepted, claimed);
                 if accepted.waiting {
                     // A word may wait in the outbox.
                     self.outbox_wake.notify_one();
@@ -267,11 +267,11 @@ impl Engine {
     }
 
     /// Hands the turn to the worker, or tells it that there may be one.
-    pub(crate) fn start_or_wake_turn(&self, accepted: &AcceptedMessage, begun: Option<ClaimedTurn>) {
+    pub(crate) fn start_or_wake_turn(&self, accepted: &AcceptedMessage, claimed: Option<ClaimedTurn>) {
         if accepted.released {
             self.lanes.wake_all();
         }
-        match begun {
+        match claimed {
             Some(ClaimedTurn { claim, rows, slot }) => {
                 self.hand_to_worker(TurnStart { running: RunningTurn::new(claim, rows), slot });
             }
@@ -317,7 +317,7 @@ impl Engine {
             return None;
         }
         // Of several agents that are spoken to at once, one word is enough.
-        if broadcast_position_of(inbound.meta.as_ref()).is_some_and(|(_, seat)| seat > 0) {
+        if broadcast_position_of(inbound.meta.as_ref()).is_some_and(|(_, position)| position > 0) {
             return None;
         }
         let policy = DeliveryPolicy { requested: inbound.deliver, ..DeliveryPolicy::ALLOW_ALL };

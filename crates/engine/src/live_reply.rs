@@ -37,8 +37,8 @@ pub(crate) fn retract_streamed(engine: &Engine, running: &RunningTurn, context: 
     engine.hub.publish(&claim.session, FrameKind::Restarted { turn_id: claim.turn.clone() });
     if let Some(listeners) = &context.mirror {
         let speaker = listeners.speaker(&context.spec.agent_id, &context.spec.name);
-        let begun = listeners.publish(&engine.hub, FrameKind::DelegateStarted(speaker));
-        running.set_mirror_position(Some((listeners.session().clone(), begun)));
+        let start = listeners.publish(&engine.hub, FrameKind::DelegateStarted(speaker));
+        running.set_mirror_position(Some((listeners.session().clone(), start)));
     }
 }
 
@@ -73,9 +73,9 @@ impl<'a> LiveReply<'a> {
     fn begin_answer(&self) {
         self.running.begin_streamed_text();
         self.running.swap_shown(false);
-        let begun = self.publish_to_mirror(FrameKind::DelegateStarted);
+        let start = self.publish_to_mirror(FrameKind::DelegateStarted);
         let there = self.mirror.as_ref().map(|(listeners, _)| listeners.session().clone());
-        self.running.set_mirror_position(there.zip(begun));
+        self.running.set_mirror_position(there.zip(start));
     }
 
     pub fn show_delta(&self, delta: StreamDelta) {

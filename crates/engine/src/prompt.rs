@@ -130,7 +130,7 @@ impl TurnContext {
         let known = engine.history_cache.take_history(&claim.session);
         let from = known.as_ref().map(|known| (known.session_id.clone(), known.through, known.last_ticket()));
         let read = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
-            Some(standing) => read_rows(tx, &wanted, standing, from.as_ref()).map(Some),
+            Some(snapshot) => read_rows(tx, &wanted, snapshot, from.as_ref()).map(Some),
             None => Ok(None),
         };
         let rows = engine.db().read(read).await.map_err(|e| TurnAbort::Lost(e.into()))?;
@@ -148,7 +148,7 @@ impl TurnContext {
     pub async fn load_for_inspection(engine: &Engine, claim: &TurnClaim) -> TurnResult<Self> {
         let wanted = claim.clone();
         let look = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
-            Some(standing) => read_rows(tx, &wanted, standing, None).map(Some),
+            Some(snapshot) => read_rows(tx, &wanted, snapshot, None).map(Some),
             None => Ok(None),
         };
         let rows = engine.db().read(look).await.map_err(|e| TurnAbort::Lost(e.into()))?;
@@ -316,12 +316,12 @@ impl TurnContext {
 
     /// What the people of this turn said, and those whose tasks it resumes.
     pub fn input_text(&self) -> String {
-        let said = self
+        let line = self
             .resumed_messages
             .iter()
             .chain(self.inputs())
             .filter(|message| message.role == MessageRole::User);
-        said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
+        line.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
     pub fn build_prompt(&self) -> Prompt {
@@ -334,8 +334,8 @@ impl TurnContext {
         if let Some(recall) = &self.recalled {
             prompt::insert_turn_context(&mut messages, "memory", &recall.text, &self.nonce);
         }
-        if let Some(said) = &self.earlier_replies {
-            prompt::insert_turn_context(&mut messages, "agents", said, &self.nonce);
+        if let Some(text) = &self.earlier_replies {
+            prompt::insert_turn_context(&mut messages, "agents", text, &self.nonce);
         }
         for state in &self.team_prompt.state {
             prompt::insert_turn_context(&mut messages, "team", state, &self.nonce);

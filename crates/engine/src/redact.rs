@@ -31,9 +31,9 @@ pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &IngressMessage) -> 
 }
 
 pub(crate) fn redact_history(redactor: &Redactor, past: &mut [ImportedMessage]) {
-    for said in past {
-        redactor.redact_in_place(&mut said.text);
-        redact_parts(redactor, &mut said.parts);
+    for message in past {
+        redactor.redact_in_place(&mut message.text);
+        redact_parts(redactor, &mut message.parts);
     }
 }
 

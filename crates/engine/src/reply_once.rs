@@ -63,12 +63,12 @@ impl Engine {
     pub(crate) async fn run_action_once(
         &self,
         receipt: &InboundReceipt,
-        deed: CommandAction,
+        action: CommandAction,
     ) -> Result<String> {
-        let done = self.commit_once(receipt, move |tx| deed(tx).map(Some)).await?;
-        let said = done.as_ref().map(ActionOutcome::reply_text).unwrap_or_default();
+        let done = self.commit_once(receipt, move |tx| action(tx).map(Some)).await?;
+        let text = done.as_ref().map(ActionOutcome::reply_text).unwrap_or_default();
         self.apply_effects(done.map(|done| done.effects).unwrap_or_default());
-        Ok(said)
+        Ok(text)
     }
 
     /// The same for what may come to nothing: then nothing stands. Another copy of the letter that was first is what
@@ -88,7 +88,7 @@ impl Engine {
                 ingress::record_platform_id(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
             }
             let sent = engine.build_reply_messages(&own, &done.reply_text(), (&id, now));
-            sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+            sent.iter().try_for_each(|message| outbox::push(tx, message))?;
             Ok(Some(done))
         };
         self.hit_kill_point(KillPoint::ReplyOnceBefore).await;

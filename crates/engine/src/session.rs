@@ -38,14 +38,14 @@ impl Engine {
     /// Where people outside read a session: the last conversation on a channel somebody wrote from, or the one it was
     /// begun in.
     pub async fn session_conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
-        let begun = self.load_session(key).await?.address;
+        let started = self.load_session(key).await?.address;
         let wanted = key.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
             messages::list_last_addresses(tx, &wanted, MAX_SCANNED_MESSAGES)
         };
         let written = self.db().read(read).await?;
         let is_open = |address: &ChatAddress| self.ports.channels.contains_key(&address.channel);
-        Ok(written.into_iter().chain(begun).find(|address| is_open(address) && !address.is_remote()))
+        Ok(written.into_iter().chain(started).find(|address| is_open(address) && !address.is_remote()))
     }
 
     pub async fn load_session(&self, key: &SessionKey) -> Result<Session> {

@@ -31,14 +31,14 @@ impl TurnSpanContext {
         if !engine.settings().telemetry.is_enabled() {
             return None;
         }
-        let told = context.announced_runs();
-        let links: Vec<_> = told
+        let notice = context.announced_runs();
+        let links: Vec<_> = notice
             .iter()
             .map(|(trace, run)| (OtelTraceId::for_trace(trace), OtelSpanId::for_run(run)))
             .collect();
         let first = context.stored.iter().find(|message| message.address.is_some());
         let message = || first.map(|message| (message.channel.clone(), message.created_at));
-        let (parent, message) = match (&context.run, told.first(), context.resumed_turns().first()) {
+        let (parent, message) = match (&context.run, notice.first(), context.resumed_turns().first()) {
             (Some(run), _, _) => (OtelSpanId::for_run(run), None),
             (None, Some((_, run)), _) if !claim.has_person => (OtelSpanId::for_run(run), None),
             (None, _, Some(turn)) if !claim.has_person => (OtelSpanId::for_turn(turn), None),

@@ -156,8 +156,8 @@ pub(crate) fn stop_run(
     run: &SubagentRun,
     after: &mut Vec<PostCommitEffect>,
 ) -> polyclaw_store::Result<StopOutcome> {
-    let (stopped, told) = stop_session_work(tx, &run.child, engine.now())?;
-    after.extend(told);
+    let (stopped, effects) = stop_session_work(tx, &run.child, engine.now())?;
+    after.extend(effects);
     if jobs::session_load(tx, &run.child)?.running.is_none() {
         let fresh = NewIds::new(engine, Some(run.trace.clone()));
         after.extend(

@@ -142,14 +142,14 @@ impl BrokerClient {
     /// A word about a message that was handed to us.
     async fn update_message(
         &self,
-        letter: &envelope::LeasedEnvelope,
+        envelope: &envelope::LeasedEnvelope,
         verb: &str,
         more: Value,
     ) -> Result<Value, CommandFailure> {
-        let mut body = json!({ "lease": letter.lease });
+        let mut body = json!({ "lease": envelope.lease });
         if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
             body.extend(more);
         }
-        self.client.get().post(&format!("/messages/{}/{verb}", encode_segment(&letter.id)), &body).await
+        self.client.get().post(&format!("/messages/{}/{verb}", encode_segment(&envelope.id)), &body).await
     }
 }

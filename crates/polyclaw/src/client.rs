@@ -177,9 +177,9 @@ impl ApiClient {
         method: Method,
         path: &str,
         body: Option<&Value>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Value, CommandFailure> {
-        let mut request = self.build_request(method, path).timeout(patience);
+        let mut request = self.build_request(method, path).timeout(timeout);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -284,7 +284,7 @@ async fn parse_refusal(response: Response) -> CommandFailure {
 /// Without a place in the body: no person wrote that.
 fn strip_json_position(message: &str) -> &str {
     match message.rsplit_once(" at line 1 column ") {
-        Some((said, column)) if column.bytes().all(|byte| byte.is_ascii_digit()) => said,
+        Some((text, column)) if column.bytes().all(|byte| byte.is_ascii_digit()) => text,
         _ => message,
     }
 }
@@ -312,13 +312,13 @@ mod tests {
 
     #[test]
     fn a_place_in_a_body_nobody_wrote_is_not_shown() {
-        for (said, shown) in [
+        for (text, shown) in [
             ("name: too long at line 1 column 22", "name: too long"),
             ("config.toml is wrong at line 3 column 2", "config.toml is wrong at line 3 column 2"),
             ("stop at line 1 column x", "stop at line 1 column x"),
             ("", ""),
         ] {
-            assert_eq!(strip_json_position(said), shown);
+            assert_eq!(strip_json_position(text), shown);
         }
     }
 

@@ -32,10 +32,10 @@ pub async fn edit_config(
     let after = change(&before)?;
     replace_config(context, &before, &after)?;
     if !context.home.is_daemon_running() {
-        let told = json!({ "outcome": "saved" });
+        let body = json!({ "outcome": "saved" });
         return Ok(context
             .output
-            .print_value(&told, |_| "It is written; the next start begins with it.".to_owned())?);
+            .print_value(&body, |_| "It is written; the next start begins with it.".to_owned())?);
     }
     let reloaded = client.post("/config/reload", &json!({})).await;
     let reloaded = reloaded.map_err(|failure| restore_config(context, (&before, &after), failure))?;

@@ -52,8 +52,8 @@ fn spawn_detached(home: &Home) -> Result<Child, CommandFailure> {
 
 fn start_failure(home: &Home) -> CommandFailure {
     let log = std::fs::read_to_string(home.log_file()).unwrap_or_default();
-    let said =
+    let text =
         log.lines().rev().find(|line| line.starts_with("error:")).unwrap_or("it did not answer in time");
-    CommandFailure::new(FailureExit::Unavailable, "no_daemon", format!("the daemon did not start: {said}"))
+    CommandFailure::new(FailureExit::Unavailable, "no_daemon", format!("the daemon did not start: {text}"))
         .hint(format!("its log is {}", home.log_file().display()))
 }

@@ -15,7 +15,7 @@ use crate::weights::{EMBEDDING_WEIGHTS, ModelDir};
 pub fn choose_embedder(
     config: &Config,
     choice: &ModelSelection,
-    shelf: &ModelDir,
+    models: &ModelDir,
 ) -> Result<Option<Arc<dyn Embedder>>, CommandFailure> {
     match &config.memory.embeddings {
         Some(model) if model.provider != EMBEDDED_PROVIDER => {
@@ -24,8 +24,8 @@ pub fn choose_embedder(
             let dim = usize::try_from(config.memory.dimensions.unwrap_or(0)).unwrap_or(0);
             remote_embedder(settings.clone(), &model.model, dim).map(Some)
         }
-        _ if shelf.is_present(&EMBEDDING_WEIGHTS) => {
-            Ok(Some(Arc::new(LocalEmbeddings::new(shelf.weights_path(&EMBEDDING_WEIGHTS)))))
+        _ if models.is_present(&EMBEDDING_WEIGHTS) => {
+            Ok(Some(Arc::new(LocalEmbeddings::new(models.weights_path(&EMBEDDING_WEIGHTS)))))
         }
         _ => Ok(None),
     }

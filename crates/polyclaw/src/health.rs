@@ -259,8 +259,9 @@ async fn check_memory(context: &CommandContext) -> HealthCheck {
 
 /// Nothing is said of weights that are as they should be: they are for those who want them.
 fn check_weights(home: &Home) -> Option<HealthCheck> {
-    let shelf = ModelDir::for_home(home);
-    let damaged = ALL_WEIGHTS.iter().filter(|weights| shelf.verified_state(weights) == WeightsState::Damaged);
+    let models = ModelDir::for_home(home);
+    let damaged =
+        ALL_WEIGHTS.iter().filter(|weights| models.verified_state(weights) == WeightsState::Damaged);
     let names: Vec<&str> = damaged.map(|weights| weights.name).collect();
     let found = || format!("damaged: {}", names.join(", "));
     (!names.is_empty()).then(|| HealthCheck::fail("weights", found(), PULL_AGAIN_HINT))
@@ -288,12 +289,12 @@ async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) 
 
 /// Each account of a chat platform as the daemon sees it.
 async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
-    let told = match ApiClient::new(context) {
+    let body = match ApiClient::new(context) {
         Ok(client) => client.get("/channels").await,
         Err(failure) => Err(failure),
     };
-    let told = match told {
-        Ok(told) => told,
+    let body = match body {
+        Ok(body) => body,
         Err(failure) => return vec![HealthCheck::from_failure("channel", failure)],
     };
     let check = |account: &Value| match accounts::is_disconnected(account) {
@@ -304,7 +305,7 @@ async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
         ),
         false => HealthCheck::ok("channel", visible_line(&accounts::describe_account(account))),
     };
-    told["channels"].as_array().into_iter().flatten().map(check).collect()
+    body["channels"].as_array().into_iter().flatten().map(check).collect()
 }
 
 /// Each server as it answers now, and whether anybody uses it.

@@ -47,8 +47,8 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 }
 
 fn encode_crockford(value: u128) -> String {
-    let letter = |n: u32| char::from(ALPHABET[((value >> (5 * n)) & 31) as usize]);
-    (0..26).rev().map(letter).collect()
+    let message_of = |n: u32| char::from(ALPHABET[((value >> (5 * n)) & 31) as usize]);
+    (0..26).rev().map(message_of).collect()
 }
 
 #[cfg(test)]

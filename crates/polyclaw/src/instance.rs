@@ -115,9 +115,9 @@ impl InstanceRuntime {
         let (models, mut channels, embedder) = clients?;
         let models = Arc::new(HotSwap::new(models));
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
-        let brain = Arc::new(build_memory_store(&config, &home, &clock, &ids));
-        brain.set_embedder(embedder);
-        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&brain)));
+        let memory_store = Arc::new(build_memory_store(&config, &home, &clock, &ids));
+        memory_store.set_embedder(embedder);
+        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&memory_store)));
         let briefings = Arc::new(FileBriefings::new(home.workspace_dir(), home.skills_dir()));
         briefings.set_shared_skills(shared_skills(&config, &home));
         let mcp = Arc::new(McpToolbox::default());
@@ -140,9 +140,9 @@ impl InstanceRuntime {
             clock: Arc::clone(&clock),
             ids,
             faults: faults_from_environment()?,
-            memory_store: brain,
+            memory_store,
         };
-        let (telemetry, courier) = telemetry::open_exporter(&config.telemetry)?;
+        let (telemetry, exporter) = telemetry::open_exporter(&config.telemetry)?;
         let mut settings = settings::engine_settings(&config, &choice, &home, redactor.get());
         settings.telemetry = telemetry.clone();
         let engine = Engine::new(ports, settings, &home.node_name()?);
@@ -167,7 +167,7 @@ impl InstanceRuntime {
             clock,
             hooks: Mutex::default(),
             telemetry,
-            span_exporter: Mutex::new(courier),
+            span_exporter: Mutex::new(exporter),
             reloading: tokio::sync::Mutex::default(),
             overrides,
             _lock: lock,
@@ -310,15 +310,15 @@ impl InstanceRuntime {
     async fn renew_embedder(&self) {
         // Beside a reload the embeddings of the config before could be set last.
         let _turn = self.reloading.lock().await;
-        let shelf = ModelDir::for_home(&self.home);
-        let found = shelf.file_stamp(&EMBEDDING_WEIGHTS);
+        let models = ModelDir::for_home(&self.home);
+        let found = models.file_stamp(&EMBEDDING_WEIGHTS);
         let known =
             std::mem::replace(&mut *self.embeddings.lock().unwrap_or_else(PoisonError::into_inner), found);
         if known == found {
             return;
         }
         let config = Arc::clone(&self.current_config.lock().unwrap_or_else(PoisonError::into_inner));
-        match embedder::choose_embedder(&config, &self.model_selection(), &shelf) {
+        match embedder::choose_embedder(&config, &self.model_selection(), &models) {
             Ok(embedder) => self.engine.memory_store().set_embedder(embedder),
             Err(error) => tracing::error!(%error, "the embeddings on this machine can not be used"),
         }

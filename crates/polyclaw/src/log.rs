@@ -35,9 +35,9 @@ pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map(ToString::to_string).unwrap_or_default();
         let payload = info.payload();
-        let said = payload.downcast_ref::<&str>().copied().map(str::to_owned);
-        let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-        tracing::error!(at, "panic: {said}");
+        let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        tracing::error!(at, "panic: {text}");
     }));
 }
 

@@ -51,12 +51,12 @@ impl ModelSelection {
 
     /// Asks the servers that usually run on a machine like this, when nothing else names a model; with none the model
     /// inside Polyclaw answers, if its weights are there.
-    pub async fn search_local_servers(&mut self, shelf: &ModelDir) -> bool {
+    pub async fn search_local_servers(&mut self, models: &ModelDir) -> bool {
         if let Some(found) = detect::from_servers(detect::LocalServerPorts::default()).await {
             self.source = describe_source(&found.source);
             self.model = Some(found.model);
             self.providers.push(found.provider);
-        } else if shelf.is_present(&CHAT_WEIGHTS) {
+        } else if models.is_present(&CHAT_WEIGHTS) {
             self.model = Some(embedded::chat_model());
         }
         self.model.is_some()
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn a_provider_is_silent_for_as_long_as_the_config_says() {
         let lab = "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\n";
-        let patience = |toml: &str| choose(toml, &[]).providers[0].first_token_timeout.as_secs();
-        assert_eq!(patience(lab), 45);
-        assert_eq!(patience(&format!("{lab}first_token_seconds = 9\n")), 9);
+        let timeout_of = |toml: &str| choose(toml, &[]).providers[0].first_token_timeout.as_secs();
+        assert_eq!(timeout_of(lab), 45);
+        assert_eq!(timeout_of(&format!("{lab}first_token_seconds = 9\n")), 9);
         let hasty = "[turns]\nstall_seconds = 30\n";
-        assert_eq!(patience(&format!("{lab}{hasty}")), 15, "another model is tried before the turn stalls");
-        assert_eq!(patience(&format!("{lab}first_token_seconds = 9\n{hasty}")), 9);
+        assert_eq!(timeout_of(&format!("{lab}{hasty}")), 15, "another model is tried before the turn stalls");
+        assert_eq!(timeout_of(&format!("{lab}first_token_seconds = 9\n{hasty}")), 9);
     }
 
     #[test]

@@ -57,11 +57,11 @@ impl OneShotAnswer {
             return None;
         }
         let code = reply["error_code"].as_str().unwrap_or("turn_failed").to_owned();
-        let told = Some(self.text.clone()).filter(|text| !text.is_empty());
+        let output = Some(self.text.clone()).filter(|text| !text.is_empty());
         Some(CommandFailure::new(
             FailureExit::Failed,
             code,
-            told.unwrap_or_else(|| format!("the turn was {state}")),
+            output.unwrap_or_else(|| format!("the turn was {state}")),
         ))
     }
 }

@@ -163,7 +163,7 @@ mod tests {
             endpoint: Some("http://127.0.0.1:9".into()),
             ..config::TelemetryConfig::default()
         };
-        let (telemetry, courier) = open_exporter(&settings).unwrap();
+        let (telemetry, exporter) = open_exporter(&settings).unwrap();
         let span = || Span {
             trace: OtelTraceId(1),
             id: OtelSpanId(2),
@@ -177,6 +177,6 @@ mod tests {
             error: None,
         };
         (0..SPAN_QUEUE_CAPACITY + 10).for_each(|_| telemetry.record_span(span));
-        assert!(courier.is_some() && telemetry.dropped_spans() == 10, "{}", telemetry.dropped_spans());
+        assert!(exporter.is_some() && telemetry.dropped_spans() == 10, "{}", telemetry.dropped_spans());
     }
 }

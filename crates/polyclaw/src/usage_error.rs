@@ -52,13 +52,13 @@ mod tests {
     fn the_first_paragraph_is_the_message_and_a_tip_the_hint() {
         let text = "error: unrecognized subcommand 'sesions'\n\n  tip: a similar subcommand exists: 'sessions'\n\n\
                     Usage: polyclaw [OPTIONS] <COMMAND>\n";
-        let said = usage_failure(ErrorKind::InvalidSubcommand, text);
-        assert_eq!(said.message, "unrecognized subcommand 'sesions'");
-        assert_eq!(said.hint.unwrap(), "a similar subcommand exists: 'sessions'");
+        let failure = usage_failure(ErrorKind::InvalidSubcommand, text);
+        assert_eq!(failure.message, "unrecognized subcommand 'sesions'");
+        assert_eq!(failure.hint.unwrap(), "a similar subcommand exists: 'sessions'");
         let text = "error: the following required arguments were not provided:\n  --message <TEXT>\n\nUsage: polyclaw agent";
-        let said = usage_failure(ErrorKind::MissingRequiredArgument, text);
-        assert!(said.message.ends_with("provided: --message <TEXT>"), "{}", said.message);
-        assert_eq!(said.hint.unwrap(), "usage: polyclaw agent");
+        let failure = usage_failure(ErrorKind::MissingRequiredArgument, text);
+        assert!(failure.message.ends_with("provided: --message <TEXT>"), "{}", failure.message);
+        assert_eq!(failure.hint.unwrap(), "usage: polyclaw agent");
     }
 
     #[test]

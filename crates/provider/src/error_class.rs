@@ -43,9 +43,9 @@ impl ModelCallError {
     }
 
     /// A model that said nothing for too long, before its answer or in the middle of it.
-    pub fn silence_timeout(has_begun: bool) -> Self {
+    pub fn silence_timeout(has_started: bool) -> Self {
         let message =
-            if has_begun { "silence in the middle of its answer" } else { "no first token in time" };
+            if has_started { "silence in the middle of its answer" } else { "no first token in time" };
         Self::new(ErrorClass::Timeout, message)
     }
 
@@ -234,8 +234,8 @@ fn describe_failure(class: ErrorClass, detail: &ProviderErrorDetail, place: &str
         ErrorClass::OutOfDescriptors => "this machine has no file descriptor left",
     };
     match (class, detail.message()) {
-        (ErrorClass::BadRequest | ErrorClass::NotConfigured, Some(said)) => {
-            format!("{words} ({place}): {said}")
+        (ErrorClass::BadRequest | ErrorClass::NotConfigured, Some(text)) => {
+            format!("{words} ({place}): {text}")
         }
         _ => format!("{words} ({place})"),
     }

@@ -155,16 +155,16 @@ impl ModelProviders {
         if !question.prompt.has_images() {
             return self.ask_once(model, question).await;
         }
-        let told = || question.prompt.without_images();
+        let text_of = || question.prompt.without_images();
         let Some(endpoint) = self.image_endpoint(model) else {
-            return self.ask_once(model, CandidateRequest { prompt: &told(), ..question }).await;
+            return self.ask_once(model, CandidateRequest { prompt: &text_of(), ..question }).await;
         };
         let fitting = prompt::without_oversized_images(question.prompt, endpoint.kind);
         let shown = CandidateRequest { prompt: fitting.as_ref().unwrap_or(question.prompt), ..question };
         match self.ask_watched(model, shown).await {
             Err(fault) if fault.is_about_request() => {
                 warn!(model = %model, "a model refused a prompt with images; it is asked without them");
-                self.ask_once(model, CandidateRequest { prompt: &told(), ..question }).await
+                self.ask_once(model, CandidateRequest { prompt: &text_of(), ..question }).await
             }
             answered => answered,
         }

@@ -32,8 +32,8 @@ pub(crate) async fn ask_openai(
 ) -> Result<ModelAnswer, ModelCallError> {
     let client = endpoint.http_client(question.connection)?;
     let request = build_request(endpoint, client, body::request_bytes(model, question.prompt)?);
-    let patience = question.silence_timeout(endpoint);
-    let mut deadline = patience.map(|patience| Instant::now() + patience);
+    let timeout = question.silence_timeout(endpoint);
+    let mut deadline = timeout.map(|timeout| Instant::now() + timeout);
     let late = |_| ModelCallError::silence_timeout(false);
     let mut reply = StreamedReply::new(
         run_until_deadline(deadline, open_stream(request)).await.map_err(late)??,
@@ -50,7 +50,7 @@ pub(crate) async fn ask_openai(
             Err(_) => return Err(ModelCallError::silence_timeout(reply.tokens > 0)),
         }
         if reply.tokens > seen {
-            deadline = patience.map(|patience| Instant::now() + patience);
+            deadline = timeout.map(|timeout| Instant::now() + timeout);
         }
     }
 }

@@ -40,12 +40,12 @@ pub(crate) fn without_oversized_images(prompt: &Prompt, kind: ProviderVendor) ->
         if let PromptMessage::User { text, images } = message {
             let before = images.len();
             images.retain(|image| !is_large(image));
-            let said = match before - images.len() {
+            let reply = match before - images.len() {
                 0 => continue,
                 1 => "an image attached here is".to_owned(),
                 left => format!("{left} images attached here are"),
             };
-            text.push_str(&format!("\n[{said} too large for you to see]"));
+            text.push_str(&format!("\n[{reply} too large for you to see]"));
         }
     }
     Some(prompt)

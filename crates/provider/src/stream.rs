@@ -28,8 +28,8 @@ impl AnswerReader<'_> {
     pub async fn read_stream(self, mut stream: ChatStream) -> Result<ModelAnswer, ModelCallError> {
         let mut text = String::new();
         let mut calls = ToolCallAssembler::new(self.pieces);
-        let mut has_begun = false;
-        while let Some(event) = next_event(&mut stream, (self.silence_timeout, has_begun)).await? {
+        let mut has_started = false;
+        while let Some(event) = next_event(&mut stream, (self.silence_timeout, has_started)).await? {
             match event {
                 ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                     text.push_str(&chunk.content);
@@ -53,7 +53,7 @@ impl AnswerReader<'_> {
             if text.len() + calls.byte_count() > MAX_ANSWER_BYTES {
                 return ModelAnswer::from_truncated(text, calls, TokenUsage::default());
             }
-            has_begun = true;
+            has_started = true;
         }
         Err(ModelCallError::cut_off())
     }
@@ -62,13 +62,13 @@ impl AnswerReader<'_> {
 /// The library logs whole error bodies; ours may hold prompts, so while it works nobody listens.
 async fn next_event(
     stream: &mut ChatStream,
-    (patience, has_begun): (Option<Duration>, bool),
+    (timeout, has_started): (Option<Duration>, bool),
 ) -> Result<Option<ChatStreamEvent>, ModelCallError> {
     let next = stream.next().with_subscriber(Dispatch::none());
-    let event = match patience {
-        Some(patience) => tokio::time::timeout(patience, next)
+    let event = match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, next)
             .await
-            .map_err(|_| ModelCallError::silence_timeout(has_begun))?,
+            .map_err(|_| ModelCallError::silence_timeout(has_started))?,
         None => next.await,
     };
     event.transpose().map_err(ModelCallError::from)

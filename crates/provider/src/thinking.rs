@@ -38,11 +38,11 @@ fn is_inside_round(messages: &[PromptMessage]) -> bool {
 /// Whether the library tells this model of Anthropic an effort in a word. A name nobody knows is an old one's.
 fn accepts_effort_word(model: &str) -> bool {
     let mut parts = model.split('-');
-    let family = (parts.next() == Some("claude")).then(|| parts.next()).flatten();
+    let node_name = (parts.next() == Some("claude")).then(|| parts.next()).flatten();
     let mut number = || parts.next().filter(|part| part.len() <= 2)?.parse::<u32>().ok();
     let major = number();
     let version = major.map(|major| (major, number().unwrap_or(0)));
-    match family {
+    match node_name {
         Some("opus") => version >= Some((4, 5)),
         Some("sonnet") => matches!(version, Some((4, 6) | (5, _))),
         Some("haiku") => version >= Some((5, 0)),
@@ -67,8 +67,8 @@ mod tests {
             (Low, Some(2_000), None),
         ] {
             let prompt = Prompt { reasoning_effort: Some(effort), max_tokens: most, ..Prompt::default() };
-            let told = super::reasoning_effort(&prompt, ProviderVendor::Anthropic, "claude-sonnet-4-5");
-            let budget = told.map(|told| match told {
+            let notice = super::reasoning_effort(&prompt, ProviderVendor::Anthropic, "claude-sonnet-4-5");
+            let budget = notice.map(|notice| match notice {
                 GenaiEffort::Budget(budget) => budget,
                 other => panic!("{other:?} is no budget"),
             });

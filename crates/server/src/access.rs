@@ -26,11 +26,11 @@ impl AccessLevel {
     }
 
     pub fn from_headers(headers: &HeaderMap) -> Self {
-        let said = headers.get_all(SCOPE_HEADER).iter();
+        let reply = headers.get_all(SCOPE_HEADER).iter();
         // Of several the least counts, and a word that is not known is the least there is.
-        let said =
-            said.map(|word| word.to_str().ok().and_then(TokenAccess::parse).unwrap_or(TokenAccess::Read));
-        Self(said.min().unwrap_or(TokenAccess::Admin))
+        let reply =
+            reply.map(|word| word.to_str().ok().and_then(TokenAccess::parse).unwrap_or(TokenAccess::Read));
+        Self(reply.min().unwrap_or(TokenAccess::Admin))
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_scope_only_takes_away() {
-        for (said, expected) in [
+        for (texts, expected) in [
             (&[] as &[&str], TokenAccess::Admin),
             (&["admin"], TokenAccess::Admin),
             (&["operate"], TokenAccess::Operate),
@@ -56,8 +56,8 @@ mod tests {
             (&["owner"], TokenAccess::Read),
             (&[""], TokenAccess::Read),
         ] {
-            let headers = said.iter().map(|word| (SCOPE_HEADER, word.parse().unwrap())).collect();
-            assert_eq!(AccessLevel::from_headers(&headers), AccessLevel(expected), "{said:?}");
+            let headers = texts.iter().map(|word| (SCOPE_HEADER, word.parse().unwrap())).collect();
+            assert_eq!(AccessLevel::from_headers(&headers), AccessLevel(expected), "{texts:?}");
         }
     }
 }

@@ -78,9 +78,9 @@ impl BrowserAuth {
     }
 
     /// None where nobody has to log in.
-    pub fn owner_of(&self, guest: BrowserPrincipal) -> Option<LoginOwner> {
+    pub fn owner_of(&self, principal: BrowserPrincipal) -> Option<LoginOwner> {
         let token_hash = self.token_hash()?;
-        Some(match guest {
+        Some(match principal {
             BrowserPrincipal::Owner => LoginOwner::Server { token_hash },
             BrowserPrincipal::Token(id) => LoginOwner::Token { id },
         })

@@ -88,14 +88,14 @@ pub fn apply_merge_patch<T: Serialize + DeserializeOwned>(
     name: &str,
     mut patch: Value,
 ) -> Result<T> {
-    patch::apply_patch(thing, name, patch.clone()).or_else(|said| {
+    patch::apply_patch(thing, name, patch.clone()).or_else(|text| {
         let again = convert_to_integers(&mut patch).then(|| patch::apply_patch(thing, name, patch).ok());
-        again.flatten().ok_or_else(|| invalid_body(&said))
+        again.flatten().ok_or_else(|| invalid_body(&text))
     })
 }
 
-fn invalid_body(said: &str) -> Error {
-    Error::InvalidBody(serde_errors::plain_message(said))
+fn invalid_body(text: &str) -> Error {
+    Error::InvalidBody(serde_errors::plain_message(text))
 }
 
 /// What JSON Schema calls an integer may be written `6.0`.
@@ -170,9 +170,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T>
 }
 
 fn invalid_query(rejection: &QueryRejection) -> Error {
-    let said = rejection.body_text();
+    let text = rejection.body_text();
     let (name, words) =
-        serde_errors::split_field(said.rsplit_once("query string: ").map_or(&*said, |(_, said)| said));
+        serde_errors::split_field(text.rsplit_once("query string: ").map_or(&*text, |(_, text)| text));
     Error::invalid_field("query", name.map_or(words.clone(), |name| format!("{name}: {words}")))
 }
 
@@ -239,7 +239,7 @@ mod tests {
             let refused = read(&format!(r#"{{"tries":{wrong},"share":1}}"#));
             assert_eq!(refused, Err("invalid_body".to_owned()), "{wrong}");
         }
-        let wish = serde_json::json!({ "tries": 6.0, "share": 2 });
-        assert_eq!(from_value::<Wish>(wish).unwrap(), Wish { tries: 6, share: 2.0 });
+        let body = serde_json::json!({ "tries": 6.0, "share": 2 });
+        assert_eq!(from_value::<Wish>(body).unwrap(), Wish { tries: 6, share: 2.0 });
     }
 }

@@ -36,16 +36,16 @@ struct OpenLoginCode {
 
 impl LoginCodes {
     /// Opens a code nobody can guess, for a browser of this guest; returns when it ends.
-    pub fn open_code(&self, code: String, guest: BrowserPrincipal, now: Millis) -> Millis {
+    pub fn open_code(&self, code: String, principal: BrowserPrincipal, now: Millis) -> Millis {
         let until = now.plus(LOGIN_CODE_LIFETIME_MS);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|one| one.expires_at > now);
-        if open.iter().filter(|one| one.principal == guest).count() >= MAX_OPEN_CODES
-            && let Some(oldest) = open.iter().position(|one| one.principal == guest)
+        if open.iter().filter(|one| one.principal == principal).count() >= MAX_OPEN_CODES
+            && let Some(oldest) = open.iter().position(|one| one.principal == principal)
         {
             open.remove(oldest);
         }
-        open.push(OpenLoginCode { code, principal: guest, expires_at: until });
+        open.push(OpenLoginCode { code, principal, expires_at: until });
         until
     }
 
@@ -94,8 +94,8 @@ pub async fn redeem_login<S: LoginHost>(
     JsonBody(given): JsonBody<RedeemCodeBody>,
 ) -> Result<Response> {
     let (door, now) = (app.as_ref(), app.now());
-    let guest = door.logins.redeem_code(&given.code, now).ok_or(Error::UsedCode)?;
-    let owner = door.owner_of(guest).ok_or(Error::UsedCode)?;
+    let principal = door.logins.redeem_code(&given.code, now).ok_or(Error::UsedCode)?;
+    let owner = door.owner_of(principal).ok_or(Error::UsedCode)?;
     let secrets = LoginSecrets { cookie: new_secret(&app), key: new_secret(&app) };
     let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
     let login = StoredLogin {

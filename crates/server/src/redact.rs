@@ -42,10 +42,10 @@ pub async fn redact_errors<S: HasRedactor>(State(app): State<S>, request: Reques
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
-    let Ok(mut said) = serde_json::from_slice::<Value>(&bytes) else {
+    let Ok(mut reply) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(parts, bytes.into());
     };
-    app.redactor().redact_json(&mut said);
+    app.redactor().redact_json(&mut reply);
     parts.headers.remove(CONTENT_LENGTH);
-    Response::from_parts(parts, said.to_string().into())
+    Response::from_parts(parts, reply.to_string().into())
 }

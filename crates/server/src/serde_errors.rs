@@ -3,26 +3,26 @@
 use polyclaw_domain::redact::quote_safely;
 
 /// The words of a deserializer in ours; what is not known here stays as it is.
-pub fn plain_message(said: &str) -> String {
-    match said.trim().rsplit_once(" at line ") {
-        Some((said, place)) => format!("{} (line {place})", describe_mismatch(said)),
-        None => describe_mismatch(said.trim()),
+pub fn plain_message(text: &str) -> String {
+    match text.trim().rsplit_once(" at line ") {
+        Some((text, place)) => format!("{} (line {place})", describe_mismatch(text)),
+        None => describe_mismatch(text.trim()),
     }
 }
 
-fn describe_mismatch(said: &str) -> String {
-    if let Some(name) = said.strip_prefix("missing field ") {
+fn describe_mismatch(text: &str) -> String {
+    if let Some(name) = text.strip_prefix("missing field ") {
         return format!("{name} is missing");
     }
-    let unknown = said.strip_prefix("unknown variant ").or_else(|| said.strip_prefix("unknown field "));
+    let unknown = text.strip_prefix("unknown variant ").or_else(|| text.strip_prefix("unknown field "));
     if let Some((word, known)) = unknown.and_then(|rest| rest.split_once(", expected ")) {
         let known = known.trim_start_matches("one of ");
         return format!("`{}` is not known here; there is {known}", quote_safely(word.trim_matches('`')));
     }
-    if let Some((_, expected)) = said.split_once(", expected ") {
+    if let Some((_, expected)) = text.split_once(", expected ") {
         return format!("must be {}", type_noun(expected));
     }
-    match said {
+    match text {
         "invalid float literal" => "must be a number".to_owned(),
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             "must be a whole number".to_owned()
@@ -33,14 +33,14 @@ fn describe_mismatch(said: &str) -> String {
 }
 
 /// The same where a setting is named in front: `wait: invalid float literal`.
-pub fn split_field(said: &str) -> (Option<&str>, String) {
+pub fn split_field(text: &str) -> (Option<&str>, String) {
     let word = |name: &str| {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         !name.is_empty() && name.chars().all(is_word)
     };
-    match said.split_once(": ") {
+    match text.split_once(": ") {
         Some((name, rest)) if word(name) => (Some(name), plain_message(rest)),
-        _ => (None, plain_message(said)),
+        _ => (None, plain_message(text)),
     }
 }
 
@@ -95,14 +95,14 @@ mod tests {
             (r#"{"text":"","is_late":1}"#, "must be true or false (line 1 column 22)"),
             (r#"{"text":"","lines":1}"#, "must be a list (line 1 column 20)"),
         ] {
-            let said = serde_json::from_str::<Post>(text).unwrap_err().to_string();
-            assert_eq!(plain_message(&said), words, "{said}");
+            let reply = serde_json::from_str::<Post>(text).unwrap_err().to_string();
+            assert_eq!(plain_message(&reply), words, "{reply}");
         }
-        let said = |text| plain_message(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
-        assert!(said("{}").starts_with("`text` is missing"));
-        let unknown = said(r#"{"text":"","state":"x"}"#);
+        let text_of = |text| plain_message(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
+        assert!(text_of("{}").starts_with("`text` is missing"));
+        let unknown = text_of(r#"{"text":"","state":"x"}"#);
         assert!(unknown.starts_with("`x` is not known here; there is `open` or `done`"), "{unknown}");
-        assert!(said(r#"{"txt":""}"#).starts_with("`txt` is not known here; there is `text`, "));
+        assert!(text_of(r#"{"txt":""}"#).starts_with("`txt` is not known here; there is `text`, "));
         assert_eq!(split_field("wait: invalid float literal"), (Some("wait"), "must be a number".to_owned()));
     }
 }

@@ -71,8 +71,8 @@ pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
             created_at
         ],
     )?;
-    for (at, seat) in round.targets.iter().enumerate() {
-        tx.execute(INSERT_TARGET, params![&round.id, at, &seat.agent, &seat.session])?;
+    for (at, target) in round.targets.iter().enumerate() {
+        tx.execute(INSERT_TARGET, params![&round.id, at, &target.agent, &target.session])?;
     }
     attached_images(&round.parts)
         .try_for_each(|image| media::attach_to_broadcast(tx, &round.id, image, created_at))
@@ -85,14 +85,14 @@ pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Broadcast>> {
     const FIND_TARGETS: &str =
         "SELECT agent_id, session_key, turn_id FROM seats WHERE round_id = $1 ORDER BY seat";
     let Some(round) = tx.query_one(SQL, params![id], broadcast_from_row)? else { return Ok(None) };
-    let seats = tx.query(FIND_TARGETS, params![id], |row| {
+    let targets = tx.query(FIND_TARGETS, params![id], |row| {
         let turn = row.opt_text(2)?.map(|turn| match turn.as_str() {
             REFUSED_TURN_ID => TargetOutcome::Refused,
             _ => TargetOutcome::Turn(TurnId::new(turn)),
         });
         Ok(BroadcastTarget { agent: row.agent_id(0)?, session: row.session_key(1)?, outcome: turn })
     })?;
-    Ok(Some(Broadcast { targets: seats, ..round }))
+    Ok(Some(Broadcast { targets, ..round }))
 }
 
 /// Rounds in which not every agent has had its turn, oldest first.
@@ -101,13 +101,18 @@ pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<String>> {
 }
 
 /// Notes what the message became at one seat. The first word stands: two nodes that look at once say the same.
-pub fn record_target_outcome(tx: &mut Tx<'_>, round: &str, seat: usize, taken: &TargetOutcome) -> Result<()> {
+pub fn record_target_outcome(
+    tx: &mut Tx<'_>,
+    round: &str,
+    position: usize,
+    taken: &TargetOutcome,
+) -> Result<()> {
     const SQL: &str = "UPDATE seats SET turn_id = $3 WHERE round_id = $1 AND seat = $2 AND turn_id IS NULL";
     let turn = match taken {
         TargetOutcome::Turn(turn) => turn.as_str(),
         TargetOutcome::Refused => REFUSED_TURN_ID,
     };
-    tx.execute(SQL, params![round, seat, turn]).map(drop)
+    tx.execute(SQL, params![round, position, turn]).map(drop)
 }
 
 pub fn close(tx: &mut Tx<'_>, round: &str) -> Result<()> {

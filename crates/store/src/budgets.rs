@@ -167,14 +167,14 @@ fn sum_stored_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetAm
 
 /// What calls under way have reserved. One whose process died is not under way: its turn has another claim by now, or
 /// will have before anything else is made of it.
-fn sum_reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
+fn sum_reserved(tx: &mut Tx<'_>, scope: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)
         FROM reservations r JOIN jobs j ON j.turn_id = r.turn_id
         WHERE r.purse = $1 AND r.turn_id <> $2
           AND j.state = 'running' AND j.node = r.node AND j.attempt = r.attempt";
     let except = except.map_or("", TurnId::as_str);
-    Ok(tx.query_one(SQL, params![purse, except], amount_from_row)?.unwrap_or_default())
+    Ok(tx.query_one(SQL, params![scope, except], amount_from_row)?.unwrap_or_default())
 }
 
 fn amount_from_row(row: &Row<'_>) -> Result<BudgetAmount> {

@@ -196,7 +196,7 @@ impl Db {
         E: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<std::result::Result<T, E>> + Send + 'static,
     {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let written = self.write(move |tx| {
             body(tx)?.map_err(|refusal| {
                 // Whoever asks is there until this is done.
@@ -205,7 +205,7 @@ impl Db {
             })
         });
         match written.await {
-            Err(Error::RolledBack) => told.try_recv().map(Err).map_err(|_| Error::RolledBack),
+            Err(Error::RolledBack) => receiver.try_recv().map(Err).map_err(|_| Error::RolledBack),
             written => written.map(Ok),
         }
     }

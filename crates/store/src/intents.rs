@@ -55,11 +55,11 @@ pub fn finish_call(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     call_id: &str,
-    begun: ReplayDecision,
+    decision: ReplayDecision,
     now: Millis,
 ) -> Result<()> {
     const SQL: &str = "UPDATE intents SET state = $3, ended_at = $4 WHERE turn_id = $1 AND call_id = $2";
-    let state = if begun == ReplayDecision::Run { "done" } else { "unknown" };
+    let state = if decision == ReplayDecision::Run { "done" } else { "unknown" };
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
 

@@ -122,9 +122,9 @@ pub struct MemoryOwnerCount {
 /// The owners whose memories a viewer may see; of these alone anything is looked up.
 pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<MemoryOwnerCount>> {
     const SQL: &str = concat!("SELECT o.id, o.memories FROM owners o WHERE o.memories > 0 AND ", seen!());
-    let eyes = VisibilityFilter::from(viewer);
+    let filter = VisibilityFilter::from(viewer);
     let read = |row: &Row<'_>| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? });
-    tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent], read)
+    tx.query(SQL, params![filter.agent, filter.session, filter.sees_shared, filter.sees_agent], read)
 }
 
 /// Everybody, for the operator.
@@ -148,11 +148,11 @@ pub fn fetch_visible(
         "
            AND ($6 = '[]' OR m.kind IN (SELECT value FROM json_each($6)))"
     );
-    let eyes = VisibilityFilter::from(viewer);
+    let filter = VisibilityFilter::from(viewer);
     let (seqs, kinds) = (encode_json(&seqs)?, encode_json(&viewer.kinds)?);
     tx.query(
         SQL,
-        params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, &seqs, &kinds],
+        params![filter.agent, filter.session, filter.sees_shared, filter.sees_agent, &seqs, &kinds],
         |row| Ok((row.int(0)?, memory_from_row(row)?)),
     )
 }
@@ -224,8 +224,8 @@ pub fn delete_by_author(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> R
         seen!(),
         ") RETURNING seq"
     );
-    let eyes = VisibilityFilter::from(viewer);
-    tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, name], |row| {
+    let filter = VisibilityFilter::from(viewer);
+    tx.query(SQL, params![filter.agent, filter.session, filter.sees_shared, filter.sees_agent, name], |row| {
         row.int(0)
     })
 }

@@ -62,7 +62,7 @@ impl OutboxMessage {
 }
 
 /// The node that has the account may be another: it is told.
-pub fn push(tx: &mut Tx<'_>, parcel: &OutboxMessage) -> Result<()> {
+pub fn push(tx: &mut Tx<'_>, message: &OutboxMessage) -> Result<()> {
     const SQL: &str =
         "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
           state, next_at, expires_at, created_at, updated_at, platform_id, account)
@@ -70,18 +70,18 @@ pub fn push(tx: &mut Tx<'_>, parcel: &OutboxMessage) -> Result<()> {
     tx.execute(
         SQL,
         params![
-            &parcel.id,
-            &parcel.part_key,
-            &parcel.session,
-            &parcel.turn,
-            parcel.part,
-            &parcel.address.channel,
-            &to_json(&parcel.address)?,
-            &parcel.text,
-            parcel.created_at,
-            parcel.expires_at,
-            parcel.platform_id.as_ref(),
-            &parcel.address.account,
+            &message.id,
+            &message.part_key,
+            &message.session,
+            &message.turn,
+            message.part,
+            &message.address.channel,
+            &to_json(&message.address)?,
+            &message.text,
+            message.created_at,
+            message.expires_at,
+            message.platform_id.as_ref(),
+            &message.address.account,
         ],
     )?;
     tx.notify_nodes("outbox")
@@ -173,7 +173,7 @@ pub fn record_outcome(
 pub fn lock_orphans(
     tx: &mut Tx<'_>,
     node: &NodeId,
-    family: Option<&str>,
+    node_name: Option<&str>,
     now: Millis,
 ) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!(
@@ -181,7 +181,7 @@ pub fn lock_orphans(
            AND (o.lease_until < $2 OR o.node <> $1 AND substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
     );
     let now = tx.lease_clock(now);
-    let earlier = earlier_epoch_prefix(family);
+    let earlier = earlier_epoch_prefix(node_name);
     tx.query(SQL, params![node, now, &earlier], outbox_message_from_row)
 }
 

@@ -133,8 +133,9 @@ impl PostgresEngine {
         let ends = Instant::now() + IN_DOUBT_TIMEOUT;
         while Instant::now() < ends {
             let look = move |tx: &mut Tx<'_>| tx.query_one(STATUS, &[number.into()], |row| row.opt_text(0));
-            let told = self.read(TxBody::new(look)).await.and_then(downcast_output::<Option<Option<String>>>);
-            match told.map(Option::flatten).as_ref().map(Option::as_deref) {
+            let result =
+                self.read(TxBody::new(look)).await.and_then(downcast_output::<Option<Option<String>>>);
+            match result.map(Option::flatten).as_ref().map(Option::as_deref) {
                 Ok(Some("committed")) => return TransactionFate::Committed,
                 Ok(Some("aborted")) => return TransactionFate::RolledBack,
                 // Its server process has not noticed yet that nobody listens, or the database is still away.
@@ -282,16 +283,16 @@ fn begin_transaction<const N: usize>(
     sql: &str,
 ) -> Result<((Millis, Instant), [i64; N])> {
     // A transaction that failed at its beginning would be the beginning of the next, too.
-    let said = run_or_rollback(client, |client| Ok(client.simple_query(sql)?))?;
+    let messages = run_or_rollback(client, |client| Ok(client.simple_query(sql)?))?;
     // Behind the database by the way here, never ahead of it: a lease ends too early rather than too late.
-    let told = Instant::now();
-    let row = said.iter().find_map(|message| match message {
+    let notified_at = Instant::now();
+    let row = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
     let number = |index: usize| row?.get(index)?.parse::<i64>().ok();
     let more = (1..=N).map(number).collect::<Option<Vec<_>>>().and_then(|more| more.try_into().ok());
-    let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), told), more));
+    let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), notified_at), more));
     began.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
 }
 
@@ -346,11 +347,11 @@ mod tests {
     fn tried(error: &Error) -> (u32, Error) {
         let mut connection = PostgresConnection { url: String::new(), live: None };
         let mut tries = 0;
-        let told = connection.with_retries(|_| {
+        let result = connection.with_retries(|_| {
             tries += 1;
             Err::<(), _>(error.clone())
         });
-        (tries, told.unwrap_err())
+        (tries, result.unwrap_err())
     }
 
     #[test]
@@ -364,11 +365,11 @@ mod tests {
     #[test]
     fn what_fails_is_tried_so_often_and_then_told() {
         let away = Error::Unavailable { message: "away".into(), in_doubt: false };
-        let (tries, told) = tried(&away);
-        assert_eq!((tries, told.to_string()), (MAX_CONNECTION_TRIES, away.to_string()));
+        let (tries, error) = tried(&away);
+        assert_eq!((tries, error.to_string()), (MAX_CONNECTION_TRIES, away.to_string()));
         let met = Error::Collided("met".into());
-        let (tries, told) = tried(&met);
-        assert_eq!((tries, told.to_string()), (MAX_DEADLOCK_RETRIES + 1, met.to_string()));
+        let (tries, error) = tried(&met);
+        assert_eq!((tries, error.to_string()), (MAX_DEADLOCK_RETRIES + 1, met.to_string()));
         assert_eq!(tried(&Error::Conflict("there".into())).0, 1, "what will not change is not tried again");
     }
 

@@ -68,7 +68,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
         ON CONFLICT (session_key) DO NOTHING";
     let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
-    let lent = session.inherited.as_ref().map(to_json).transpose()?;
+    let inherited = session.inherited.as_ref().map(to_json).transpose()?;
     tx.execute(
         SQL,
         params![
@@ -93,7 +93,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
             session.team_role.map(TeamRole::as_str),
             model.map(|model| &model.provider),
             model.map(|model| &model.model),
-            lent.as_ref(),
+            inherited.as_ref(),
             session.thinking.map(ReasoningEffort::as_str),
         ],
     )

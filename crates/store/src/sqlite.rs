@@ -101,14 +101,14 @@ impl SqliteEngine {
         configure_writer(&connection)?;
         let turn = prepare(&mut connection)?;
         migrate::migrate_sqlite(&connection, Some(path), schema)?;
-        let (written, told) = mpsc::sync_channel(1);
+        let (written, receiver) = mpsc::sync_channel(1);
         let writer = Arc::new(SqliteWriter {
             connection: Mutex::new(connection),
             write_lock: turn,
             waiting: 0.into(),
             written,
         });
-        checkpoint::start_checkpointer(path, Arc::downgrade(&writer), told)?;
+        checkpoint::start_checkpointer(path, Arc::downgrade(&writer), receiver)?;
         let (queue, work) = mpsc::channel();
         let groups = Arc::clone(&writer);
         spawn_thread("store-writer", move || write_groups(&groups, &work))?;
@@ -215,7 +215,7 @@ impl SqliteWriter {
 fn write_groups(writer: &SqliteWriter, work: &mpsc::Receiver<QueuedWrite>) {
     while let Ok(first) = work.recv() {
         let connection = writer.lock();
-        let begun = writer.begin_transaction(&connection);
+        let result = writer.begin_transaction(&connection);
         // Whoever came while this waited for other processes is in the group.
         let mut group = vec![first];
         while group.len() < MAX_GROUPED_TRANSACTIONS
@@ -224,7 +224,7 @@ fn write_groups(writer: &SqliteWriter, work: &mpsc::Receiver<QueuedWrite>) {
             group.push(more);
         }
         let count = group.len();
-        commit_group(writer, &connection, begun, group);
+        commit_group(writer, &connection, result, group);
         writer.waiting.fetch_sub(count, Ordering::SeqCst);
         drop(connection);
         let _ = writer.written.try_send(());
@@ -245,8 +245,8 @@ fn write_alone(connection: &Connection, body: &mut TxBody) -> Result<TxOutput> {
     ended.and(value)
 }
 
-fn commit_group(writer: &SqliteWriter, connection: &Connection, begun: Result<()>, group: Vec<QueuedWrite>) {
-    if let Err(error) = begun {
+fn commit_group(writer: &SqliteWriter, connection: &Connection, result: Result<()>, group: Vec<QueuedWrite>) {
+    if let Err(error) = result {
         return reply_to_all(group, &Err(error));
     }
     let mut done: Vec<QueuedWrite> = Vec::with_capacity(group.len());

@@ -23,23 +23,23 @@ macro_rules! select {
 }
 
 /// Stores a letter unless it is there; `false` if it was.
-pub fn insert_once(tx: &mut Tx<'_>, letter: &TeamMessage) -> Result<bool> {
+pub fn insert_once(tx: &mut Tx<'_>, message: &TeamMessage) -> Result<bool> {
     const SQL: &str = "INSERT INTO letters (letter_id, team_id, sender, recipient, kind, content, summary,
           request_id, approve, reason, state, created_at, is_copied)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, 0)
         ON CONFLICT (letter_id) DO NOTHING";
     let params = params![
-        &letter.id,
-        &letter.team,
-        &letter.from,
-        &letter.to,
-        letter.kind.as_str(),
-        &letter.content,
-        &letter.summary,
-        letter.request_id.as_ref(),
-        letter.approve,
-        letter.reason.as_ref(),
-        letter.created_at,
+        &message.id,
+        &message.team,
+        &message.from,
+        &message.to,
+        message.kind.as_str(),
+        &message.content,
+        &message.summary,
+        message.request_id.as_ref(),
+        message.approve,
+        message.reason.as_ref(),
+        message.created_at,
     ];
     Ok(tx.execute(SQL, params)? > 0)
 }
@@ -125,13 +125,13 @@ pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -
     }
     let shown = list_in_prompt(tx, turn)?;
     // A team that ends in this moment has ended when they are looked at, or finds them queued.
-    for team in shown.iter().map(|letter| &letter.team).collect::<BTreeSet<_>>() {
+    for team in shown.iter().map(|message| &message.team).collect::<BTreeSet<_>>() {
         teams::lock_team(tx, team)?;
     }
     tx.execute(REQUEUE_UNREAD, params![turn])?;
     let mut lost = Vec::new();
-    for letter in shown {
-        lost.extend(get(tx, &letter.id)?.filter(|letter| letter.state == TeamMessageState::Undeliverable));
+    for message in shown {
+        lost.extend(get(tx, &message.id)?.filter(|message| message.state == TeamMessageState::Undeliverable));
     }
     Ok(lost)
 }

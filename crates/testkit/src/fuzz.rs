@@ -60,8 +60,8 @@ pub fn cases(corpus: &[&str], usual: u64) -> Vec<(u64, Vec<u8>)> {
 /// Runs a check on each case and says which one broke it.
 pub fn run_cases(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
     for (seed, bytes) in cases(corpus, usual) {
-        let told = || format!(": {:?}", String::from_utf8_lossy(&bytes));
-        run_case(target, seed, || check(&bytes), told);
+        let text_of = || format!(": {:?}", String::from_utf8_lossy(&bytes));
+        run_case(target, seed, || check(&bytes), text_of);
     }
 }
 
@@ -72,9 +72,9 @@ pub fn run_generated_cases(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
     }
 }
 
-fn run_case(target: &str, seed: u64, check: impl FnOnce(), told: impl Fn() -> String) {
+fn run_case(target: &str, seed: u64, check: impl FnOnce(), text_of: impl Fn() -> String) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
-        eprintln!("{target}: {SEED_VARIABLE}={seed} repeats it{}", told());
+        eprintln!("{target}: {SEED_VARIABLE}={seed} repeats it{}", text_of());
         resume_unwind(panic);
     }
 }

@@ -69,13 +69,13 @@ impl PostgresCluster {
             .process_group(0)
             .spawn()?;
         let dir = dir.keep();
-        let mut said = String::new();
+        let mut text = String::new();
         if let Some(stdout) = keeper.stdout.take() {
-            BufReader::new(stdout).read_line(&mut said)?;
+            BufReader::new(stdout).read_line(&mut text)?;
         }
         let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
         let cluster = Self { url, bin: bin.to_owned(), keeper: Some(keeper) };
-        if said.trim() == "ready" {
+        if text.trim() == "ready" {
             return Ok(cluster);
         }
         let log = fs::read_to_string(dir.join("log")).unwrap_or_default();
@@ -160,8 +160,8 @@ fn run_as_prefix(dir: &Path) -> io::Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let id = |which| -> io::Result<u32> {
-        let said = Command::new("id").args([which, "postgres"]).output()?;
-        let text = String::from_utf8_lossy(&said.stdout);
+        let reply = Command::new("id").args([which, "postgres"]).output()?;
+        let text = String::from_utf8_lossy(&reply.stdout);
         text.trim().parse().map_err(|_| Error::other("there is no user 'postgres' to run the server as"))
     };
     let (user, group) = (id("-u")?, id("-g")?);

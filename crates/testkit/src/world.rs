@@ -99,16 +99,16 @@ impl DurableWorld {
     pub fn start_engine(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
         let place = MemoryLocation::Open(self.memories.clone());
         let vectors = VectorIndex::new(1 << 24, polyclaw_domain::embedding::dot_product);
-        let brain =
+        let memory_store =
             MemoryStore::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, vectors);
-        brain.set_embedder(self.embedder.clone());
-        let brain = Arc::new(brain);
-        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&brain)));
+        memory_store.set_embedder(self.embedder.clone());
+        let memory_store = Arc::new(memory_store);
+        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&memory_store)));
         let ports = EnginePorts {
             db: self.db.clone(),
             provider: Arc::clone(&self.provider),
             tools: Arc::new(ToolRegistry::new(vec![Arc::clone(&self.tools) as _, memories])),
-            memory_store: brain,
+            memory_store,
             briefings: Arc::clone(&self.briefings) as _,
             // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
             channels: ["chat", "telegram"]

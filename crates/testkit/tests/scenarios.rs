@@ -95,12 +95,12 @@ fn rows() -> Vec<(Vec<String>, Vec<String>)> {
 #[test]
 fn every_scenario_of_teams_has_a_test_on_both_engines() {
     let (rows, tests) = (rows(), tests());
-    let mut told: Vec<&String> = rows.iter().flat_map(|(scenarios, _)| scenarios).collect();
+    let mut lines: Vec<&String> = rows.iter().flat_map(|(scenarios, _)| scenarios).collect();
     let asked = GROUPS.iter().flat_map(|(group, count)| (1..=*count).map(move |n| format!("{group} {n}")));
     let mut asked: Vec<String> = asked.collect();
-    told.sort();
+    lines.sort();
     asked.sort();
-    assert_eq!(told, asked.iter().collect::<Vec<_>>(), "each scenario has one row");
+    assert_eq!(lines, asked.iter().collect::<Vec<_>>(), "each scenario has one row");
     for (scenarios, names) in &rows {
         let on_both =
             |name: &String| *tests.get(name).unwrap_or_else(|| panic!("{scenarios:?}: no test {name}"));

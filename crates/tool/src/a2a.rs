@@ -59,9 +59,9 @@ impl RemoteAgents {
         let called = tokio::time::timeout(A2A_CALL_TIMEOUT, self.post_json(remote, &body)).await;
         let answer =
             called.unwrap_or_else(|_| Err(to_remote_fault(&Error::OutOfTime(A2A_CALL_TIMEOUT.as_secs()))))?;
-        if let Some(said) = answer["error"]["message"].as_str() {
-            let said = Some(sanitize::to_single_line(said, 500));
-            return Err(RemoteAgentError { remote_message: said, ..RemoteAgentError::refusal("it refused") });
+        if let Some(text) = answer["error"]["message"].as_str() {
+            let text = Some(sanitize::to_single_line(text, 500));
+            return Err(RemoteAgentError { remote_message: text, ..RemoteAgentError::refusal("it refused") });
         }
         parse_task(&answer["result"]).ok_or_else(|| RemoteAgentError::refusal("its answer is not A2A"))
     }
@@ -94,11 +94,11 @@ impl RemoteAgents {
 fn check_status(status: StatusCode) -> std::result::Result<(), RemoteAgentError> {
     let is_passing = status.is_server_error()
         || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
-    let said = format!("it answered {status}");
+    let text = format!("it answered {status}");
     match status.is_success() {
         true => Ok(()),
-        false if is_passing => Err(RemoteAgentError::transient(said)),
-        false => Err(RemoteAgentError::refusal(said)),
+        false if is_passing => Err(RemoteAgentError::transient(text)),
+        false => Err(RemoteAgentError::refusal(text)),
     }
 }
 
@@ -131,8 +131,8 @@ fn parse_task(result: &Value) -> Option<RemoteTask> {
     let artifacts = result["artifacts"].as_array().into_iter().flatten();
     let made: Vec<String> = artifacts.map(|artifact| join_texts(&artifact["parts"])).collect();
     let made = made.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-    let said = join_texts(&result["status"]["message"]["parts"]);
-    let text = sanitize::limit_block(if made.is_empty() { &said } else { &made }, MAX_ANSWER_CHARS);
+    let reply = join_texts(&result["status"]["message"]["parts"]);
+    let text = sanitize::limit_block(if made.is_empty() { &reply } else { &made }, MAX_ANSWER_CHARS);
     Some(RemoteTask { id: Some(result["id"].as_str()?.to_owned()), state, text })
 }
 
@@ -198,8 +198,8 @@ mod tests {
         let done = RemoteTask { id: Some("t1".to_owned()), state: RemoteTaskState::Completed, text };
         assert_eq!(parse_task(&task), Some(done));
         let message = json!({ "kind": "message", "parts": [{ "kind": "text", "text": "hi" }] });
-        let told = RemoteTask { id: None, state: RemoteTaskState::Completed, text: "hi".to_owned() };
-        assert_eq!(parse_task(&message), Some(told));
+        let notice = RemoteTask { id: None, state: RemoteTaskState::Completed, text: "hi".to_owned() };
+        assert_eq!(parse_task(&message), Some(notice));
         let long = json!({ "kind": "message", "parts": [{ "kind": "text", "text": "x".repeat(MAX_ANSWER_CHARS + 1) }] });
         assert_eq!(parse_task(&long).unwrap().text.chars().count(), MAX_ANSWER_CHARS + 1, "a cut is visible");
         for odd in [json!(null), json!({}), json!({ "id": 1, "status": { "state": "working" } })] {

@@ -54,14 +54,14 @@ pub fn paths(arguments: &ApplyPatchArguments) -> Result<Vec<String>> {
 pub async fn run(
     scope: &ToolScope,
     arguments: ApplyPatchArguments,
-    turnstile: &Arc<WorkspaceWriteLock>,
+    write_lock: &Arc<WorkspaceWriteLock>,
 ) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
-    let turnstile = Arc::clone(turnstile);
+    let write_lock = Arc::clone(write_lock);
     let limit_mb = scope.sandbox.disk_limit_mb();
     let report = blocking::run_blocking(move |budget| {
         let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
-        let mut quotas = turnstile.lock();
+        let mut quotas = write_lock.lock();
         let mut planned: Vec<PlannedChange> = Vec::with_capacity(changes.len());
         for (path, change) in changes {
             budget.check_budget()?;

@@ -65,17 +65,17 @@ mod tests {
 
     #[tokio::test]
     async fn work_nobody_waits_for_is_asked_to_stop() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let started = run_blocking(move |budget| {
-            let begun = Instant::now();
-            while !budget.is_spent() && begun.elapsed() < Duration::from_secs(10) {
+            let started_at = Instant::now();
+            while !budget.is_spent() && started_at.elapsed() < Duration::from_secs(10) {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            tell.send(begun.elapsed()).ok();
+            tell.send(started_at.elapsed()).ok();
             Ok(())
         });
         assert!(tokio::time::timeout(Duration::from_millis(50), started).await.is_err());
-        let took = tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        let took = tokio::task::spawn_blocking(move || receiver.recv().unwrap()).await.unwrap();
         assert!(took < Duration::from_secs(5), "{took:?}");
     }
 

@@ -121,12 +121,12 @@ impl FileBriefings {
         // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
         let watched = watched.map(|path| (path.clone(), path_stamp(path))).collect();
-        let told = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
-        let files = folders.iter().flat_map(|folder| told().map(|file| folder.join(file)));
+        let text_of = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
+        let files = folders.iter().flat_map(|folder| text_of().map(|file| folder.join(file)));
         let mut made_of: Vec<(PathBuf, PathStamp)> = files.map(with_stamp).collect();
         made_of.extend(sources.iter().map(|source| with_stamp(source.folder.clone())));
         let skills = nearest_skills(discover_skills(&sources), &mut made_of);
-        let (pages, bootstrap) = self.read_pages(&folders, told());
+        let (pages, bootstrap) = self.read_pages(&folders, text_of());
         let briefing = compose_briefing(reader, &pages, (bootstrap, skills), settings.list_limits);
         CachedBriefing {
             policy: reader.skills.clone(),
@@ -186,7 +186,7 @@ fn compose_briefing(
     reader: &BriefingReader<'_>,
     pages: &[(&'static str, BriefingPage)],
     (bootstrap, skills): (Option<BootstrapVersion>, Arc<[Skill]>),
-    told: SkillListLimits,
+    notice: SkillListLimits,
 ) -> Briefing {
     let identity = pages.iter().find_map(|page| match page {
         (name, BriefingPage::Text(text)) if *name == IDENTITY_FILE => Some(briefing::read_identity(text)),
@@ -197,7 +197,7 @@ fn compose_briefing(
         _ => false,
     });
     let allowed = skills.iter().filter(|skill| reader.skills.allows_skill(&skill.name));
-    let listed = skill::render_skill_list(allowed, told);
+    let listed = skill::render_skill_list(allowed, notice);
     Briefing {
         text: briefing::render_pages(pages).into(),
         skill_list: listed.into(),

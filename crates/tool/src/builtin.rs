@@ -127,7 +127,7 @@ impl BuiltinToolbox {
         scope: &'a ToolScope,
     ) -> impl Iterator<Item = (BuiltinToolKind, &'a Arc<ToolSpec>)> {
         let has_skills =
-            self.briefings.as_ref().is_some_and(|shelf| read_skill::has_allowed_skill(shelf, scope));
+            self.briefings.as_ref().is_some_and(|briefings| read_skill::has_allowed_skill(briefings, scope));
         let listed = self.tools.iter().map(|tool| match tool.kind {
             BuiltinToolKind::Shell if scope.sandbox.is_enabled() => (tool.kind, &self.confined_shell),
             kind => (kind, &tool.spec),
@@ -183,7 +183,7 @@ impl BuiltinToolbox {
             }
             BuiltinToolKind::HttpFetch => http_fetch::run(&self.web, read_arguments(given)?).await,
             BuiltinToolKind::ReadSkill => match &self.briefings {
-                Some(shelf) => read_skill::run(shelf, scope, read_arguments(given)?).await,
+                Some(briefings) => read_skill::run(briefings, scope, read_arguments(given)?).await,
                 None => Err(unknown_tool(call)),
             },
             BuiltinToolKind::WebSearch => match &self.search {

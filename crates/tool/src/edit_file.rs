@@ -42,13 +42,13 @@ pub fn spec() -> ToolSpec {
 pub async fn run(
     scope: &ToolScope,
     arguments: EditFileArguments,
-    turnstile: &Arc<WorkspaceWriteLock>,
+    write_lock: &Arc<WorkspaceWriteLock>,
 ) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
-    let turnstile = Arc::clone(turnstile);
+    let write_lock = Arc::clone(write_lock);
     let limit_mb = scope.sandbox.disk_limit_mb();
     let report = blocking::run_blocking(move |_| {
-        let mut quotas = turnstile.lock();
+        let mut quotas = write_lock.lock();
         let place = workspace::resolve_path(&workspace, &arguments.path)?;
         let (edited, count) = apply_edit(&read_text(&place)?, &arguments)?;
         quotas.admit_file(&place, edited.len() as u64, limit_mb)?;

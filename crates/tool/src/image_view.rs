@@ -35,8 +35,8 @@ pub async fn run(scope: &ToolScope, arguments: ImageViewArguments) -> Result<Too
         let place = workspace::resolve_path(&folder, &arguments.path)?;
         let image = read_image(&place)?;
         let name = text::name(place.relative_path().file_name().unwrap_or_default());
-        let said = format!("{name}: {}, {} bytes", image.media_type(), image.bytes().len());
-        Ok(ToolOutcome { images: vec![(name, image)], ..ToolOutcome::ok(said) })
+        let text = format!("{name}: {}, {} bytes", image.media_type(), image.bytes().len());
+        Ok(ToolOutcome { images: vec![(name, image)], ..ToolOutcome::ok(text) })
     })
     .await
 }

@@ -36,14 +36,14 @@ pub fn spec() -> ToolSpec {
 pub async fn run(
     scope: &ToolScope,
     arguments: WriteFileArguments,
-    turnstile: &Arc<WorkspaceWriteLock>,
+    write_lock: &Arc<WorkspaceWriteLock>,
 ) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
-    let turnstile = Arc::clone(turnstile);
+    let write_lock = Arc::clone(write_lock);
     let limit_mb = scope.sandbox.disk_limit_mb();
     let report = blocking::run_blocking(move |_| {
         check_size(&arguments.path, &arguments.content)?;
-        let mut quotas = turnstile.lock();
+        let mut quotas = write_lock.lock();
         let place = workspace::resolve_path(&workspace, &arguments.path)?;
         quotas.admit_file(&place, arguments.content.len() as u64, limit_mb)?;
         let is_new = place.replace_file(arguments.content.as_bytes())?;

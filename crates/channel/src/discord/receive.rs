@@ -73,9 +73,9 @@ impl DiscordAccount {
             self.retry_timing.max_backoff * IDENTIFY_BACKOFF_FACTOR,
         );
         loop {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             let ended = self.run_connection(&mut life, &progress).await;
-            if begun.elapsed() > self.retry_timing.initial_backoff * STABLE_CONNECTION_FACTOR {
+            if started_at.elapsed() > self.retry_timing.initial_backoff * STABLE_CONNECTION_FACTOR {
                 backoff.reset();
             }
             self.wait_before_reconnect(&mut backoff, &ended).await;
@@ -207,11 +207,11 @@ impl DiscordAccount {
         life: &mut GatewaySession<'_>,
     ) {
         let place = self.resolve_location(&mut life.places, &message.channel_id, guild.as_deref()).await;
-        let letter = inbound::inbound_from_message(message, &place, &life.me, &self.name);
-        if let Some(letter) =
-            letter.filter(|letter| !letter.text.is_empty() || !letter.attachments.is_empty())
+        let inbound = inbound::inbound_from_message(message, &place, &life.me, &self.name);
+        if let Some(inbound) =
+            inbound.filter(|inbound| !inbound.text.is_empty() || !inbound.attachments.is_empty())
         {
-            self.deliver_inbound(letter, life.inbox).await;
+            self.deliver_inbound(inbound, life.inbox).await;
         }
         let id = message.id.parse().unwrap_or_default();
         let seen = life.seen.entry(message.channel_id.clone()).or_insert((id, guild));
@@ -224,9 +224,9 @@ impl DiscordAccount {
         };
         let is_awaited = self.defer_interaction(interaction).await;
         let place = self.resolve_location(&mut life.places, channel, interaction.guild_id.as_deref()).await;
-        if let Some(letter) = interaction::inbound_from_interaction(interaction, &place, &self.name) {
-            let text = letter.text.clone();
-            self.deliver_inbound(letter, life.inbox).await;
+        if let Some(message) = interaction::inbound_from_interaction(interaction, &place, &self.name) {
+            let text = message.text.clone();
+            self.deliver_inbound(message, life.inbox).await;
             if is_awaited {
                 self.confirm_interaction(interaction, &text).await;
             }
@@ -234,9 +234,9 @@ impl DiscordAccount {
     }
 
     /// There is nobody to ask for it again, so it is held until it can be taken.
-    async fn deliver_inbound(&self, letter: InboundMessage, inbox: &dyn InboundSink) {
+    async fn deliver_inbound(&self, message: InboundMessage, inbox: &dyn InboundSink) {
         let mut backoff = self.retry_timing.backoff();
-        while let IngestOutcome::Retry { reason } = inbox.ingest_message(letter.clone()).await {
+        while let IngestOutcome::Retry { reason } = inbox.ingest_message(message.clone()).await {
             let pause = backoff.next();
             tracing::warn!(account = self.name, reason, ?pause, "a message from Discord cannot be taken now");
             tokio::time::sleep(pause).await;

@@ -137,8 +137,8 @@ impl MatrixApi {
         if let Some(body) = ask.body {
             request = request.json(body);
         }
-        if let Some(patience) = ask.timeout {
-            request = request.timeout(patience);
+        if let Some(timeout) = ask.timeout {
+            request = request.timeout(timeout);
         }
         let response = request.send().await.map_err(MatrixRequestError::Wire)?;
         Ok(read_response(response).await)

@@ -147,11 +147,11 @@ impl MatrixEvent {
     /// on for ever.
     pub fn to_inbound(&self, room: &MatrixRoom) -> Option<InboundMessage> {
         let is_message = self.kind == "m.room.message" && self.state_key.is_none();
-        let is_said =
+        let is_shown =
             matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
         let is_edit = self.content.relation.rel_type == "m.replace";
         let is_own = self.sender == room.own_id || self.sender.is_empty() || self.event_id.is_empty();
-        if !is_message || !is_said || is_edit || is_own {
+        if !is_message || !is_shown || is_edit || is_own {
             return None;
         }
         Some(InboundMessage {
@@ -243,12 +243,12 @@ mod tests {
 
     #[test]
     fn a_room_of_two_is_a_conversation_with_one_person() {
-        let letter = event(said("hi")).to_inbound(&room(&[])).unwrap();
-        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Dm, id: "@ann:hs".into() });
-        assert_eq!((letter.address.peer.as_str(), letter.platform_id.as_str()), ("!r:hs", "$1"));
-        assert_eq!(letter.sender_name.as_deref(), Some("Ann"));
-        let letter = event(said("hi")).to_inbound(&room(&["@bob:hs"])).unwrap();
-        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Group, id: "!r:hs".into() });
+        let message = event(said("hi")).to_inbound(&room(&[])).unwrap();
+        assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Dm, id: "@ann:hs".into() });
+        assert_eq!((message.address.peer.as_str(), message.platform_id.as_str()), ("!r:hs", "$1"));
+        assert_eq!(message.sender_name.as_deref(), Some("Ann"));
+        let message = event(said("hi")).to_inbound(&room(&["@bob:hs"])).unwrap();
+        assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Group, id: "!r:hs".into() });
     }
 
     #[test]
@@ -284,8 +284,8 @@ mod tests {
             (mentions(json!({ "user_ids": ["@claw:hs"] })), true),
             (mentions(json!({ "room": true, "user_ids": ["@bob:hs"] })), false),
         ] {
-            let letter = event(content.clone()).to_inbound(&room(&["@bob:hs"])).unwrap();
-            assert_eq!(letter.mentioned, expected, "{content}");
+            let message = event(content.clone()).to_inbound(&room(&["@bob:hs"])).unwrap();
+            assert_eq!(message.mentioned, expected, "{content}");
         }
     }
 
@@ -299,17 +299,17 @@ mod tests {
         let reply = json!({ "m.in_reply_to": { "event_id": "$last" } });
         let reply = event(with(said("> <@bob:hs> old\n> text\n\n/code hi"), "m.relates_to", reply));
         assert_eq!(reply.replied_event_id(), Some("$last"));
-        let letter = reply.to_inbound(&room(&[])).unwrap();
-        assert_eq!((letter.address.thread, letter.text.as_str()), (None, "/code hi"));
+        let message = reply.to_inbound(&room(&[])).unwrap();
+        assert_eq!((message.address.thread, message.text.as_str()), (None, "/code hi"));
     }
 
     #[test]
     fn a_file_says_its_caption() {
         let file = json!({ "msgtype": "m.file", "body": "notes.txt", "url": "mxc://hs/1" });
-        let letter = |content| event(content).to_inbound(&room(&[])).unwrap();
-        assert_eq!(letter(file.clone()).text, "");
+        let message_of = |content| event(content).to_inbound(&room(&[])).unwrap();
+        assert_eq!(message_of(file.clone()).text, "");
         let captioned = with(with(file, "body", json!("look")), "filename", json!("notes.txt"));
-        assert_eq!(letter(captioned.clone()).text, "look");
+        assert_eq!(message_of(captioned.clone()).text, "look");
         assert_eq!(event(captioned).file_name(), Some("notes.txt"));
     }
 }

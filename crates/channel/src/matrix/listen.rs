@@ -97,13 +97,9 @@ impl MatrixAccount {
         let wait_ms = wait.as_millis().to_string();
         let mut query = vec![("filter", filter.as_str()), ("timeout", wait_ms.as_str())];
         query.extend(since.map(|since| ("since", since)));
-        let patience = Some(wait.saturating_add(self.retry_timing.request_timeout));
+        let timeout = Some(wait.saturating_add(self.retry_timing.request_timeout));
         self.api
-            .request_as(&MatrixRequest {
-                query: &query,
-                timeout: patience,
-                ..MatrixRequest::get(&["v3", "sync"])
-            })
+            .request_as(&MatrixRequest { query: &query, timeout, ..MatrixRequest::get(&["v3", "sync"]) })
             .await
     }
 
@@ -152,11 +148,11 @@ impl MatrixAccount {
             return Ok(false);
         }
         let room = self.load_room(stream, id).await?;
-        let Some(mut letter) = room.and_then(|room| event.to_inbound(room)) else { return Ok(false) };
-        if !letter.mentioned && letter.context.peer.kind != PeerKind::Dm {
-            letter.mentioned = self.is_answered(id, event).await.map_err(MatrixRequestError::into_reason)?;
+        let Some(mut message) = room.and_then(|room| event.to_inbound(room)) else { return Ok(false) };
+        if !message.mentioned && message.context.peer.kind != PeerKind::Dm {
+            message.mentioned = self.is_answered(id, event).await.map_err(MatrixRequestError::into_reason)?;
         }
-        match inbox.ingest_message(letter).await {
+        match inbox.ingest_message(message).await {
             IngestOutcome::Done => Ok(true),
             IngestOutcome::Retry { reason } => Err(reason),
         }

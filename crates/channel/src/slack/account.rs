@@ -143,7 +143,7 @@ impl SlackAccount {
             return IngestOutcome::Done;
         }
         match delivery.to_inbound(me) {
-            Some(letter) => inbox.ingest_message(letter).await,
+            Some(message) => inbox.ingest_message(message).await,
             None => IngestOutcome::Done,
         }
     }

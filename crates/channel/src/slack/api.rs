@@ -63,8 +63,8 @@ impl SlackApi {
 
 /// What became of a message. Slack warns of `fatal_error` and its like that the message may have been shown.
 fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
-    let is_said = answer.body["ok"].is_boolean();
-    if !answer.status.is_success() && !is_said {
+    let is_shown = answer.body["ok"].is_boolean();
+    if !answer.status.is_success() && !is_shown {
         return answer.send_outcome(false, |_| None);
     }
     if answer.body["ok"] == true {

@@ -157,18 +157,18 @@ impl SlashCommand {
     /// `/polyclaw status` is `/status`. A word that is not the app's name, as an agent's, is kept before what is no
     /// command.
     fn command_text(&self, me: &SlackIdentity) -> String {
-        let said = text::to_plain_text(&self.text, &me.user);
-        let said = said.trim();
-        let whole = format!("{} {said}", self.command).trim_end().to_owned();
+        let text = text::to_plain_text(&self.text, &me.user);
+        let text = text.trim();
+        let whole = format!("{} {text}", self.command).trim_end().to_owned();
         if parse(&whole).is_some() {
             return whole;
         }
-        let slashed = format!("/{}", said.trim_start_matches('/'));
+        let slashed = format!("/{}", text.trim_start_matches('/'));
         let is_own = self.command[1..].eq_ignore_ascii_case(&me.name);
         match parse(&slashed) {
             Some(_) => slashed,
-            None if is_own && said.is_empty() => "/help".to_owned(),
-            None if is_own => said.to_owned(),
+            None if is_own && text.is_empty() => "/help".to_owned(),
+            None if is_own => text.to_owned(),
             None => whole,
         }
     }
@@ -299,9 +299,9 @@ mod tests {
     #[test]
     fn the_place_of_a_letter_is_the_place_of_its_reply() {
         let place = |change| {
-            let letter = letter(change).unwrap();
-            let peer = letter.context.peer;
-            (peer.kind, peer.id, letter.address.peer, letter.address.thread, letter.mentioned)
+            let message = letter(change).unwrap();
+            let peer = message.context.peer;
+            (peer.kind, peer.id, message.address.peer, message.address.thread, message.mentioned)
         };
         let thread = Some("4.0".to_owned());
         let (d, u, c, g) = ("D1".to_owned(), "U1".to_owned(), "C1".to_owned(), "G1".to_owned());
@@ -322,15 +322,15 @@ mod tests {
             "command": "/polyclaw", "text": "say &lt;hi&gt;", "channel_id": "D1", "user_id": "U1",
             "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
         });
-        let letter = serde_json::from_value::<SlashCommand>(command).unwrap().to_inbound(&me()).unwrap();
-        assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("say <hi>", "command:1.2.x"));
-        assert!(letter.mentioned);
+        let message = serde_json::from_value::<SlashCommand>(command).unwrap().to_inbound(&me()).unwrap();
+        assert_eq!((message.text.as_str(), message.platform_id.as_str()), ("say <hi>", "command:1.2.x"));
+        assert!(message.mentioned);
         assert_eq!(SlashCommand::default().to_inbound(&me()), None);
     }
 
     #[test]
     fn the_word_of_the_app_stands_before_a_command_and_is_no_part_of_it() {
-        for (command, said, meant) in [
+        for (command, text, meant) in [
             ("/polyclaw", "status", "/status"),
             ("/Polyclaw", "/model lab/small", "/model lab/small"),
             ("/claw", "status", "/status"),
@@ -340,8 +340,8 @@ mod tests {
             ("/help", "status", "/help status"),
         ] {
             let given =
-                SlashCommand { command: command.into(), text: said.into(), ..SlashCommand::default() };
-            assert_eq!(given.command_text(&me()), meant, "{command} {said}");
+                SlashCommand { command: command.into(), text: text.into(), ..SlashCommand::default() };
+            assert_eq!(given.command_text(&me()), meant, "{command} {text}");
         }
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn message_blocks(text: &str, buttons: &[CommandButton]) -> Option<Va
         block
     };
     let buttons: Vec<Value> = buttons.iter().enumerate().map(button).collect();
-    let said = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
-    Some(json!([said, { "type": "actions", "elements": buttons }]))
+    let reply = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+    Some(json!([reply, { "type": "actions", "elements": buttons }]))
 }
 
 /// Somebody pressed a button.

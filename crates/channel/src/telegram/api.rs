@@ -25,11 +25,11 @@ impl TelegramApi {
         &self,
         method: &str,
         body: &Value,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Value, PlatformCallError> {
         let mut request = self.build_request(method, body);
-        if let Some(patience) = patience {
-            request = request.timeout(patience);
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
         }
         match request.send().await {
             Ok(response) => {

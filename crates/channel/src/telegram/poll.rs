@@ -70,8 +70,8 @@ impl TelegramAccount {
         let seconds = poll.as_secs().max(1);
         let question = json!({ "offset": place.next, "limit": UPDATE_BATCH_SIZE, "timeout": seconds, "allowed_updates": UPDATE_KINDS });
         let asked = Instant::now();
-        let patience = Duration::from_secs(seconds) + self.retry_timing.request_timeout;
-        let updates = self.api.call("getUpdates", &question, Some(patience)).await?;
+        let timeout = Duration::from_secs(seconds) + self.retry_timing.request_timeout;
+        let updates = self.api.call("getUpdates", &question, Some(timeout)).await?;
         let updates = updates.as_array().map(Vec::as_slice).unwrap_or_default();
         if updates.is_empty() && asked.elapsed() < poll / 2 {
             // A server that does not wait would be asked without end.
@@ -89,8 +89,8 @@ impl TelegramAccount {
     async fn process_update(&self, update: &Value, place: &mut PollState, inbox: &dyn InboundSink) -> bool {
         let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
         let update = self.parse_update(update);
-        if let Some(letter) = update.as_ref().and_then(|update| self.to_inbound(update, &place.me))
-            && let IngestOutcome::Retry { reason } = inbox.ingest_message(letter).await
+        if let Some(message) = update.as_ref().and_then(|update| self.to_inbound(update, &place.me))
+            && let IngestOutcome::Retry { reason } = inbox.ingest_message(message).await
         {
             let pause = place.later.next();
             tracing::warn!(
@@ -123,9 +123,9 @@ impl TelegramAccount {
             return inbound::inbound_from_callback(press, &self.name);
         }
         let message = update.message.as_ref().or(update.channel_post.as_ref())?;
-        let letter = inbound::inbound_from_message(message, me, &self.name)?;
+        let inbound = inbound::inbound_from_message(message, me, &self.name)?;
         // Somebody joined, something was pinned: nobody said anything.
-        (!letter.text.is_empty() || !letter.attachments.is_empty()).then_some(letter)
+        (!inbound.text.is_empty() || !inbound.attachments.is_empty()).then_some(inbound)
     }
 
     /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.

@@ -72,14 +72,14 @@ impl WhatsappAccount {
         value: &ChangeValue,
         message: &WhatsappMessage,
     ) -> Option<InboundMessage> {
-        let letter = value.to_inbound(&self.name, message)?;
+        let inbound = value.to_inbound(&self.name, message)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= MAX_REMEMBERED_CONVERSATIONS {
             last.clear();
         }
-        last.insert(letter.address.peer.clone(), letter.platform_id.clone());
+        last.insert(inbound.address.peer.clone(), inbound.platform_id.clone());
         drop(last);
-        Some(letter)
+        Some(inbound)
     }
 }
 
@@ -150,15 +150,15 @@ impl accounts::PlatformAccount for WhatsappAccount {
             json!({ "command_name": item.command, "command_description": description })
         };
         let commands: Vec<_> = items.iter().take(MAX_MENU_COMMANDS).map(command).collect();
-        let told =
+        let result =
             self.api.configure_number(&self.settings.phone_number_id, &json!({ "commands": commands })).await;
-        match &told {
+        match &result {
             Ok(()) => self.connection.set_connected(),
             Err(why) => self.connection.set_disconnected(format!(
                 "WhatsApp does not take what it is told: {why}; look at its access_token and phone_number_id"
             )),
         }
-        told
+        result
     }
 
     async fn handle_webhook(

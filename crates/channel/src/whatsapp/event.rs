@@ -172,17 +172,17 @@ fn strip_own_number(own: &str, text: String) -> (String, bool) {
         return (text, false);
     }
     let mark = format!("@{own}");
-    let (mut said, mut rest, mut named) = (String::new(), text.as_str(), false);
+    let (mut reply, mut rest, mut named) = (String::new(), text.as_str(), false);
     while let Some((before, after)) = rest.split_once(&mark) {
         let goes_on = after.starts_with(|c: char| c.is_ascii_digit());
-        said.push_str(before);
-        said.push_str(if goes_on { &mark } else { "" });
+        reply.push_str(before);
+        reply.push_str(if goes_on { &mark } else { "" });
         (named, rest) = (named || !goes_on, after);
     }
-    said.push_str(rest);
-    let said = said.trim();
-    let said = if named && !said.is_empty() { said.to_owned() } else { text.clone() };
-    (said, named)
+    reply.push_str(rest);
+    let reply = reply.trim();
+    let reply = if named && !reply.is_empty() { reply.to_owned() } else { text.clone() };
+    (reply, named)
 }
 
 impl WhatsappMessage {
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_message_is_a_letter_of_its_sender() {
-        let letter = &letters(text(json!({})))[0];
-        assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("hi", "wamid.1"));
-        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Dm, id: "49151".into() });
-        assert_eq!((letter.address.peer.as_str(), letter.sender_name.as_deref()), ("49151", Some("Ann")));
-        assert!(!letter.mentioned);
+        let message = &letters(text(json!({})))[0];
+        assert_eq!((message.text.as_str(), message.platform_id.as_str()), ("hi", "wamid.1"));
+        assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Dm, id: "49151".into() });
+        assert_eq!((message.address.peer.as_str(), message.sender_name.as_deref()), ("49151", Some("Ann")));
+        assert!(!message.mentioned);
     }
 
     #[test]
@@ -242,31 +242,31 @@ mod tests {
             (json!({ "group_id": "g-1", "context": { "from": "1555010", "id": "wamid.0" } }), true),
             (json!({ "group_id": "g-1", "context": { "from": "49152", "id": "wamid.0" } }), false),
         ] {
-            let letter = &letters(text(change.clone()))[0];
-            assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Group, id: "g-1".into() });
-            assert_eq!((letter.address.peer.as_str(), letter.context.sender.as_str()), ("g-1", "49151"));
-            assert_eq!(letter.mentioned, mentioned, "{change}");
-            assert_eq!(letter.text, "hi", "{change}: its own number is no part of what is said");
+            let message = &letters(text(change.clone()))[0];
+            assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Group, id: "g-1".into() });
+            assert_eq!((message.address.peer.as_str(), message.context.sender.as_str()), ("g-1", "49151"));
+            assert_eq!(message.mentioned, mentioned, "{change}");
+            assert_eq!(message.text, "hi", "{change}: its own number is no part of what is said");
         }
     }
 
     #[test]
     fn only_its_own_number_is_taken_out_of_a_text() {
-        for (text, said, named) in [
+        for (text, reply, named) in [
             ("@1555010 hi", "hi", true),
             ("hi @1555010, you", "hi , you", true),
             ("@15550101 hi", "@15550101 hi", false),
             ("@1555010", "@1555010", true),
             (" as it is ", " as it is ", false),
         ] {
-            assert_eq!(strip_own_number("1555010", text.to_owned()), (said.to_owned(), named), "{text}");
+            assert_eq!(strip_own_number("1555010", text.to_owned()), (reply.to_owned(), named), "{text}");
         }
         assert_eq!(strip_own_number("", "@ hi".to_owned()), ("@ hi".to_owned(), false));
     }
 
     #[test]
     fn every_kind_that_says_something_has_its_text() {
-        for (change, said) in [
+        for (change, reply) in [
             (json!({ "type": "button", "button": { "text": "Yes" } }), Some("Yes")),
             (
                 json!({ "type": "interactive", "interactive": { "type": "list_reply", "list_reply": { "title": "Two" } } }),
@@ -287,8 +287,8 @@ mod tests {
             (json!({ "from": "" }), None),
             (json!({ "id": "" }), None),
         ] {
-            let letters = letters(text(change.clone()));
-            assert_eq!(letters.first().map(|letter| letter.text.as_str()), said, "{change}");
+            let messages = letters(text(change.clone()));
+            assert_eq!(messages.first().map(|letter| letter.text.as_str()), reply, "{change}");
         }
     }
 }

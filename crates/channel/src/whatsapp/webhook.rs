@@ -82,7 +82,7 @@ impl WhatsappAccount {
             return IngestOutcome::Done;
         }
         match self.inbound_from_message(value, message) {
-            Some(letter) => inbox.ingest_message(letter).await,
+            Some(inbound) => inbox.ingest_message(inbound).await,
             None => IngestOutcome::Done,
         }
     }

@@ -25,21 +25,21 @@ fn to(channel: &str, account: &str, peer: &str, thread: Option<&str>) -> ChatAdd
 }
 
 /// The letter is the command, from where the question was sent; each press is a letter of its own.
-fn assert_given(letters: &[InboundMessage], address: &ChatAddress, sender: &str) {
-    let lines: Vec<&str> = letters.iter().map(|letter| letter.text.as_str()).collect();
+fn assert_given(messages: &[InboundMessage], address: &ChatAddress, sender: &str) {
+    let lines: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
     assert_eq!(lines, [format!("/approve {ID}"), format!("/deny {ID}")]);
-    for letter in letters {
-        assert_eq!((&letter.address, letter.context.sender.as_str()), (address, sender));
-        assert!(letter.mentioned);
+    for message in messages {
+        assert_eq!((&message.address, message.context.sender.as_str()), (address, sender));
+        assert!(message.mentioned);
     }
-    assert_ne!(letters[0].platform_id, letters[1].platform_id);
+    assert_ne!(messages[0].platform_id, messages[1].platform_id);
 }
 
 #[tokio::test]
 async fn a_button_on_telegram_is_a_command_where_the_question_is() {
     let (platform, channel) = telegram::one();
-    let desk = Desk::new();
-    let _reception = Reception::start(&channel, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&channel, &fixture);
     for (n, address) in
         [to("telegram", "main", "7", None), to("telegram", "main", "-9", Some("4"))].iter().enumerate()
     {
@@ -47,8 +47,8 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
         let shown = platform.visible_messages().pop().unwrap();
         platform.press_button(&shown, 7, "Approve");
         platform.press_button(&shown, 7, "Deny");
-        let letters = desk.wait_for(2 * n + 2).await;
-        assert_given(&letters[2 * n..], address, "7");
+        let messages = fixture.wait_for(2 * n + 2).await;
+        assert_given(&messages[2 * n..], address, "7");
     }
     platform.wait_until("buttons are released", |all| all.calls("answerCallbackQuery").len() == 4).await;
     platform.wait_until("presses are confirmed", |all| all.unconfirmed_count(telegram::TOKEN) == 0).await;
@@ -58,73 +58,73 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
 #[tokio::test]
 async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
     let (platform, channel) = telegram::one();
-    let desk = Desk::new();
-    desk.later.store(2, Ordering::SeqCst);
-    let _reception = Reception::start(&channel, &desk);
+    let fixture = Desk::new();
+    fixture.later.store(2, Ordering::SeqCst);
+    let _fixture = Reception::start(&channel, &fixture);
     let address = to("telegram", "main", "7", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
     platform.press_button(&platform.visible_messages().pop().unwrap(), 7, "Approve");
-    desk.wait_for(1).await;
+    fixture.wait_for(1).await;
     platform.wait_until("the press is confirmed", |all| all.unconfirmed_count(telegram::TOKEN) == 0).await;
-    assert_eq!((desk.handed(), platform.calls("answerCallbackQuery").len()), (3, 1));
+    assert_eq!((fixture.handed(), platform.calls("answerCallbackQuery").len()), (3, 1));
 }
 
 #[tokio::test]
 async fn a_button_on_discord_is_a_command_where_the_question_is() {
     let (platform, channel) = discord::one(discord::CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&channel, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&channel, &fixture);
     platform.wait_until("it is connected", |all| all.opening_counts(discord::TOKEN).0 == 1).await;
     let address = to("discord", "main", "100", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
     let shown = platform.visible_messages().pop().unwrap();
     platform.press_button(&shown, "5", "Approve");
     platform.press_button(&shown, "5", "Deny");
-    assert_given(&desk.wait_for(2).await, &address, "5");
+    assert_given(&fixture.wait_for(2).await, &address, "5");
     platform.wait_until("both are confirmed", |all| all.calls("PATCH @original").len() == 2).await;
 }
 
 #[tokio::test]
 async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
     let (platform, channel) = slack::both();
-    let desk = Desk::new();
-    let _reception = Reception::start(&channel, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&channel, &fixture);
     let address = to("slack", "work", "C1", Some("4.0"));
     let pressed = asked(&address, "shell echo '<b>' & \"x\"");
     assert_eq!(word(&channel.send("k", &pressed).await), "accepted");
     let shown = platform.visible_messages().pop().unwrap();
     platform.press_button("work", &shown, "U1", "Approve");
     platform.press_button("work", &shown, "U1", "Deny");
-    assert_given(&desk.wait_for(2).await, &address, "U1");
+    assert_given(&fixture.wait_for(2).await, &address, "U1");
     platform.wait_until("both are acknowledged", |all| all.acknowledged_count() == 2).await;
     let events = to("slack", "events", "D1", None);
     assert_eq!(word(&channel.send("k", &asked(&events, "shell ls")).await), "accepted");
     let shown = platform.visible_messages().pop().unwrap();
     for label in ["Approve", "Deny"] {
         let call = slack::press(&platform.button_payload(&shown, "U1", label));
-        assert_eq!(channel.handle_webhook("events", call, desk.as_ref()).await.status, 200);
+        assert_eq!(channel.handle_webhook("events", call, fixture.as_ref()).await.status, 200);
     }
-    assert_given(&desk.letters()[2..], &events, "U1");
+    assert_given(&fixture.letters()[2..], &events, "U1");
     let mut foreign = platform.button_payload(&shown, "U1", "Deny");
     foreign["team"]["id"] = "T2".into();
     foreign["trigger_id"] = "elsewhere".into();
-    assert_eq!(channel.handle_webhook("events", slack::press(&foreign), desk.as_ref()).await.status, 200);
-    assert_eq!(desk.letters().len(), 4, "it was pressed in another workspace, which has the same app");
+    assert_eq!(channel.handle_webhook("events", slack::press(&foreign), fixture.as_ref()).await.status, 200);
+    assert_eq!(fixture.letters().len(), 4, "it was pressed in another workspace, which has the same app");
 }
 
 #[tokio::test]
 async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
     let (platform, channel) = whatsapp::alone();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     let address = to("whatsapp", "shop", "49151", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
     let shown = platform.visible_messages().pop().unwrap();
     for (n, label) in ["Approve", "Deny"].iter().enumerate() {
         let message = platform.button_reply(&shown, &format!("wamid.{n}"), whatsapp::now(), label);
         let call = whatsapp::written(&message);
-        assert_eq!(channel.handle_webhook("shop", call, desk.as_ref()).await.status, 200);
+        assert_eq!(channel.handle_webhook("shop", call, fixture.as_ref()).await.status, 200);
     }
-    assert_given(&desk.letters(), &address, "49151");
+    assert_given(&fixture.letters(), &address, "49151");
     // Where buttons are not taken, the text with its commands is there all the same.
     for (peer, what) in [("49151", "x".repeat(1_400)), ("120363@g.us", "shell ls".to_owned())] {
         let long = asked(&to("whatsapp", "shop", peer, None), &what);

@@ -56,8 +56,8 @@ impl<S: EmulatorState> Stage<'_, S> {
             let key = format!("{n}-{:x}", random.u128(..));
             let edits = self.channel.capabilities(&self.address.account).edits;
             match (n == 0 && edits && random.bool()).then(|| prefix(part.text(), random)).flatten() {
-                Some(begun) => {
-                    let id = self.insist(&key, &outgoing(&self.address, begun), random).await;
+                Some(started) => {
+                    let id = self.insist(&key, &outgoing(&self.address, started), random).await;
                     self.grow(&id, part, random).await;
                 }
                 None => drop(self.insist(&key, part, random).await),

@@ -53,43 +53,43 @@ fn to(channel: &str) -> ChatAddress {
 async fn a_reply_goes_where_it_was_asked() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("101", "g1", Some("100"));
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "alone");
     platform.send_in_channel(TOKEN, "100", "in a channel", json!({}));
     platform.send_in_channel(TOKEN, "101", "in a thread", json!({}));
-    let letters = desk.wait_for(3).await;
-    for letter in &letters {
-        let sent = discord.send(&letter.platform_id, &outgoing(&letter.address, &letter.text)).await;
+    let messages = fixture.wait_for(3).await;
+    for inbound in &messages {
+        let sent = discord.send(&inbound.platform_id, &outgoing(&inbound.address, &inbound.text)).await;
         assert_eq!(word(&sent), "accepted");
     }
     let seen: Vec<_> =
         platform.visible_messages().into_iter().map(|message| (message.chat, message.text)).collect();
     let expected = [("97", "alone"), ("100", "in a channel"), ("101", "in a thread")];
     assert_eq!(seen, expected.map(|(chat, text)| (chat.to_owned(), text.to_owned())));
-    assert_eq!(letters[0].context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
-    assert_eq!(letters[1].context.guild.as_deref(), Some("g1"));
-    assert_eq!(letters[1].context.roles, ["role-of-5"]);
+    assert_eq!(messages[0].context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
+    assert_eq!(messages[1].context.guild.as_deref(), Some("g1"));
+    assert_eq!(messages[1].context.roles, ["role-of-5"]);
     assert_eq!(
-        letters[2].context.thread,
+        messages[2].context.thread,
         Some(ChatThread { kind: ThreadKind::Thread, id: "101".to_owned() })
     );
-    assert_eq!(letters[2].context.parent.as_ref().map(|parent| parent.id.as_str()), Some("100"));
+    assert_eq!(messages[2].context.parent.as_ref().map(|parent| parent.id.as_str()), Some("100"));
 }
 
 /// A thread that was opened meanwhile, and whose opening was not told.
 #[tokio::test]
 async fn an_unknown_thread_is_asked_about_once() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.add_channel("555", "g1", Some("100"));
     platform.send_in_channel(TOKEN, "555", "one", json!({}));
     platform.send_in_channel(TOKEN, "555", "two", json!({}));
-    for letter in desk.wait_for(2).await {
-        assert_eq!(letter.context.parent.map(|parent| parent.id).as_deref(), Some("100"));
+    for message in fixture.wait_for(2).await {
+        assert_eq!(message.context.parent.map(|parent| parent.id).as_deref(), Some("100"));
     }
     assert_eq!(platform.calls("GET channels").len(), 1);
 }
@@ -106,18 +106,18 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
         ("main", config(&platform, TOKEN)),
         ("off", off),
     ]);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     connected(&platform, "other").await;
     platform.send_dm(TOKEN, "7", "to main");
-    desk.wait_for(1).await;
+    fixture.wait_for(1).await;
     platform.send_dm("other", "7", "to biz");
-    let letters = desk.wait_for(2).await;
-    let accounts: Vec<_> = letters.iter().map(|letter| letter.context.account.as_str()).collect();
+    let messages = fixture.wait_for(2).await;
+    let accounts: Vec<_> = messages.iter().map(|inbound| inbound.context.account.as_str()).collect();
     assert_eq!(accounts, ["main", "biz"]);
-    for letter in &letters {
-        discord.send("k", &outgoing(&letter.address, "answer")).await;
+    for inbound in &messages {
+        discord.send("k", &outgoing(&inbound.address, "answer")).await;
     }
     let bots: Vec<_> = platform.visible_messages().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, [TOKEN, "other"]);
@@ -132,18 +132,18 @@ async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
     let gateway = format!("{}/gateway", platform.api_url().replace("http", "ws").replace("/api/v10", ""));
     let wrong = json!({ "bot_token": "wrong", "api_url": platform.api_url(), "gateway_url": gateway });
     let discord = adapter(&[("main", serde_json::from_value(wrong).unwrap())]);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     tokio::time::sleep(PACE.max_backoff * 3).await;
     assert_eq!(platform.opening_counts("wrong"), (0, 0));
-    assert!(desk.letters().is_empty());
+    assert!(fixture.letters().is_empty());
 }
 
 #[tokio::test]
 async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let data = json!({ "name": "code", "options": [{ "name": "text", "type": 3, "value": "fix it" }] });
     let member = json!({ "user": { "id": "7", "username": "ann" }, "roles": ["r1"] });
@@ -152,24 +152,24 @@ async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
         "member": member, "data": data,
     });
     platform.dispatch_event(TOKEN, "INTERACTION_CREATE", interaction.clone());
-    let letter = &desk.wait_for(1).await[0];
-    assert_eq!((letter.text.as_str(), letter.mentioned), ("/code fix it", true));
-    assert_eq!((letter.context.sender.as_str(), &letter.context.roles[..]), ("7", &["r1".to_owned()][..]));
-    assert_eq!(letter.address, to("100"));
+    let message = &fixture.wait_for(1).await[0];
+    assert_eq!((message.text.as_str(), message.mentioned), ("/code fix it", true));
+    assert_eq!((message.context.sender.as_str(), &message.context.roles[..]), ("7", &["r1".to_owned()][..]));
+    assert_eq!(message.address, to("100"));
     platform.wait_until("it is confirmed", |platform| platform.calls("PATCH @original").len() == 1).await;
     assert_eq!(platform.calls("POST callback")[0].body["type"], 5);
     assert_eq!(platform.calls("PATCH @original")[0].body["content"], "/code fix it");
     // The same one again, as after a resumed session, is the same letter.
     platform.dispatch_event(TOKEN, "INTERACTION_CREATE", interaction);
-    desk.until(|| desk.handed() == 2).await;
-    assert_eq!(desk.letters().len(), 1);
+    fixture.until(|| fixture.handed() == 2).await;
+    assert_eq!(fixture.letters().len(), 1);
 }
 
 #[tokio::test]
 async fn short_text_files_are_read_and_only_from_the_platform() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let elsewhere = Platform::start(CALM_MS);
     let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
@@ -180,8 +180,8 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
         { "filename": "c.png", "content_type": "image/png", "size": 9, "url": "https://cdn.discordapp.com/c.png" },
     ] });
     platform.send_in_channel(TOKEN, "100", "", attached);
-    let letter = &desk.wait_for(1).await[0];
-    let found = attachments(&*discord, [letter]).await;
+    let message = &fixture.wait_for(1).await[0];
+    let found = attachments(&*discord, [message]).await;
     assert_eq!(found[0].text.as_deref(), Some("hello"));
     assert_eq!(found[1].text, None);
     assert_eq!(found[2].url.as_deref(), Some("https://cdn.discordapp.com/c.png"));
@@ -190,8 +190,8 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
 #[tokio::test]
 async fn an_image_comes_along_and_only_from_the_platform() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let elsewhere = Platform::start(CALM_MS);
     let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
@@ -203,15 +203,15 @@ async fn an_image_comes_along_and_only_from_the_platform() {
         image(format!("{root}/files/hello")),
     ] });
     platform.send_in_channel(TOKEN, "100", "", attached);
-    let letter = &desk.wait_for(1).await[0];
-    assert_eq!(shown(&*discord, [letter]).await, [Some(PIXEL.to_vec()), None, None]);
+    let message = &fixture.wait_for(1).await[0];
+    assert_eq!(shown(&*discord, [message]).await, [Some(PIXEL.to_vec()), None, None]);
 }
 
 #[tokio::test]
 async fn hostile_events_break_nothing() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     for (kind, data) in [
         ("MESSAGE_CREATE", json!({ "id": 5 })),
@@ -227,8 +227,8 @@ async fn hostile_events_break_nothing() {
     for text in ["\u{202e}\0 <@everyone>", emoji.as_str()] {
         platform.send_dm(TOKEN, "7", text);
     }
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["\u{202e}\0 <@everyone>", emoji.as_str()]);
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["\u{202e}\0 <@everyone>", emoji.as_str()]);
 }
 
 #[test]

@@ -69,24 +69,24 @@ async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
     let telegram = Arc::new(
         TelegramAdapter::with_retry_timing(&BTreeMap::from([("main".to_owned(), bot)]), PACE).unwrap(),
     );
-    let desk = Desk::new();
-    let _reception = Reception::start(&telegram, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&telegram, &fixture);
     emulator.say(7, "hello").await;
     emulator.say(8, "/new@TestNameBot now").await;
     emulator.say(7, "grüße 😀").await;
-    let letters = desk.wait_for(3).await;
-    assert_eq!(desk.texts(), ["hello", "/new now", "grüße 😀"]);
-    let address = &letters[1].address;
+    let messages = fixture.wait_for(3).await;
+    assert_eq!(fixture.texts(), ["hello", "/new now", "grüße 😀"]);
+    let address = &messages[1].address;
     let sent = telegram.send("k", &outgoing(address, "wait")).await;
     let SendOutcome::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
     let edited = telegram.edit_message(&id, &outgoing(address, "done")).await;
     assert_eq!(edited, SendOutcome::Accepted { platform_id: Some(id) });
     assert_eq!(emulator.seen(8).await, ["done"]);
     let text = format!("begin {} end", "long text 😀 ".repeat(500));
-    let address = &letters[0].address;
+    let address = &messages[0].address;
     for part in outgoing(address, &text).split_by_limit(telegram.capabilities("main").max_chars) {
-        let begun = telegram.send("k", &outgoing(address, "begun …")).await;
-        let SendOutcome::Accepted { platform_id: Some(id) } = begun else { panic!("{begun:?}") };
+        let outcome = telegram.send("k", &outgoing(address, "begun …")).await;
+        let SendOutcome::Accepted { platform_id: Some(id) } = outcome else { panic!("{outcome:?}") };
         assert_eq!(telegram.edit_message(&id, &part).await, SendOutcome::Accepted { platform_id: Some(id) });
     }
     assert_eq!(letters_of(&emulator.seen(7).await.concat()), letters_of(&text));

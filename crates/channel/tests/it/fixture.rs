@@ -53,7 +53,7 @@ impl Desk {
     }
 
     pub fn texts(&self) -> Vec<String> {
-        self.letters().into_iter().map(|letter| letter.text).collect()
+        self.letters().into_iter().map(|message| message.text).collect()
     }
 
     /// How often a letter was handed in, repeats and refused ones included.
@@ -74,15 +74,15 @@ impl Desk {
 }
 
 impl InboundSink for Desk {
-    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
+    fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
             let less = |left: usize| left.checked_sub(1);
             let taken = match self.later.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
                 Ok(_) => IngestOutcome::Retry { reason: "the disk is full".to_owned() },
                 Err(_) => {
-                    let id = (letter.context.account.clone(), letter.platform_id.clone());
+                    let id = (message.context.account.clone(), message.platform_id.clone());
                     if self.ids.lock().unwrap().insert(id) {
-                        self.letters.lock().unwrap().push(letter);
+                        self.letters.lock().unwrap().push(message);
                     }
                     IngestOutcome::Done
                 }
@@ -102,11 +102,12 @@ impl InboundSink for Desk {
 pub struct Reception(JoinHandle<()>);
 
 impl Reception {
-    pub fn start(channel: &Arc<impl ChannelAdapter + 'static>, desk: &Arc<Desk>) -> Self {
-        let (channel, desk) = (Arc::clone(channel), Arc::clone(desk));
+    pub fn start(channel: &Arc<impl ChannelAdapter + 'static>, fixture: &Arc<Desk>) -> Self {
+        let (channel, fixture) = (Arc::clone(channel), Arc::clone(fixture));
         Self(tokio::spawn(async move {
             let accounts = channel.connection_accounts();
-            join_all(accounts.iter().map(|account| channel.receive_messages(account, desk.as_ref()))).await;
+            join_all(accounts.iter().map(|account| channel.receive_messages(account, fixture.as_ref())))
+                .await;
         }))
     }
 }
@@ -216,12 +217,12 @@ pub fn hostile(random: &mut fastrand::Rng, chars: usize) -> String {
 /// What is attached to letters, fetched as the engine does it.
 pub async fn attachments<'a>(
     channel: &impl ChannelAdapter,
-    letters: impl IntoIterator<Item = &'a InboundMessage>,
+    messages: impl IntoIterator<Item = &'a InboundMessage>,
 ) -> Vec<MessageAttachment> {
     let mut found = Vec::new();
-    for letter in letters {
-        for attached in &letter.attachments {
-            found.push(channel.fetch_attachment(&letter.context.account, attached).await);
+    for message in messages {
+        for attached in &message.attachments {
+            found.push(channel.fetch_attachment(&message.context.account, attached).await);
         }
     }
     found
@@ -230,11 +231,11 @@ pub async fn attachments<'a>(
 /// What of their attachments a model would see.
 pub async fn shown<'a>(
     channel: &impl ChannelAdapter,
-    letters: impl IntoIterator<Item = &'a InboundMessage>,
+    messages: impl IntoIterator<Item = &'a InboundMessage>,
 ) -> Vec<Option<Vec<u8>>> {
     let bytes = |attachment: MessageAttachment| match attachment.media {
         Some(AttachmentImage::Fresh(image)) => Some(image.bytes().to_vec()),
         _ => None,
     };
-    attachments(channel, letters).await.into_iter().map(bytes).collect()
+    attachments(channel, messages).await.into_iter().map(bytes).collect()
 }

@@ -46,23 +46,23 @@ async fn dm() -> (Homeserver, Arc<Desk>) {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.add_room(ROOM, &[ANN, CLAW]);
     homeserver.send_text(ROOM, ANN, "from before");
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
-    drop(reception);
+    drop(fixture);
     (homeserver, inbox)
 }
 
 #[tokio::test]
 async fn what_was_said_before_the_first_start_is_not_answered() {
     let (homeserver, inbox) = dm().await;
-    let said = homeserver.send_text(ROOM, ANN, "hello");
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let text = homeserver.send_text(ROOM, ANN, "hello");
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
-    drop(reception);
-    let letter = &inbox.letters()[0];
-    assert_eq!((letter.text.as_str(), &letter.platform_id), ("hello", &said));
-    assert_eq!((letter.context.peer.id.as_str(), letter.address.peer.as_str()), (ANN, ROOM));
-    assert_eq!(letter.sender_name.as_deref(), Some("ann"));
+    drop(fixture);
+    let message = &inbox.letters()[0];
+    assert_eq!((message.text.as_str(), &message.platform_id), ("hello", &text));
+    assert_eq!((message.context.peer.id.as_str(), message.address.peer.as_str()), (ANN, ROOM));
+    assert_eq!(message.sender_name.as_deref(), Some("ann"));
 }
 
 #[tokio::test]
@@ -79,9 +79,9 @@ async fn a_restart_neither_loses_nor_doubles() {
         if round % 2 == 0 {
             homeserver.push("store", ReplyOutcome::Status(500));
         }
-        let reception = Reception::start(&one(&homeserver), &inbox);
+        let fixture = Reception::start(&one(&homeserver), &inbox);
         inbox.wait_for(expected.len()).await;
-        drop(reception);
+        drop(fixture);
     }
     assert_eq!(inbox.texts(), expected);
 }
@@ -92,9 +92,9 @@ async fn the_position_moves_over_taken_letters_only() {
     inbox.later.store(2, Ordering::SeqCst);
     homeserver.send_text(ROOM, ANN, "one");
     homeserver.send_text(ROOM, ANN, "two");
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(2).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["one", "two"], "what comes after is not taken before");
 }
 
@@ -102,7 +102,7 @@ async fn the_position_moves_over_taken_letters_only() {
 async fn a_broken_connection_loses_and_doubles_nothing() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     for (round, outcome) in
         [ReplyOutcome::Cut, ReplyOutcome::Status(502), ReplyOutcome::ShownThenHang, ReplyOutcome::Status(429)]
             .into_iter()
@@ -115,7 +115,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
     homeserver.forget_tokens();
     homeserver.send_text(ROOM, ANN, "text 4");
     inbox.wait_for(5).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), (0..5).map(|n| format!("text {n}")).collect::<Vec<_>>());
     assert_eq!(homeserver.login_count(), 3, "once, once more, and when the token was gone");
 }
@@ -126,9 +126,9 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
     texts.iter().for_each(|text| drop(homeserver.send_text(ROOM, ANN, text)));
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(20).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), texts);
 }
 
@@ -144,11 +144,11 @@ async fn half_an_answer_is_none() {
         homeserver.push(kind, ReplyOutcome::Status(200));
     }
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
-    let letters = inbox.wait_for(10).await;
-    drop(reception);
+    let fixture = Reception::start(&matrix, &inbox);
+    let messages = inbox.wait_for(10).await;
+    drop(fixture);
     assert_eq!(inbox.texts(), texts, "all of it, from where it stopped");
-    assert!(letters.iter().all(|letter| letter.context.peer.kind == PeerKind::Group), "three are no two");
+    assert!(messages.iter().all(|letter| letter.context.peer.kind == PeerKind::Group), "three are no two");
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("two", account(&homeserver, "@two:hs")),
         ("wrong", wrong),
     ]);
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
     homeserver.send_text(ROOM, ANN, "to one");
     homeserver.send_text("!two:hs", ANN, "to two");
@@ -178,7 +178,7 @@ async fn an_account_that_fails_holds_up_no_other() {
         let why = apart(&*matrix, account).await;
         assert!(why.ends_with(setting), "{why}");
     }
-    drop(reception);
+    drop(fixture);
     let mut taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     taken.sort();
     assert_eq!(taken, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
@@ -203,11 +203,11 @@ async fn a_small_text_file_comes_along() {
     file("mxc://hs/gone", "text/plain", 17);
     file("https://evil.example/notes", "text/plain", 17);
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
-    let letters = inbox.wait_for(5).await;
-    drop(reception);
+    let fixture = Reception::start(&matrix, &inbox);
+    let messages = inbox.wait_for(5).await;
+    drop(fixture);
     homeserver.add_file("m1", b"remember the milk");
-    let found = attachments(&*matrix, &letters).await;
+    let found = attachments(&*matrix, &messages).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
 }
@@ -222,10 +222,10 @@ async fn an_image_comes_along() {
         homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
-    let letters = inbox.wait_for(2).await;
-    drop(reception);
-    assert_eq!(shown(&*matrix, &letters).await, [Some(PIXEL.to_vec()), None]);
+    let fixture = Reception::start(&matrix, &inbox);
+    let messages = inbox.wait_for(2).await;
+    drop(fixture);
+    assert_eq!(shown(&*matrix, &messages).await, [Some(PIXEL.to_vec()), None]);
 }
 
 #[tokio::test]
@@ -237,9 +237,9 @@ async fn events_that_make_no_sense_hold_nothing_up() {
         homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
     homeserver.send_text(ROOM, ANN, "still here");
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["still here"]);
 }
 

@@ -59,7 +59,7 @@ fn message(ts: &str, text: &str) -> Value {
 async fn a_message_is_one_letter_however_often_it_comes() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     let first = platform.deliver_event("work", &message("1.1", "<@UBOT> hi"));
     let mut mention = message("1.1", "<@UBOT> hi");
     mention["type"] = json!("app_mention");
@@ -67,11 +67,11 @@ async fn a_message_is_one_letter_however_often_it_comes() {
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 2).await;
     platform.redeliver(&first);
     inbox.until(|| inbox.handed() >= 3).await;
-    drop(reception);
-    let letters = inbox.letters();
-    assert_eq!(letters.len(), 1, "{letters:?}");
-    assert_eq!((letters[0].text.as_str(), letters[0].mentioned), ("hi", true));
-    assert_eq!(letters[0].context.team.as_deref(), Some("T1"));
+    drop(fixture);
+    let messages = inbox.letters();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!((messages[0].text.as_str(), messages[0].mentioned), ("hi", true));
+    assert_eq!(messages[0].context.team.as_deref(), Some("T1"));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn what_is_not_taken_is_not_acknowledged() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     let envelope = platform.deliver_event("work", &message("1.1", "hi"));
     inbox.until(|| inbox.handed() >= 1).await;
     platform.deliver_event("work", &message("1.2", "there"));
@@ -87,7 +87,7 @@ async fn what_is_not_taken_is_not_acknowledged() {
     assert_eq!((platform.acknowledged_count(), inbox.texts()), (1, vec!["there".to_owned()]));
     platform.redeliver(&envelope);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 2).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["there", "hi"]);
 }
 
@@ -105,7 +105,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
         &|| platform.refresh_sockets(),
         &|| platform.hang_sockets(),
     ];
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     let mut count = 0;
     for (round, broken) in breaks.into_iter().enumerate() {
         platform.wait_until("a socket is open", |platform| platform.socket_count() > round).await;
@@ -120,7 +120,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
         platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= count).await;
     }
     inbox.wait_for(count).await;
-    drop(reception);
+    drop(fixture);
     let mut texts = inbox.texts();
     texts.sort_by_key(|text| text.trim_start_matches("text ").parse::<u32>().unwrap());
     assert_eq!(texts, (1..=16).map(|n| format!("text {n}")).collect::<Vec<_>>());
@@ -140,14 +140,14 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("one", account(&platform, "one")),
         ("two", account(&platform, "two")),
     ]);
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     platform.deliver_event("one", &message("1.1", "to one"));
     platform.deliver_event("two", &message("1.1", "to two"));
     inbox.wait_for(2).await;
     assert_eq!(slack.connection_state("one"), Some(ConnectionState::Connected));
     let why = apart(&*slack, "broken").await;
     assert!(why.ends_with("correct its bot_token"), "{why}");
-    drop(reception);
+    drop(fixture);
     let mut accounts: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     accounts.sort();
     assert_eq!(accounts, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
@@ -164,8 +164,8 @@ async fn an_account_that_fails_holds_up_no_other() {
             "{name}"
         );
     }
-    let said: Vec<_> = platform.visible_messages().into_iter().map(|said| said.bot).collect();
-    assert_eq!(said, ["xoxb-one", "xoxb-two"]);
+    let texts: Vec<_> = platform.visible_messages().into_iter().map(|line| line.bot).collect();
+    assert_eq!(texts, ["xoxb-one", "xoxb-two"]);
 }
 
 #[tokio::test]
@@ -173,10 +173,10 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
     let payload = json!({ "command": "/polyclaw", "text": "status", "channel_id": "D1", "user_id": "U1", "trigger_id": "9.9" });
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     platform.deliver_command("work", payload);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["/status"]);
 }
 
@@ -191,11 +191,11 @@ async fn payloads_that_make_no_sense_are_done_with() {
         json!({ "type": "message", "text": null }),
         json!({ "type": "message", "files": "x" }),
     ];
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     odd.iter().for_each(|event| drop(platform.deliver_event("work", event)));
     platform.deliver_event("work", &message("1.1", "still here"));
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() > odd.len()).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["still here"]);
 }
 
@@ -214,16 +214,16 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         file("elsewhere.txt", "text/plain", 10, "https://evil.example/notes.txt"),
         file("gone.txt", "text/plain", 10, &format!("{notes}.gone")),
     ]);
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     platform.deliver_event("work", &event);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
-    drop(reception);
-    let letter = &inbox.letters()[0];
+    drop(fixture);
+    let inbound = &inbox.letters()[0];
     platform.add_file("notes.txt", b"remember the milk");
-    let found = attachments(&*slack, [letter]).await;
+    let found = attachments(&*slack, [inbound]).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
-    assert!(!format!("{letter:?}").contains("xoxb"));
+    assert!(!format!("{inbound:?}").contains("xoxb"));
 }
 
 #[tokio::test]
@@ -236,13 +236,13 @@ async fn an_image_comes_along_and_no_token_does() {
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
     event["files"] = json!([file(&pixel), file(&notes), file("https://evil.example/cat.png")]);
-    let reception = Reception::start(&slack, &inbox);
+    let fixture = Reception::start(&slack, &inbox);
     platform.deliver_event("work", &event);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
-    drop(reception);
-    let letter = &inbox.letters()[0];
-    assert_eq!(shown(&*slack, [letter]).await, [Some(PIXEL.to_vec()), None, None]);
-    assert!(!format!("{letter:?}").contains("xoxb"));
+    drop(fixture);
+    let inbound = &inbox.letters()[0];
+    assert_eq!(shown(&*slack, [inbound]).await, [Some(PIXEL.to_vec()), None, None]);
+    assert!(!format!("{inbound:?}").contains("xoxb"));
 }
 
 #[tokio::test]

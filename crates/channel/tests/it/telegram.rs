@@ -47,18 +47,18 @@ fn to(peer: &str, thread: Option<&str>) -> ChatAddress {
 #[tokio::test]
 async fn what_is_taken_is_confirmed_and_comes_once() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     for n in 0..3 {
         platform.send_dm(TOKEN, 7, &format!("message {n}"));
     }
     // The first answer never arrives: everything is delivered again.
     platform.push("getUpdates", ReplyOutcome::ShownThenCut);
-    let _reception = Reception::start(&telegram, &desk);
-    let letters = desk.wait_for(3).await;
+    let _fixture = Reception::start(&telegram, &fixture);
+    let messages = fixture.wait_for(3).await;
     platform.wait_until("all are confirmed", |platform| platform.unconfirmed_count(TOKEN) == 0).await;
-    assert_eq!(desk.texts(), ["message 0", "message 1", "message 2"]);
-    assert_eq!(desk.handed(), 3);
-    let first = &letters[0];
+    assert_eq!(fixture.texts(), ["message 0", "message 1", "message 2"]);
+    assert_eq!(fixture.handed(), 3);
+    let first = &messages[0];
     assert_eq!((first.context.peer.kind, first.context.peer.id.as_str()), (PeerKind::Dm, "7"));
     assert_eq!(first.address, to("7", None));
 }
@@ -66,15 +66,15 @@ async fn what_is_taken_is_confirmed_and_comes_once() {
 #[tokio::test]
 async fn what_cannot_be_taken_is_not_confirmed() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
-    desk.later.store(3, Ordering::SeqCst);
+    let fixture = Desk::new();
+    fixture.later.store(3, Ordering::SeqCst);
     platform.send_dm(TOKEN, 7, "one");
     platform.send_dm(TOKEN, 7, "two");
-    let reception = Reception::start(&telegram, &desk);
-    desk.until(|| desk.handed() >= 2).await;
+    let reception = Reception::start(&telegram, &fixture);
+    fixture.until(|| fixture.handed() >= 2).await;
     assert_eq!(platform.unconfirmed_count(TOKEN), 2);
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["one", "two"], "in order, none lost");
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["one", "two"], "in order, none lost");
     platform.wait_until("both are confirmed", |platform| platform.unconfirmed_count(TOKEN) == 0).await;
     drop(reception);
 }
@@ -83,26 +83,26 @@ async fn what_cannot_be_taken_is_not_confirmed() {
 #[tokio::test]
 async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     platform.send_dm(TOKEN, 7, "once");
     platform.push("getUpdates", ReplyOutcome::Shown);
     for _ in 0..10 {
         platform.push("getUpdates", ReplyOutcome::Status(500));
     }
-    let reception = Reception::start(&telegram, &desk);
-    desk.wait_for(1).await;
+    let reception = Reception::start(&telegram, &fixture);
+    fixture.wait_for(1).await;
     drop(reception);
     assert_eq!(platform.unconfirmed_count(TOKEN), 1);
-    let _reception = Reception::start(&telegram, &desk);
-    desk.until(|| desk.handed() >= 2).await;
-    assert_eq!(desk.texts(), ["once"]);
+    let _fixture = Reception::start(&telegram, &fixture);
+    fixture.until(|| fixture.handed() >= 2).await;
+    assert_eq!(fixture.texts(), ["once"]);
 }
 
 #[tokio::test]
 async fn broken_connections_lose_and_double_nothing() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
-    let _reception = Reception::start(&telegram, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&telegram, &fixture);
     let troubles = [
         ReplyOutcome::Cut,
         ReplyOutcome::ShownThenCut,
@@ -115,24 +115,24 @@ async fn broken_connections_lose_and_double_nothing() {
         platform.send_dm(TOKEN, 7, &n.to_string());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    desk.wait_for(15).await;
+    fixture.wait_for(15).await;
     let expected: Vec<_> = (0..15).map(|n| n.to_string()).collect();
-    assert_eq!(desk.texts(), expected);
+    assert_eq!(fixture.texts(), expected);
 }
 
 #[tokio::test]
 async fn a_reply_goes_to_the_topic_it_was_asked_in() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     platform.send_in_group(TOKEN, -100, Some(42), "in a topic");
     platform.send_in_group(TOKEN, -100, None, "in the group");
-    let _reception = Reception::start(&telegram, &desk);
-    for letter in desk.wait_for(2).await {
-        let sent = telegram.send("k", &outgoing(&letter.address, &format!("re: {}", letter.text))).await;
+    let _fixture = Reception::start(&telegram, &fixture);
+    for message in fixture.wait_for(2).await {
+        let sent = telegram.send("k", &outgoing(&message.address, &format!("re: {}", message.text))).await;
         assert_eq!(word(&sent), "accepted");
     }
     assert_eq!(
-        desk.letters()[0].context.thread,
+        fixture.letters()[0].context.thread,
         Some(ChatThread { kind: ThreadKind::Topic, id: "42".to_owned() })
     );
     let seen: Vec<_> = platform.visible_messages().into_iter().map(|m| (m.chat, m.thread, m.text)).collect();
@@ -154,8 +154,8 @@ async fn hostile_text_goes_through_as_it_is() {
         let seen: String = platform.visible_messages()[before..].iter().map(|m| m.text.as_str()).collect();
         assert_eq!(seen, text);
     }
-    let desk = Desk::new();
-    let _reception = Reception::start(&telegram, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&telegram, &fixture);
     platform.deliver_message(
         TOKEN,
         json!({
@@ -167,14 +167,14 @@ async fn hostile_text_goes_through_as_it_is() {
     platform.queue_update(TOKEN, json!({ "edited_message": { "message_id": 1 } }));
     platform.queue_update(TOKEN, json!({ "poll": 5 }));
     platform.send_dm(TOKEN, 7, "after");
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["\0😀", "after"]);
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["\0😀", "after"]);
 }
 
 #[tokio::test]
 async fn attachments_come_without_the_token() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     platform.add_file("notes", b"remember the milk");
     platform.add_file("binary", b"\xff\xfe\0");
     let chat = json!({ "id": 7, "type": "private" });
@@ -198,23 +198,23 @@ async fn attachments_come_without_the_token() {
     platform.deliver_message(TOKEN, json!({
         "chat": chat, "from": from, "document": { "file_id": "huge", "file_name": "x.log", "file_size": 1u64 << 40 },
     }));
-    let _reception = Reception::start(&telegram, &desk);
-    let letters = desk.wait_for(4).await;
+    let _fixture = Reception::start(&telegram, &fixture);
+    let messages = fixture.wait_for(4).await;
     assert!(platform.calls("getFile").is_empty(), "nothing is fetched before it is asked for");
-    let found = attachments(&*telegram, &letters).await;
-    assert_eq!(letters[0].text, "look");
+    let found = attachments(&*telegram, &messages).await;
+    assert_eq!(messages[0].text, "look");
     assert_eq!(found[0].text.as_deref(), Some("remember the milk"));
     assert_eq!((found[1].text.as_deref(), found[1].media_type.as_str()), (None, "application/octet-stream"));
     assert_eq!((found[2].name.as_str(), found[2].media_type.as_str()), ("photo.jpg", "image/jpeg"));
     assert_eq!(found[3].text, None);
     assert!(platform.calls("getFile").len() == 3, "only what may be text or an image is fetched");
-    assert!(!format!("{letters:?}").contains("T0K3N"));
+    assert!(!format!("{messages:?}").contains("T0K3N"));
 }
 
 #[tokio::test]
 async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_file() {
     let (platform, telegram) = one();
-    let desk = Desk::new();
+    let fixture = Desk::new();
     platform.add_file("medium", PIXEL);
     platform.add_file("video", b"no image at all");
     let (chat, from) = (json!({ "id": 7, "type": "private" }), json!({ "id": 7, "first_name": "Ann" }));
@@ -228,12 +228,12 @@ async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_fi
         let document = json!({ "file_id": id, "file_name": "a", "mime_type": media_type });
         platform.deliver_message(TOKEN, json!({ "chat": chat, "from": from, "document": document }));
     }
-    let _reception = Reception::start(&telegram, &desk);
-    let letters = desk.wait_for(4).await;
+    let _fixture = Reception::start(&telegram, &fixture);
+    let messages = fixture.wait_for(4).await;
     let pixel = || Some(PIXEL.to_vec());
-    assert_eq!(shown(&*telegram, &letters).await, [pixel(), pixel(), None, None]);
-    assert_eq!(letters[0].text, "look");
-    assert!(!format!("{letters:?}").contains("T0K3N"));
+    assert_eq!(shown(&*telegram, &messages).await, [pixel(), pixel(), None, None]);
+    assert_eq!(messages[0].text, "look");
+    assert!(!format!("{messages:?}").contains("T0K3N"));
 }
 
 #[tokio::test]
@@ -249,19 +249,19 @@ async fn a_bad_token_holds_up_no_other_account() {
         ("main", good),
         ("off", off),
     ]);
-    let desk = Desk::new();
+    let fixture = Desk::new();
     platform.send_dm(TOKEN, 7, "to main");
     platform.send_dm("9:other", 7, "to biz");
-    let _reception = Reception::start(&telegram, &desk);
-    let mut letters = desk.wait_for(2).await;
-    letters.sort_by_key(|letter| letter.context.account.clone());
-    let came: Vec<_> = letters.iter().map(|l| (l.context.account.as_str(), l.text.as_str())).collect();
+    let _fixture = Reception::start(&telegram, &fixture);
+    let mut messages = fixture.wait_for(2).await;
+    messages.sort_by_key(|inbound| inbound.context.account.clone());
+    let came: Vec<_> = messages.iter().map(|l| (l.context.account.as_str(), l.text.as_str())).collect();
     assert_eq!(came, [("biz", "to biz"), ("main", "to main")]);
     assert!(apart(&*telegram, "bad").await.contains("correct its bot_token"));
     assert_eq!(telegram.connection_state("main"), Some(ConnectionState::Connected));
     assert_eq!(telegram.connection_state("off"), None);
-    for letter in &letters {
-        telegram.send("k", &outgoing(&letter.address, "answer")).await;
+    for inbound in &messages {
+        telegram.send("k", &outgoing(&inbound.address, "answer")).await;
     }
     let bots: Vec<_> = platform.visible_messages().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, ["9:other", TOKEN]);

@@ -167,8 +167,8 @@ async fn each_number_has_its_own_letters() {
     for account in ["shop", "support", "nobody"] {
         whatsapp.send("k", &outgoing_to(CHANNEL_NAME, account, "49151", None, "hello")).await;
     }
-    let said: Vec<_> = platform.visible_messages().into_iter().map(|said| said.bot).collect();
-    assert_eq!(said, ["EAA-100", "EAA-200"]);
+    let texts: Vec<_> = platform.visible_messages().into_iter().map(|message| message.bot).collect();
+    assert_eq!(texts, ["EAA-100", "EAA-200"]);
 }
 
 #[tokio::test]
@@ -179,12 +179,12 @@ async fn a_reply_goes_to_the_person_or_the_group() {
     grouped["group_id"] = json!("Y2FwaV9ncm91cDox");
     let call = message_call(SECRET, "100", &[text("wamid.1", "hi"), grouped]);
     whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
-    for letter in inbox.letters() {
-        let outgoing = outgoing_to(CHANNEL_NAME, "shop", &letter.address.peer, None, "<b>*hello*</b>");
+    for message in inbox.letters() {
+        let outgoing = outgoing_to(CHANNEL_NAME, "shop", &message.address.peer, None, "<b>*hello*</b>");
         assert_eq!(word(&whatsapp.send("k", &outgoing).await), "accepted");
-        whatsapp.send_typing(&letter.address).await;
+        whatsapp.send_typing(&message.address).await;
     }
-    let peers: Vec<_> = platform.visible_messages().into_iter().map(|said| (said.chat, said.text)).collect();
+    let peers: Vec<_> = platform.visible_messages().into_iter().map(|line| (line.chat, line.text)).collect();
     let hello = || "<b>*hello*</b>".to_owned();
     assert_eq!(peers, [("49151".to_owned(), hello()), ("Y2FwaV9ncm91cDox".to_owned(), hello())]);
     let writes = platform.calls("messages").into_iter().filter(|called| called.body["status"] == "read");
@@ -263,15 +263,15 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         document("gone", "text/plain"),
     ];
     whatsapp.handle_webhook("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
-    let letters = inbox.letters();
+    let inbound_messages = inbox.letters();
     // They are there only now: nothing was fetched before it was asked for.
     platform.add_file("m1", b"remember the milk");
     platform.add_file("m2", &vec![b'x'; 1 << 20]);
-    let found = attachments(&whatsapp, &letters).await;
+    let found = attachments(&whatsapp, &inbound_messages).await;
     let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None]);
-    assert_eq!(letters[0].text, "see");
-    assert!(!format!("{letters:?}").contains("EAA"));
+    assert_eq!(inbound_messages[0].text, "see");
+    assert!(!format!("{inbound_messages:?}").contains("EAA"));
 }
 
 #[tokio::test]
@@ -288,11 +288,11 @@ async fn a_photo_comes_along_and_no_token_does() {
     };
     let call = message_call(SECRET, "100", &[photo("m1"), photo("m2")]);
     whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
-    let letters = inbox.letters();
-    assert_eq!(shown(&whatsapp, &letters).await, [Some(PIXEL.to_vec()), None]);
-    let found = attachments(&whatsapp, &letters).await;
+    let messages = inbox.letters();
+    assert_eq!(shown(&whatsapp, &messages).await, [Some(PIXEL.to_vec()), None]);
+    let found = attachments(&whatsapp, &messages).await;
     assert_eq!(found[0].media_type, "image/png", "its own bytes say what it is");
-    assert!(!format!("{letters:?}").contains("EAA"));
+    assert!(!format!("{messages:?}").contains("EAA"));
 }
 
 #[tokio::test]

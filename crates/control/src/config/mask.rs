@@ -83,10 +83,10 @@ fn is_reference(text: &str) -> bool {
 fn secret_fingerprint(secret: &Value) -> String {
     let text = secret.as_str().unwrap_or_default();
     // The end of an address may be all there is of its key.
-    let letters: Vec<char> = redact::url_credentials(text).last().unwrap_or(&text).chars().collect();
-    match letters.len() {
+    let chars: Vec<char> = redact::url_credentials(text).last().unwrap_or(&text).chars().collect();
+    match chars.len() {
         MIN_SECRET_LEN_TO_SHOW_END.. => {
-            format!("…{}", letters[letters.len() - 4..].iter().collect::<String>())
+            format!("…{}", chars[chars.len() - 4..].iter().collect::<String>())
         }
         _ => "configured".to_owned(),
     }

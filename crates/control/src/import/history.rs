@@ -114,27 +114,27 @@ fn read_conversation(
     let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
     reading.left = reading.left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
     let file = File::open(&path).map_err(|_| "its transcript can not be read")?;
-    let (mut said, mut broken) = (Vec::new(), 0);
+    let (mut messages, mut broken) = (Vec::new(), 0);
     for line in BufReader::new(file).split(b'\n') {
         let line = line.map_err(|_| "its transcript can not be read")?;
         // A line that a crash cut short is no reason to lose the others.
         match serde_json::from_slice::<Value>(&line) {
-            Ok(value) => said.extend(openclaw::parse_line(&value)),
+            Ok(value) => messages.extend(openclaw::parse_line(&value)),
             Err(_) => broken += usize::from(!line.trim_ascii().is_empty()),
         }
     }
     // Keys that people pasted there are hidden here as they are in any chat.
-    said.iter_mut().for_each(|said| reading.redactor.redact_in_place(&mut said.text));
+    messages.iter_mut().for_each(|message| reading.redactor.redact_in_place(&mut message.text));
     if broken > 0 {
         let place = format!("agents/{}/sessions/{id}.jsonl", files.called);
         reading.notes.note_ignored(&place, format!("{broken} of its lines are damaged and were left out"));
     }
-    if said.is_empty() {
+    if messages.is_empty() {
         return Err("nothing was said in it");
     }
     let stated = entry["updatedAt"].as_i64().map(Millis);
-    let updated = said.iter().rev().find_map(|said| said.at).or(stated).unwrap_or(Millis(0));
-    Ok(ImportedConversation { key, agent: files.id.clone(), messages: said, updated })
+    let updated = messages.iter().rev().find_map(|message| message.at).or(stated).unwrap_or(Millis(0));
+    Ok(ImportedConversation { key, agent: files.id.clone(), messages, updated })
 }
 
 /// A name that stays in its folder.
@@ -165,13 +165,13 @@ impl ImportedConversation {
     /// A turn is what a person said, with the answers to it.
     fn to_session_messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<SessionMessage> {
         let mut turn = TurnId::new(ids.next_id());
-        let mut at = self.messages.iter().find_map(|said| said.at).unwrap_or(self.updated);
-        let made = self.messages.iter().map(|said| {
-            if said.role == MessageRole::User {
+        let mut at = self.messages.iter().find_map(|line| line.at).unwrap_or(self.updated);
+        let made = self.messages.iter().map(|line| {
+            if line.role == MessageRole::User {
                 turn = TurnId::new(ids.next_id());
             }
-            at = said.at.unwrap_or(at);
-            let origin = if said.role == MessageRole::User {
+            at = line.at.unwrap_or(at);
+            let origin = if line.role == MessageRole::User {
                 MessageOrigin::User
             } else {
                 MessageOrigin::Agent(self.agent.clone())
@@ -181,8 +181,8 @@ impl ImportedConversation {
                 session: self.key.clone(),
                 session_id: session.clone(),
                 ticket: 0,
-                role: said.role,
-                text: said.text.clone(),
+                role: line.role,
+                text: line.text.clone(),
                 parts: Vec::new(),
                 origin,
                 channel: INTERNAL_CHANNEL.to_owned(),

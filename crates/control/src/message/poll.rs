@@ -33,27 +33,27 @@ impl Control {
         &self,
         by: &ControlCaller,
         word: &str,
-        wish: PollRequest,
+        request: PollRequest,
     ) -> Result<Vec<StoredEnvelope>> {
         let to = self.find_active(word).await?.id;
         if by.instance.as_ref().is_some_and(|own| *own != to) {
             return Err(Error::ForeignSender);
         }
-        if let Some(life) = wish.process_epoch.clone() {
+        if let Some(life) = request.process_epoch.clone() {
             self.broker.set_process_epoch(&to, &life);
             let (to, now) = (to.clone(), self.now());
             let given_back = self.db.write(move |tx| envelopes::requeue_earlier_epochs(tx, &to, &life, now));
             self.broker.publish_events(given_back.await?);
         }
-        let deadline = Instant::now() + wish.wait.min(MAX_POLL_WAIT);
+        let deadline = Instant::now() + request.wait.min(MAX_POLL_WAIT);
         let bell = self.broker.recipient_notifier(&to);
         loop {
             // Listened for before looking: what comes in between rings.
             let rung = bell.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let (taken, due) = self.lease_messages(&to, &wish).await?;
-            let is_past = self.broker.is_earlier_epoch(&to, wish.process_epoch.as_deref());
+            let (taken, due) = self.lease_messages(&to, &request).await?;
+            let is_past = self.broker.is_earlier_epoch(&to, request.process_epoch.as_deref());
             if !taken.is_empty() || is_past || Instant::now() >= deadline {
                 return Ok(taken);
             }
@@ -69,15 +69,15 @@ impl Control {
     async fn lease_messages(
         &self,
         to: &InstanceId,
-        wish: &PollRequest,
+        request: &PollRequest,
     ) -> Result<(Vec<StoredEnvelope>, Option<Millis>)> {
         let poll = EnvelopePoll {
             to: to.clone(),
-            lease: wish.lease.clone().unwrap_or_else(|| self.ids.fresh_nonce()),
-            asks_again: wish.lease.is_some(),
-            process_epoch: wish.process_epoch.clone(),
-            only_answers: wish.only_answers,
-            limit: wish.limit,
+            lease: request.lease.clone().unwrap_or_else(|| self.ids.fresh_nonce()),
+            asks_again: request.lease.is_some(),
+            process_epoch: request.process_epoch.clone(),
+            only_answers: request.only_answers,
+            limit: request.limit,
             now: self.now(),
         };
         let control = self.clone();

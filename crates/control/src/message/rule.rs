@@ -111,11 +111,11 @@ impl Control {
         let (wanted, entry) = (id.to_owned(), self.audit_entry(by, "rule.delete", id));
         let removed = self.db.write(move |tx| {
             let removed = rules::remove(tx, &wanted)?;
-            let told = removed.as_ref().map(|rule| {
+            let notice = removed.as_ref().map(|rule| {
                 let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
                 AuditEntry { detail, ..entry.clone() }
             });
-            audit::append_optional(tx, told.as_ref())?;
+            audit::append_optional(tx, notice.as_ref())?;
             Ok(removed.is_some())
         });
         if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quote_safely(id))) }
@@ -128,8 +128,8 @@ fn parse_pattern(kind: &str) -> Result<EnvelopeKindPattern> {
     })
 }
 
-fn parse_bounded(name: &str, wish: Option<u32>, usual: u32, most: u32) -> Result<u32> {
-    match wish.unwrap_or(usual) {
+fn parse_bounded(name: &str, requested: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+    match requested.unwrap_or(usual) {
         fits if (1..=most).contains(&fits) => Ok(fits),
         _ => Err(Error::BadRule(format!("{name}: 1 to {most}"))),
     }

@@ -35,8 +35,9 @@ impl SenderRedactors {
 
 impl Control {
     /// What must not be in this message, beside what looks like a secret by itself.
-    pub(super) async fn redactors_for(&self, from: &str, letter: &NewEnvelope) -> Vec<Arc<Redactor>> {
-        let (own, given_out) = tokio::join!(self.redactor_for_sender(from), self.redactor_for_tokens(letter));
+    pub(super) async fn redactors_for(&self, from: &str, envelope: &NewEnvelope) -> Vec<Arc<Redactor>> {
+        let (own, given_out) =
+            tokio::join!(self.redactor_for_sender(from), self.redactor_for_tokens(envelope));
         own.into_iter().chain(given_out).collect()
     }
 
@@ -56,10 +57,10 @@ impl Control {
     }
 
     /// The tokens of this control plane that a message holds.
-    async fn redactor_for_tokens(&self, letter: &NewEnvelope) -> Option<Arc<Redactor>> {
-        let payload = Some(letter.payload.to_string()).filter(|written| written.len() <= MAX_PAYLOAD_BYTES);
-        let words = [letter.correlation.as_ref(), letter.key.as_ref(), letter.trace.as_ref()];
-        let texts = [Some(&letter.kind), payload.as_ref()].into_iter().chain(words);
+    async fn redactor_for_tokens(&self, envelope: &NewEnvelope) -> Option<Arc<Redactor>> {
+        let payload = Some(envelope.payload.to_string()).filter(|written| written.len() <= MAX_PAYLOAD_BYTES);
+        let words = [envelope.correlation.as_ref(), envelope.key.as_ref(), envelope.trace.as_ref()];
+        let texts = [Some(&envelope.kind), payload.as_ref()].into_iter().chain(words);
         let candidates: Vec<String> = texts.flatten().flat_map(|text| find_token_candidates(text)).collect();
         if candidates.is_empty() {
             return None;

@@ -41,10 +41,10 @@ pub enum SentEnvelope {
 
 impl Control {
     /// Keeps a message for its recipient. When this returns, a crash does not lose it.
-    pub async fn send_message(&self, by: &ControlCaller, letter: NewEnvelope) -> Result<SentEnvelope> {
-        let from = resolve_sender(by, letter.from.as_deref())?;
-        let known = self.redactors_for(&from, &letter).await;
-        let draft = self.draft_envelope(from, letter, &known)?;
+    pub async fn send_message(&self, by: &ControlCaller, envelope: NewEnvelope) -> Result<SentEnvelope> {
+        let from = resolve_sender(by, envelope.from.as_deref())?;
+        let known = self.redactors_for(&from, &envelope).await;
+        let draft = self.draft_envelope(from, envelope, &known)?;
         let entry = self.audit_entry(by, "message.send", &draft.id);
         let accepted = self.db.write(move |tx| {
             let verdict = envelopes::accept_envelope(tx, &draft)?;
@@ -67,28 +67,28 @@ impl Control {
     fn draft_envelope(
         &self,
         from: String,
-        letter: NewEnvelope,
+        envelope: NewEnvelope,
         known: &[Arc<Redactor>],
     ) -> Result<EnvelopeDraft> {
-        if !is_kind(&letter.kind) {
+        if !is_kind(&envelope.kind) {
             return Err(Error::BadMessage(
                 "type: words of letters, digits, - and _, joined by dots".to_owned(),
             ));
         }
-        self.validate_word("type", Some(&letter.kind), known)?;
-        self.validate_word("correlation_id", letter.correlation.as_deref(), known)?;
-        self.validate_word("idempotency_key", letter.key.as_deref(), known)?;
-        self.validate_word("trace_id", letter.trace.as_deref(), known)?;
+        self.validate_word("type", Some(&envelope.kind), known)?;
+        self.validate_word("correlation_id", envelope.correlation.as_deref(), known)?;
+        self.validate_word("idempotency_key", envelope.key.as_deref(), known)?;
+        self.validate_word("trace_id", envelope.trace.as_deref(), known)?;
         Ok(EnvelopeDraft {
             id: EnvelopeId::new(self.ids.next_id()),
             from,
-            to: letter.to,
-            kind: letter.kind,
-            payload: self.redact_payload(letter.payload, known),
-            correlation: letter.correlation,
-            key: letter.key,
-            hop: letter.hop,
-            trace: letter.trace,
+            to: envelope.to,
+            kind: envelope.kind,
+            payload: self.redact_payload(envelope.payload, known),
+            correlation: envelope.correlation,
+            key: envelope.key,
+            hop: envelope.hop,
+            trace: envelope.trace,
             now: self.now(),
         })
     }

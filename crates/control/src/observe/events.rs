@@ -94,9 +94,9 @@ impl Control {
             asked.spawn(async move { (control.read_instance_events(&one, place).await, one, place) });
         }
         let mut found = Vec::new();
-        while let Some(told) = asked.join_next().await {
+        while let Some(events) = asked.join_next().await {
             // One that is just being made or does not run, or whose file another build wrote, has nothing to say now.
-            let Ok((Some(recorded), one, place)) = told else { continue };
+            let Ok((Some(recorded), one, place)) = events else { continue };
             let last = recorded.last().map_or(place.unwrap_or(0), |event| event.seq);
             places.insert(one.id.clone(), last);
             let wanted = recorded.into_iter().filter(|event| interest.matches_event(event));
@@ -124,8 +124,8 @@ impl Control {
                 Some(seq) => format!("/api/v1/events?after={seq}&limit={EVENT_BATCH_SIZE}"),
                 None => format!("/api/v1/events?last={MAX_INITIAL_EVENTS}"),
             };
-            let told = self.fetch_json(one, &path).await.ok()?;
-            let events: Vec<ReportedEvent> = serde_json::from_value(told["events"].clone()).ok()?;
+            let body = self.fetch_json(one, &path).await.ok()?;
+            let events: Vec<ReportedEvent> = serde_json::from_value(body["events"].clone()).ok()?;
             return Some(events.into_iter().map(EventRecord::from).collect());
         }
         let looked = self.query_instance_db(one, move |tx| match place {

@@ -118,13 +118,13 @@ impl JsonSchema for ModelChoice {
 pub fn merge_setting<T: PartialEq>(
     what: &str,
     inside: Option<T>,
-    beside: Option<T>,
+    other: Option<T>,
 ) -> Result<Option<T>, String> {
-    match (inside, beside) {
-        (Some(inside), Some(beside)) if inside != beside => {
+    match (inside, other) {
+        (Some(inside), Some(other)) if inside != other => {
             Err(format!("{what} is given twice: in the model's table, and beside it"))
         }
-        (inside, beside) => Ok(inside.or(beside)),
+        (inside, other) => Ok(inside.or(other)),
     }
 }
 
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn what_is_said_twice_and_differs_is_refused() {
-        let table = |inside: f64, beside: f64| {
+        let table = |inside: f64, other: f64| {
             read(
-                json!({ "model": { "provider": "p", "model": "m", "temperature": inside }, "temperature": beside }),
+                json!({ "model": { "provider": "p", "model": "m", "temperature": inside }, "temperature": other }),
             )
         };
         assert!(table(0.5, 0.5).is_ok());

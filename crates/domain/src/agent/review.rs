@@ -137,12 +137,12 @@ mod tests {
             "policy": { "tools": { "allow": ["lok", "group:fz"], "deny": ["shell"] } },
             "mcp": ["fils"],
         }));
-        let said: Vec<String> = review_spec(&bad, &known())
+        let texts: Vec<String> = review_spec(&bad, &known())
             .into_iter()
             .map(|p| format!("{}: {}; {}", p.path, p.message, p.hint))
             .collect();
         assert_eq!(
-            said,
+            texts,
             [
                 "policy.tools.allow[0]: there is no tool \"lok\"; did you mean \"look\"?",
                 "policy.tools.allow[1]: there is no \"group:fz\"; did you mean \"group:fs\"?",

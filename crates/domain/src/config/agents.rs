@@ -296,9 +296,9 @@ impl AgentsConfig {
     }
 
     fn check_child_agents(&self, agent: &AgentConfig, path: &str, report: &mut ConfigReport) {
-        let begun = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
+        let started = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
         let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
-        for (key, list) in begun.chain(given) {
+        for (key, list) in started.chain(given) {
             // Agents elsewhere are looked up where they are named.
             let is_here =
                 |entry: &String| key == "subagents" || crate::a2a::remote_agent_name(entry).is_none();

@@ -175,8 +175,8 @@ impl ChannelsConfig {
     fn choose_default<'a>(&self, channel: &str, names: &[(&'a str, bool)]) -> (&'a str, bool) {
         let named = |wanted: &str| names.iter().find(|(name, _)| *name == wanted);
         let remembered = self.remembered.get(channel).and_then(|account| named(account));
-        let said = names.iter().find(|(_, is_default)| *is_default).or(remembered);
-        match said.or_else(|| named(DEFAULT_ACCOUNT)) {
+        let text = names.iter().find(|(_, is_default)| *is_default).or(remembered);
+        match text.or_else(|| named(DEFAULT_ACCOUNT)) {
             Some((account, _)) => (account, false),
             None => (names.first().map_or(DEFAULT_ACCOUNT, |(name, _)| name), names.len() > 1),
         }

@@ -47,11 +47,11 @@ fn translate_job(
     translate_schedule(part.take_table("schedule", notes), &mut table, notes);
     let mut payload = part.take_table("payload", notes);
     payload.take_text("kind", notes);
-    let said = payload.take_text("message", notes).or_else(|| payload.take_text("text", notes));
+    let text = payload.take_text("message", notes).or_else(|| payload.take_text("text", notes));
     let older = legacy_delivery(&mut payload, notes);
     let older = SourceTable::from_value(payload.path(), older, notes);
     payload.note_rest("a schedule has a message for an agent", notes);
-    insert_nonempty(&mut table, "message", said);
+    insert_nonempty(&mut table, "message", text);
     if let Some(named) = part.take_text("agentId", notes) {
         match renamed.find_agent(&named) {
             Some(agent) => insert_nonempty(&mut table, "agent", agent.as_str()),

@@ -263,7 +263,7 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
 
 #[test]
 fn what_was_said_is_what_people_and_agents_said() {
-    let line = |value: Value| parse_line(&value).map(|said| (said.role, said.text));
+    let line = |value: Value| parse_line(&value).map(|text| (text.role, text.text));
     let user = json!({ "type": "message", "message": { "role": "user", "content": [{ "type": "text", "text": "hi" }] } });
     assert_eq!(line(user), Some((crate::message::MessageRole::User, "hi".to_owned())));
     assert_eq!(line(json!({ "role": "assistant", "content": "yes" })).unwrap().1, "yes");

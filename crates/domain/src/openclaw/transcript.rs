@@ -26,7 +26,7 @@ pub fn parse_line(line: &Value) -> Option<ImportedLine> {
     };
     let text = content_text(&message["content"]);
     let at = parse_moment(&message["timestamp"]).or_else(|| parse_moment(&line["timestamp"]));
-    Some(ImportedLine { role, text, at }).filter(|said| !said.text.trim().is_empty())
+    Some(ImportedLine { role, text, at }).filter(|reply| !reply.text.trim().is_empty())
 }
 
 fn content_text(content: &Value) -> String {

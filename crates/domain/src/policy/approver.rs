@@ -56,8 +56,8 @@ fn needs_owner_approval(tool: &str, authority: Authority) -> bool {
 
 /// The config says by name that nobody is asked about programs.
 fn is_waived(layers: &PolicyLayers<'_>) -> bool {
-    let said = [&layers.rules.policy, layers.agent.policy].into_iter().flat_map(|policy| &policy.approvals);
-    let mut named = said.filter(|(entry, _)| *entry != "*" && entry_covers_tool(entry, SHELL_TOOL));
+    let text = [&layers.rules.policy, layers.agent.policy].into_iter().flat_map(|policy| &policy.approvals);
+    let mut named = text.filter(|(entry, _)| *entry != "*" && entry_covers_tool(entry, SHELL_TOOL));
     named.any(|(_, mode)| *mode == ApprovalMode::Never)
 }
 

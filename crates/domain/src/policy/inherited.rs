@@ -33,16 +33,17 @@ impl InheritedTools {
         sandbox: SandboxMode,
     ) -> Self {
         let own = Authority::lowest_of_senders(layers.senders);
-        let authority = layers.inherited.and_then(|lent| lent.authority).map_or(own, |above| above.min(own));
+        let authority =
+            layers.inherited.and_then(|inherited| inherited.authority).map_or(own, |above| above.min(own));
         let authority = Some(authority).filter(|authority| *authority < Authority::Owner);
-        let mut lent = Self { sandbox, authority, ..Self::default() };
+        let mut inherited = Self { sandbox, authority, ..Self::default() };
         for tool in tools.filter(|tool| has_tool(tool, layers)) {
             if needs_approval(tool, layers) {
-                lent.asks.insert(tool.name.clone());
+                inherited.asks.insert(tool.name.clone());
             }
-            lent.tools.insert(tool.name.clone());
+            inherited.tools.insert(tool.name.clone());
         }
-        lent
+        inherited
     }
 }
 
@@ -52,14 +53,14 @@ fn has_tool(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
 
 pub(super) fn inherited_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> PolicyRule<'static> {
     match layers.inherited {
-        Some(lent) if !lent.tools.contains(&tool.name) => PolicyRule::NotInherited,
+        Some(inherited) if !inherited.tools.contains(&tool.name) => PolicyRule::NotInherited,
         _ => PolicyRule::Open,
     }
 }
 
 /// Whether a person had to agree where it was lent.
 pub(super) fn requires_inherited_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
-    layers.inherited.is_some_and(|lent| lent.asks.contains(&tool.name))
+    layers.inherited.is_some_and(|inherited| inherited.asks.contains(&tool.name))
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn walls_that_were_lent_stand_whatever_the_agent_is_changed_to() {
         let confined = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };
-        for (own, lent, mode) in [
+        for (own, inherited_mode, mode) in [
             (SandboxMode::Off, Some(SandboxMode::Strict), SandboxMode::Strict),
             (SandboxMode::Workspace, Some(SandboxMode::Off), SandboxMode::Workspace),
             (SandboxMode::Strict, Some(SandboxMode::Workspace), SandboxMode::Strict),
@@ -87,11 +88,16 @@ mod tests {
             let sandbox = SandboxSettings { mode: own, ..confined.clone() };
             let spec = AgentSpec { sandbox, ..AgentSpec::with_id(AgentId::main()) };
             let key = SessionKey::main(&AgentId::main());
-            let begun = Session::new_for_person(key.clone(), SessionId::new("s"), AgentId::main(), Millis(0));
-            let lent = lent.map(|sandbox| InheritedTools { sandbox, ..InheritedTools::default() });
+            let session =
+                Session::new_for_person(key.clone(), SessionId::new("s"), AgentId::main(), Millis(0));
+            let inherited_tools =
+                inherited_mode.map(|sandbox| InheritedTools { sandbox, ..InheritedTools::default() });
             let scope = ToolScope::for_session(&spec, key, Path::new("w"), false);
             assert_eq!(
-                scope.for_child_session(&spec, &Session { inherited: lent, ..begun }).sandbox.mode,
+                scope
+                    .for_child_session(&spec, &Session { inherited: inherited_tools, ..session })
+                    .sandbox
+                    .mode,
                 mode,
                 "{own:?}"
             );

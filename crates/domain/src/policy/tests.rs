@@ -117,28 +117,32 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
     let owner = Case { agent: policy(&[], &["write_file"]), ..Case::default() };
     let all = ["read_file", "write_file", "edit_file"].map(plain);
     let shell = shell();
-    let lend = |case: &Case| {
+    let inherit = |case: &Case| {
         let listed = all.iter().chain([&shell]).map(|tool| -> &ToolSpec { tool });
         case.with(|layers| InheritedTools::from_layers(listed, layers, crate::agent::SandboxMode::Workspace))
     };
-    let lent = lend(&owner);
+    let inherited = inherit(&owner);
     let full = ToolPolicy {
         profile: Some(ToolProfile::Full),
         approval: Some(ApprovalMode::Never),
         ..policy(&[], &["edit_file"])
     };
-    let child = Case { agent: full, depth: 1, lent: Some(lent.clone()), ..Case::default() };
+    let child = Case { agent: full, depth: 1, lent: Some(inherited.clone()), ..Case::default() };
     let had = |case: &Case| all.iter().map(|tool| case.has(tool)).collect::<Vec<_>>();
     assert_eq!(had(&child), [true, false, false], "its owner has no write_file, its agent no edit_file");
     assert_eq!(child.decided(&all[1]).rule, "lent.not_had");
     // What a person had to agree to there, a person has to agree to here: its own agent asks nobody.
-    assert!(lent.asks.contains("shell") && child.has(&shell));
+    assert!(inherited.asks.contains("shell") && child.has(&shell));
     assert!(child.with(|layers| needs_approval(&shell, layers)));
     let alone = Case { can_ask: false, ..child.clone() };
     assert_eq!(alone.decided(&shell).rule, "approval.nobody_to_ask");
     // What it lends itself is no more than that, whoever is lent it.
-    let below =
-        Case { agent: policy(&["*", "shell"], &[]), depth: 2, lent: Some(lend(&child)), ..Case::default() };
+    let below = Case {
+        agent: policy(&["*", "shell"], &[]),
+        depth: 2,
+        lent: Some(inherit(&child)),
+        ..Case::default()
+    };
     assert_eq!(had(&below), [true, false, false]);
 }
 

@@ -105,13 +105,15 @@ pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
     if tokens <= most_tokens {
         return false;
     }
-    let letters = text.chars().count();
-    let kept = letters * most_tokens.saturating_sub(OMISSION_MARK_TOKENS) / tokens;
+    let message_count = text.chars().count();
+    let kept = message_count * most_tokens.saturating_sub(OMISSION_MARK_TOKENS) / tokens;
     let (head, tail) = (kept * 2 / 3, kept - kept * 2 / 3);
     let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(letters - tail).collect();
-    let short =
-        format!("{start}\n[… {} characters left out: too long for this model …]\n{end}", letters - kept);
+    let end: String = text.chars().skip(message_count - tail).collect();
+    let short = format!(
+        "{start}\n[… {} characters left out: too long for this model …]\n{end}",
+        message_count - kept
+    );
     let is_shorter = estimate_text_tokens(&short) < tokens;
     if is_shorter {
         *text = short;

@@ -34,14 +34,14 @@ pub(super) struct PromptImages<'a> {
 }
 
 impl<'a> PromptImages<'a> {
-    pub fn for_lines(lines: &[TranscriptLine], gallery: &'a ImageMap) -> Self {
+    pub fn for_lines(lines: &[TranscriptLine], images: &'a ImageMap) -> Self {
         let mut bytes = 0;
         let fits = |hash: &&MediaHash| {
-            bytes += gallery.get(*hash).map_or(0, |image| image.bytes().len());
+            bytes += images.get(*hash).map_or(0, |image| image.bytes().len());
             bytes <= MAX_SHOWN_IMAGE_BYTES
         };
         let shown = newest_images(lines).into_iter().take_while(fits).count();
-        Self { gallery, named: all_images(lines).count() - shown }
+        Self { gallery: images, named: all_images(lines).count() - shown }
     }
 
     fn next_image(&mut self, media: &AttachmentImage) -> Option<Image> {
@@ -119,10 +119,10 @@ mod tests {
         Image::from_bytes(image).unwrap()
     }
 
-    fn with(said: TranscriptLine, image: &Image) -> TranscriptLine {
+    fn with(message: TranscriptLine, image: &Image) -> TranscriptLine {
         let attachment = MessageAttachment::from_image("cat.png", image.clone());
-        let parts = said.parts.iter().cloned().chain([MessagePart::Attachment(attachment)]).collect();
-        TranscriptLine { parts, ..said }
+        let parts = message.parts.iter().cloned().chain([MessagePart::Attachment(attachment)]).collect();
+        TranscriptLine { parts, ..message }
     }
 
     fn gallery(images: &[Image]) -> ImageMap {
@@ -136,13 +136,17 @@ mod tests {
     #[test]
     fn an_image_goes_with_the_words_it_came_with() {
         let cat = image("cat", 0);
-        let said = with(line(MessageRole::User, "what is this?"), &cat);
-        let messages =
-            render_history(None, std::slice::from_ref(&said), &gallery(std::slice::from_ref(&cat)), "n0nce");
+        let message = with(line(MessageRole::User, "what is this?"), &cat);
+        let messages = render_history(
+            None,
+            std::slice::from_ref(&message),
+            &gallery(std::slice::from_ref(&cat)),
+            "n0nce",
+        );
         let text = "what is this?\n[attachment cat.png (image/png)]".to_owned();
         assert_eq!(messages, [PromptMessage::User { text, images: vec![cat] }]);
-        assert!(estimate_line_tokens(&said) > TOKENS_PER_IMAGE);
-        let gone = render_history(None, &[said], &ImageMap::default(), "n0nce");
+        assert!(estimate_line_tokens(&message) > TOKENS_PER_IMAGE);
+        let gone = render_history(None, &[message], &ImageMap::default(), "n0nce");
         let text = "what is this?\n[attachment cat.png (image/png): no longer shown]";
         assert_eq!(gone, [PromptMessage::user_text(text)], "what is not at hand is named");
     }

@@ -171,10 +171,13 @@ mod tests {
     #[test]
     fn a_value_without_an_end_is_cut_between_letters() {
         for begin in ["token: ", "cookie: ", "token: 'x"] {
-            for letters in 600..800 {
-                let text = format!("{begin}{}", "字".repeat(letters));
-                let told = Redactor::default().redact_outbound_text(&text).into_owned();
-                assert!(told.contains(REDACTION_MARK) || begin.starts_with("cookie"), "{begin}{letters}");
+            for message_count in 600..800 {
+                let text = format!("{begin}{}", "字".repeat(message_count));
+                let reply = Redactor::default().redact_outbound_text(&text).into_owned();
+                assert!(
+                    reply.contains(REDACTION_MARK) || begin.starts_with("cookie"),
+                    "{begin}{message_count}"
+                );
             }
         }
     }
@@ -203,10 +206,10 @@ mod tests {
             ("PASSWORD=p1ssword\nTOKEN=second", "PASSWORD=#\nTOKEN=#"),
         ] {
             let clean = clean.replace('#', REDACTION_MARK);
-            let told = Redactor::default().redact_outbound_text(text).into_owned();
-            assert_eq!(told, clean, "{text}");
+            let reply = Redactor::default().redact_outbound_text(text).into_owned();
+            assert_eq!(reply, clean, "{text}");
             assert_eq!(
-                Redactor::default().redact_outbound_text(&told),
+                Redactor::default().redact_outbound_text(&reply),
                 clean,
                 "hidden once, it stays as it is"
             );

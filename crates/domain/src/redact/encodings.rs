@@ -93,6 +93,6 @@ fn base64_fragment(bytes: &[u8], shift: usize) -> String {
         byte >> (7 - offset) & 1
     };
     let (first, end) = ((shift * 8).div_ceil(6), (shift + bytes.len()) * 8 / 6);
-    let letter = |index: usize| (0..6).fold(0, |code, bit| code << 1 | at(index * 6 + bit));
-    (first..end).map(|index| char::from(BASE64_ALPHABET[usize::from(letter(index))])).collect()
+    let message_of = |index: usize| (0..6).fold(0, |code, bit| code << 1 | at(index * 6 + bit));
+    (first..end).map(|index| char::from(BASE64_ALPHABET[usize::from(message_of(index))])).collect()
 }

@@ -59,7 +59,7 @@ impl EscapeFinder {
     fn classify_start(&self, text: &[u8]) -> (usize, bool) {
         let is_head = matches!(text, [b'%', ..] | [b'\\', b'u' | b'x' | b'/' | b'\'', ..]);
         match parse_escape(text) {
-            Ok((length, letter)) if is_head => (length, self.telling[usize::from(letter.first_byte())]),
+            Ok((length, character)) if is_head => (length, self.telling[usize::from(character.first_byte())]),
             _ => (1, false),
         }
     }

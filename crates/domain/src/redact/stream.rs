@@ -142,9 +142,9 @@ impl super::KnownValues {
         let mut first = None::<usize>;
         self.partial_escape_decoder().each_layer(text, &mut |layer| {
             let least = if layer.is_cut { MIN_HELD_PREFIX_LEN - 1 } else { MIN_HELD_PREFIX_LEN };
-            let begun =
+            let start =
                 self.find_plain_prefix(&layer.bytes, least).map(|at| layer.source_range(at..at + 1).start);
-            first = first.into_iter().chain(begun).min();
+            first = first.into_iter().chain(start).min();
         });
         first
     }

@@ -27,14 +27,16 @@ type Write = fn(char) -> String;
 
 fn escapes() -> [(&'static str, Write); 5] {
     [
-        ("percent", |letter| letter.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect()),
-        ("percent, small", |letter| letter.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect()),
-        ("hex", |letter| letter.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect()),
-        ("unicode", |letter| {
-            letter.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04x}")).collect()
+        ("percent", |character| character.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect()),
+        ("percent, small", |character| {
+            character.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect()
         }),
-        ("unicode, capital", |letter| {
-            letter.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04X}")).collect()
+        ("hex", |character| character.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect()),
+        ("unicode", |character| {
+            character.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04x}")).collect()
+        }),
+        ("unicode, capital", |character| {
+            character.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04X}")).collect()
         }),
     ]
 }
@@ -42,13 +44,15 @@ fn escapes() -> [(&'static str, Write); 5] {
 /// Every letter escaped, every second one, and only what is no letter and no digit.
 fn escaped(text: &str, one: Write) -> [String; 3] {
     let written = |is_escaped: &dyn Fn(usize, char) -> bool| {
-        let write = |(at, letter)| if is_escaped(at, letter) { one(letter) } else { String::from(letter) };
+        let write = |(at, character)| {
+            if is_escaped(at, character) { one(character) } else { String::from(character) }
+        };
         text.chars().enumerate().map(write).collect::<String>()
     };
     [
         written(&|_, _| true),
         written(&|at, _| at % 2 == 0),
-        written(&|_, letter| !letter.is_ascii_alphanumeric()),
+        written(&|_, character| !character.is_ascii_alphanumeric()),
     ]
 }
 
@@ -136,8 +140,8 @@ fn a_sign_beside_a_value_makes_no_escape_of_its_letters() {
             (r"ends\u002dwith-one%41", format!("{REDACTION_MARK}41")),
         ] {
             assert_eq!(redactor.redact_text(text), clean, "{text}");
-            let letters: Vec<String> = text.chars().map(String::from).collect();
-            let seen = streamed(&redactor, &letters.iter().map(String::as_str).collect::<Vec<_>>()).concat();
+            let messages: Vec<String> = text.chars().map(String::from).collect();
+            let seen = streamed(&redactor, &messages.iter().map(String::as_str).collect::<Vec<_>>()).concat();
             assert!(
                 seen.contains(REDACTION_MARK) && !seen.contains("002d") && !seen.contains("%2d"),
                 "{text} became {seen}"
@@ -354,8 +358,8 @@ fn a_secret_in_pieces_does_not_pass() {
         r#"{"a":"{\"b\":\"c\\u0061nary-47\\u00311\"}"}"#,
         r"ends with canary-471\u0031",
     ] {
-        let letters: Vec<String> = text.chars().map(String::from).collect();
-        let pieces: Vec<&str> = letters.iter().map(String::as_str).collect();
+        let messages: Vec<String> = text.chars().map(String::from).collect();
+        let pieces: Vec<&str> = messages.iter().map(String::as_str).collect();
         let seen = streamed(&redactor, &pieces).concat();
         assert!(seen.contains(REDACTION_MARK), "{text} became {seen}");
         for secret in
@@ -378,8 +382,8 @@ fn escapes_of_escapes_in_pieces_show_no_more_of_a_value_than_three_letters() {
     let [twice, ..] = escaped(&codes, unicode);
     for (written, wide) in [(signs, 1), (all, 3), (codes, 6), (in_address, 18), (twice, 36)] {
         for size in 1..=7 {
-            let letters: Vec<char> = format!("{written} and more").chars().collect();
-            let pieces: Vec<String> = letters.chunks(size).map(|piece| piece.iter().collect()).collect();
+            let chars: Vec<char> = format!("{written} and more").chars().collect();
+            let pieces: Vec<String> = chars.chunks(size).map(|piece| piece.iter().collect()).collect();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let seen = streamed(&redactor, &pieces).concat();
             let shown = seen.strip_suffix(&format!("{REDACTION_MARK} and more")).expect(&seen);

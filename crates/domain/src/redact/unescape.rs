@@ -109,8 +109,10 @@ impl EscapeDecoder<'_> {
     ) -> Option<usize> {
         let (start, kind) = (layer.bytes.len(), escape_kind(&text[at..]));
         match parse_escape(&text[at..]) {
-            Ok((length, letter)) if kind & kinds != 0 && self.telling[usize::from(letter.first_byte())] => {
-                letter.push(&mut layer.bytes);
+            Ok((length, character))
+                if kind & kinds != 0 && self.telling[usize::from(character.first_byte())] =>
+            {
+                character.push(&mut layer.bytes);
                 layer.escapes.push(EscapeSpan { written: at..at + length, meant: start..layer.bytes.len() });
                 layer.kinds |= kind;
                 Some(length)
@@ -175,14 +177,14 @@ impl DecodedChar {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Byte(byte) => out.push(byte),
-            Self::Char(letter) => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+            Self::Char(character) => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
 
     pub fn first_byte(&self) -> u8 {
         match self {
             Self::Byte(byte) => *byte,
-            Self::Char(letter) => letter.encode_utf8(&mut [0; 4]).as_bytes()[0],
+            Self::Char(character) => character.encode_utf8(&mut [0; 4]).as_bytes()[0],
         }
     }
 }
@@ -235,8 +237,8 @@ fn simple_escape(sign: u8) -> Option<u8> {
 /// What follows `\u`: a letter, or half of one, with the other half in an escape of its own.
 fn parse_unicode(digits: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
     let first = parse_hex(digits, 4)?;
-    if let Some(letter) = char::from_u32(first.into()) {
-        return Ok((6, DecodedChar::Char(letter)));
+    if let Some(character) = char::from_u32(first.into()) {
+        return Ok((6, DecodedChar::Char(character)));
     }
     match &digits[4..] {
         [b'\\', b'u', digits @ ..] => {

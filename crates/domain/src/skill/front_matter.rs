@@ -98,15 +98,15 @@ fn find_value(head: &str, key: &str) -> Option<(usize, String)> {
 
 fn unquote(text: &str, quote: char) -> String {
     let mut out = String::new();
-    let mut letters = text.chars().skip(1).peekable();
-    while let Some(c) = letters.next() {
+    let mut chars = text.chars().skip(1).peekable();
+    while let Some(c) = chars.next() {
         match c {
-            '\\' if quote == '"' => match letters.next() {
+            '\\' if quote == '"' => match chars.next() {
                 Some('n' | 't' | 'r') => out.push(' '),
                 Some(other) => out.push(other),
                 None => {}
             },
-            '\'' if quote == '\'' && letters.peek() == Some(&'\'') => out.extend(letters.next()),
+            '\'' if quote == '\'' && chars.peek() == Some(&'\'') => out.extend(chars.next()),
             c if c == quote => break,
             c => out.push(c),
         }

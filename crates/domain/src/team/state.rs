@@ -126,14 +126,14 @@ pub fn render_team_state(
         ),
     });
     if let TeamStateReader::Member(name) = reader {
-        let own = members.iter().find(|standing| standing.member.name == name);
+        let own = members.iter().find(|status| status.member.name == name);
         lines.extend(
             own.and_then(|own| own.member.plan.as_ref()).map(|plan| plan.member_instruction().to_owned()),
         );
     }
-    let active = members.iter().filter(|standing| standing.member.state == MemberState::Active).count();
+    let active = members.iter().filter(|status| status.member.state == MemberState::Active).count();
     lines.push(format!("Active Members ({active}):"));
-    lines.extend(members.iter().map(|standing| member_line(standing, reader)));
+    lines.extend(members.iter().map(|status| member_line(status, reader)));
     lines.push(format!("Open tasks: {}", counts.open()));
     lines.push(format!("Tasks: {}", counts.summary_line()));
     lines.extend(tasks.iter().take(MAX_SHOWN_TASKS).map(task_line));
@@ -154,8 +154,8 @@ pub fn render_team_state(
     lines.join("\n")
 }
 
-fn member_line(standing: &MemberStatus, reader: TeamStateReader<'_>) -> String {
-    let MemberStatus { member, tasks, .. } = standing;
+fn member_line(status: &MemberStatus, reader: TeamStateReader<'_>) -> String {
+    let MemberStatus { member, tasks, .. } = status;
     let doing = if tasks.is_empty() {
         String::new()
     } else {
@@ -163,13 +163,13 @@ fn member_line(standing: &MemberStatus, reader: TeamStateReader<'_>) -> String {
     };
     let plan = member.plan.as_ref().map(|plan| format!(", {}", plan.label())).unwrap_or_default();
     let fails =
-        standing.failures.as_ref().map(|setback| format!("; {}", setback.summary_line())).unwrap_or_default();
+        status.failures.as_ref().map(|streak| format!("; {}", streak.summary_line())).unwrap_or_default();
     let role = sanitize::to_single_line(&member.role, 60);
     let about = match reader {
         TeamStateReader::Person => role,
         TeamStateReader::Lead | TeamStateReader::Member(_) => format!("{role}, {}", member.session),
     };
-    format!("- {} ({about}) {}{plan}{doing}{fails}", member.name, standing.status_word())
+    format!("- {} ({about}) {}{plan}{doing}{fails}", member.name, status.status_word())
 }
 
 fn task_line(task: &TeamTask) -> String {

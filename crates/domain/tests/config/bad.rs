@@ -629,7 +629,7 @@ fn several_people_never_share_a_conversation_by_accident() {
         (account("a", "") + apart + &binding("main", ", peer = { kind = \"group\", id = \"1\" }"), false),
     ]) {
         let refused = toml(&text).err().map(|errors| errors.to_string());
-        let says = refused.as_ref().is_some_and(|said| said.contains("would share one conversation"));
+        let says = refused.as_ref().is_some_and(|reply| reply.contains("would share one conversation"));
         assert_eq!(says, is_refused, "{text}\n{refused:?}");
         assert_eq!(refused.is_some(), is_refused, "{text}\n{refused:?}");
     }
@@ -642,9 +642,9 @@ fn what_is_shared_is_said_where_it_is_set() {
         "{account}[session]\ndm_scope = \"per-peer\"\n[[bindings]]\nagent_id = \"main\"\ndm_scope = \"main\"\n\
          match = {{ channel = \"telegram\" }}\n"
     );
-    let said = toml(&text).unwrap_err().to_string();
-    assert!(said.contains("config.toml:8: bindings[0].dm_scope: several people"), "{said}");
-    assert!(said.contains("take dm_scope = \"main\" out of the binding"), "{said}");
+    let reply = toml(&text).unwrap_err().to_string();
+    assert!(reply.contains("config.toml:8: bindings[0].dm_scope: several people"), "{reply}");
+    assert!(reply.contains("take dm_scope = \"main\" out of the binding"), "{reply}");
 }
 
 #[test]
@@ -721,9 +721,10 @@ fn an_account_that_could_never_work_is_refused() {
 #[test]
 fn an_agent_that_may_be_made_later_is_no_error_beside_a_real_one() {
     let text = "[turns]\nattempts = 0\n[channels.webhook.ci]\nsecret = \"s\"\nagent = \"later\"\n";
-    let said = |errors: Vec<config::ConfigError>| errors.into_iter().map(|one| one.path).collect::<Vec<_>>();
+    let text_of =
+        |errors: Vec<config::ConfigError>| errors.into_iter().map(|one| one.path).collect::<Vec<_>>();
     let open = config::load_with_unknown_agents(text, "config.toml", &crate::world).unwrap_err();
-    assert_eq!(said(open.0), ["turns.attempts"]);
+    assert_eq!(text_of(open.0), ["turns.attempts"]);
     let closed = toml(text).unwrap_err();
-    assert_eq!(said(closed.0), ["turns.attempts", "channels.webhook.ci.agent"]);
+    assert_eq!(text_of(closed.0), ["turns.attempts", "channels.webhook.ci.agent"]);
 }

@@ -89,8 +89,8 @@ fn a_secret_is_in_no_error() {
         let errors = toml(mistake).unwrap_err();
         // The name of a key is no secret, even where a secret should have been.
         for error in &errors.0 {
-            let said = format!("{} {:?}", error.message, error.hint);
-            assert!(!said.contains("canary"), "{errors}");
+            let text = format!("{} {:?}", error.message, error.hint);
+            assert!(!text.contains("canary"), "{errors}");
         }
     }
 }

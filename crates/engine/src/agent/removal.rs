@@ -17,8 +17,8 @@ pub(super) fn restore_own_agent(
     let switched = sessions::list_by_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
     for (n, session) in switched.enumerate() {
         sessions::set_agent(tx, &session.key, &session.agent, now)?;
-        if let Some(parcel) = agent_removal_notice(&session, id, (turn, n), (now, ttl_ms)) {
-            outbox::push(tx, &parcel)?;
+        if let Some(message) = agent_removal_notice(&session, id, (turn, n), (now, ttl_ms)) {
+            outbox::push(tx, &message)?;
         }
     }
     Ok(())

@@ -69,8 +69,8 @@ fn build_decision(
             ApprovalDecision::Deny => ApprovalState::Denied,
         };
         let by = verdict.by.name();
-        let said = (verdict.reason.as_deref(), Some(&*by));
-        let decided = approvals::record_decision(tx, &wanted, state, said, watch.decision_moment(&asked))?;
+        let text = (verdict.reason.as_deref(), Some(&*by));
+        let decided = approvals::record_decision(tx, &wanted, state, text, watch.decision_moment(&asked))?;
         let asked = approvals::get(tx, &wanted)?.unwrap_or(asked);
         if decided {
             events::record(tx, &decided_event(&asked), now)?;

@@ -31,7 +31,7 @@ impl OutOfTurnCall {
             (BudgetScope::Session(self.session.to_string()), Some(&settings.session_budget)),
         ];
         let set =
-            purses.into_iter().filter_map(|(purse, budget)| budget_limit(&settings, purse, budget?, now));
+            purses.into_iter().filter_map(|(scope, budget)| budget_limit(&settings, scope, budget?, now));
         Ok(set.collect())
     }
 }
@@ -48,8 +48,8 @@ pub(crate) async fn estimate_if_affordable(
     let (asked, looked) = (aside.clone(), engine.clone());
     let read = move |tx: &mut Tx<'_>| {
         for one in asked.budget_limits(&looked, tx)? {
-            let standing = budgets::get_usage(tx, &one)?;
-            let used = standing.spent.plus(standing.reserved);
+            let usage = budgets::get_usage(tx, &one)?;
+            let used = usage.spent.plus(usage.reserved);
             if one.limits.nanos.is_some() && price.is_none() {
                 return Ok(Some(rules::unpriced_model_refusal(&asked.model.to_string())));
             }
@@ -84,8 +84,8 @@ pub(crate) fn record_spending(
                 tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
                 nanos: cost.unwrap_or(estimate.nanos),
             });
-            for (purse, _) in budgets::commit_usage(tx, &turn, &allowances, amount, known.is_none())? {
-                let data = json!({ "purse": purse.name() });
+            for (scope, _) in budgets::commit_usage(tx, &turn, &allowances, amount, known.is_none())? {
+                let data = json!({ "purse": scope.name() });
                 let session = Some(aside.session.clone());
                 let warned = NewEvent {
                     kind: EventKind::BudgetWarned,

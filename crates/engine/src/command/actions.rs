@@ -73,7 +73,7 @@ impl Engine {
     }
 
     async fn model_action(&self, session: &SessionKey, rest: &str) -> Result<CommandAction> {
-        let (model, said) = match rest {
+        let (model, text) = match rest {
             "default" => (None, "Back to the agent's own model.".to_owned()),
             name => match ModelRef::parse(name) {
                 Ok(model) => (Some(model), format!("{name} from the next turn on.")),
@@ -89,7 +89,7 @@ impl Engine {
         let now = self.now();
         Ok(on_session(session, move |tx, session| {
             sessions::set_model(tx, &session.key, model.as_ref(), now)?;
-            Ok(ActionOutcome::with_reply(&*said))
+            Ok(ActionOutcome::with_reply(&*text))
         }))
     }
 
@@ -165,26 +165,26 @@ impl Engine {
                 }
             },
         };
-        let said = match ttl_ms {
+        let text = match ttl_ms {
             Some(_) => format!("After {length} of silence a new conversation begins."),
             None => "This conversation goes on until you say /new.".to_owned(),
         };
         let now = self.now();
         on_session(session, move |tx, session| {
             sessions::set_ttl(tx, &session.key, ttl_ms, now)?;
-            Ok(ActionOutcome::with_reply(&*said))
+            Ok(ActionOutcome::with_reply(&*text))
         })
     }
 }
 
 fn stop_reply(stopped: &StopOutcome) -> String {
-    let said = match (&stopped.turn, stopped.interrupted_tasks) {
+    let text = match (&stopped.turn, stopped.interrupted_tasks) {
         (None, 0) if stopped.children.is_empty() => return "Nothing is running.".to_owned(),
         (_, 0) => "Stopped.".to_owned(),
         (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
     };
     match stopped.children.is_empty() {
-        true => said,
-        false => format!("{said} Sub-agents stopped: {}.", join_labels(&stopped.children)),
+        true => text,
+        false => format!("{text} Sub-agents stopped: {}.", join_labels(&stopped.children)),
     }
 }

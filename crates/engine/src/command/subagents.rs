@@ -64,14 +64,14 @@ impl Engine {
     async fn child_info(&self, session: &SessionKey, which: &str) -> Result<String> {
         let run = self.find_child_run(session, which).await?.run;
         let result = run.result.unwrap_or_default();
-        let told = |known: Option<String>| known.unwrap_or_else(|| "unknown".to_owned());
+        let text_of = |known: Option<String>| known.unwrap_or_else(|| "unknown".to_owned());
         let ended = run.ended_at.map_or_else(|| "not yet".to_owned(), |at| at.to_string());
         let lines = [
             format!("run {} ({}), trace {}", run.id, run.kind.as_str(), run.trace),
             format!("session {}, agent {}", run.child, run.agent),
             format!("task {}", sanitize::to_single_line(&run.task.prompt, MAX_LOG_LINE_CHARS)),
             format!("{}, begun {}, ended {ended}", run.status.as_str(), run.created_at),
-            format!("tokens {}", told(result.tokens.map(|tokens| tokens.to_string()))),
+            format!("tokens {}", text_of(result.tokens.map(|tokens| tokens.to_string()))),
             format!("result {}", sanitize::to_single_line(&result.text, MAX_LOG_LINE_CHARS)),
         ];
         Ok(lines.join("\n"))

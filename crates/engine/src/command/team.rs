@@ -156,11 +156,11 @@ impl Engine {
 
 /// A team on one line.
 fn team_line(view: &TeamSnapshot) -> String {
-    let working = view.members.iter().filter(|standing| standing.is_working).count();
+    let working = view.members.iter().filter(|status| status.is_working).count();
     let is_waiting = |member: &TeamMember| {
         member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
     };
-    let plans = match view.members.iter().filter(|standing| is_waiting(&standing.member)).count() {
+    let plans = match view.members.iter().filter(|status| is_waiting(&status.member)).count() {
         0 => String::new(),
         1 => "; 1 plan waits for approval".to_owned(),
         more => format!("; {more} plans wait for approval"),

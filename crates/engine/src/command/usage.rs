@@ -19,14 +19,14 @@ impl Engine {
 fn usage_reply(total: &GroupedUsage) -> String {
     let known = |tokens: Option<i64>| tokens.map_or("unknown".to_owned(), |tokens| tokens.to_string());
     let (input, output) = (known(total.input_tokens), known(total.output_tokens));
-    let mut said = format!("{} model call(s), {input} tokens in, {output} out", total.calls);
+    let mut text = format!("{} model call(s), {input} tokens in, {output} out", total.calls);
     if let Some(cost) = total.cost_nanos {
-        said += &format!(", ${:.4}", budget::nanos_to_usd(cost));
+        text += &format!(", ${:.4}", budget::nanos_to_usd(cost));
     }
     for (count, what) in [(total.unknown_calls, "usage"), (total.unpriced_calls, "cost")] {
         if count > 0 {
-            said += &format!("; the {what} of {count} is not known");
+            text += &format!("; the {what} of {count} is not known");
         }
     }
-    said
+    text
 }

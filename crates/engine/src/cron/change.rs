@@ -97,7 +97,7 @@ impl Engine {
         }
         let settings = self.settings();
         match build_cron_job(&settings, job) {
-            Ok(errand) if job.enabled && errand.schedule.next(self.now()).is_none() => {
+            Ok(cron_job) if job.enabled && cron_job.schedule.next(self.now()).is_none() => {
                 problems.push(format!("schedule: the time of {:?} has passed", job.schedule));
             }
             Ok(_) => {}

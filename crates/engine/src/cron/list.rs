@@ -61,11 +61,8 @@ impl Engine {
     pub(super) async fn load_cron_jobs(&self) -> Result<Vec<CronJobStatus>> {
         let settings = self.settings();
         let stored = self.db().read(cron_jobs::list).await?;
-        let ours = settings
-            .cron_jobs
-            .iter()
-            .cloned()
-            .map(|errand| CronJobStatus::new(errand, AgentSource::Config, None));
+        let ours =
+            settings.cron_jobs.iter().cloned().map(|job| CronJobStatus::new(job, AgentSource::Config, None));
         let made = stored.into_iter().filter(|one| !is_config_cron_job(&settings, &one.job.id));
         let made = made.filter_map(|one| stored_cron_job_status(&settings, one));
         Ok(ours.chain(made).collect())
@@ -77,7 +74,7 @@ pub(super) fn unknown_cron_job(id: &str) -> Error {
 }
 
 pub(super) fn is_config_cron_job(settings: &EngineSettings, id: &str) -> bool {
-    settings.cron_jobs.iter().any(|errand| errand.id == id)
+    settings.cron_jobs.iter().any(|job| job.id == id)
 }
 
 /// Where its answer goes nowhere any more, since the account is gone, it stays in the conversation.
@@ -96,8 +93,8 @@ fn stored_cron_job_status(
     let (agent, asked_by) = made_by.map(|by| (by.agent, by.on_behalf_of)).unzip();
     let asked_by = asked_by.unwrap_or_default();
     match build_cron_job(settings, &job) {
-        Ok(errand) => {
-            Some(CronJobStatus::new(CronJob { requested_by: asked_by, ..errand }, AgentSource::Api, agent))
+        Ok(cron_job) => {
+            Some(CronJobStatus::new(CronJob { requested_by: asked_by, ..cron_job }, AgentSource::Api, agent))
         }
         Err(error) => {
             tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");

@@ -107,8 +107,8 @@ impl PartialTexts {
     /// Whether a frame is a piece of what is told whole.
     pub fn contains_piece(&self, frame: &HubFrame) -> bool {
         let tells = !matches!(frame.kind, FrameKind::Reasoning { .. });
-        let mut said = self.0.get(&frame.session_key).into_iter().flatten();
-        tells && said.any(|words| words.first <= frame.seq && words.by.matches_piece(&frame.kind))
+        let mut text = self.0.get(&frame.session_key).into_iter().flatten();
+        tells && text.any(|words| words.first <= frame.seq && words.by.matches_piece(&frame.kind))
     }
 
     fn add_own(&mut self, frame: &HubFrame, text: &str, by: PartialTextAuthor) {
@@ -121,8 +121,8 @@ impl PartialTexts {
     }
 
     fn append_text(&mut self, frame: &HubFrame, text: &str, by: PartialTextAuthor) {
-        let mut said = self.0.get_mut(&frame.session_key).into_iter().flatten();
-        if let Some(words) = said.find(|words| words.by.matches_piece(&frame.kind)) {
+        let mut reply = self.0.get_mut(&frame.session_key).into_iter().flatten();
+        if let Some(words) = reply.find(|words| words.by.matches_piece(&frame.kind)) {
             if !text.is_empty() {
                 words.text.push_str(text);
                 words.seq = frame.seq;
@@ -134,19 +134,19 @@ impl PartialTexts {
     }
 
     fn remove_matching(&mut self, session: &SessionKey, is_over: impl Fn(&PartialText) -> bool) {
-        let Some(said) = self.0.get_mut(session) else { return };
-        said.retain(|words| !is_over(words));
-        if said.is_empty() {
+        let Some(messages) = self.0.get_mut(session) else { return };
+        messages.retain(|words| !is_over(words));
+        if messages.is_empty() {
             self.0.remove(session);
         }
     }
 
     /// Frames that tell all of it: each begins by taking back what a reader may have heard of it.
     pub fn catch_up_frames(&self, session: &SessionKey) -> Vec<Arc<HubFrame>> {
-        let said = self.0.get(session).into_iter().flatten().filter(|words| !words.text.is_empty());
-        let told = |PartialText { by, text, first, seq }: &PartialText| {
+        let reply = self.0.get(session).into_iter().flatten().filter(|words| !words.text.is_empty());
+        let text_of = |PartialText { by, text, first, seq }: &PartialText| {
             let (seq, text) = (*seq, text.clone());
-            let (anew, all) = match by.clone() {
+            let (restarted, all) = match by.clone() {
                 PartialTextAuthor::Own(turn_id, step) => (
                     FrameKind::Restarted { turn_id: turn_id.clone() },
                     FrameKind::Delta { turn_id, step, text },
@@ -156,9 +156,9 @@ impl PartialTexts {
                 }
             };
             // Numbers that were: a reader that asks again after the first has heard none of it, after the second all.
-            [(first.saturating_sub(1), anew), (seq, all)]
+            [(first.saturating_sub(1), restarted), (seq, all)]
         };
-        let mut frames: Vec<_> = said.flat_map(told).collect();
+        let mut frames: Vec<_> = reply.flat_map(text_of).collect();
         frames.sort_by_key(|(seq, _)| *seq);
         let frame = |(seq, kind)| Arc::new(HubFrame { seq, session_key: session.clone(), kind });
         frames.into_iter().map(frame).collect()

@@ -90,10 +90,10 @@ impl Engine {
     pub(super) fn connection_state_here(
         &self,
         account: &ChannelAccount,
-        standing: ConnectionState,
+        state: ConnectionState,
     ) -> ConnectionState {
         if self.has_account(account) {
-            return standing;
+            return state;
         }
         match self.account_leases.lock().elsewhere.get(account) {
             Some(node) => ConnectionState::OnOtherNode(node.node_name().to_owned()),
@@ -123,8 +123,8 @@ async fn maintain_leases(engine: &Engine, wanted: &[ChannelAccount], open: &mut 
         let lease = Duration::from_millis(engine.settings().lease_ms.unsigned_abs());
         let (began, safe) = (Instant::now(), lease * 5 / 6);
         let is_due = open.is_empty() || renewed.elapsed() >= lease / 3;
-        let patience = if open.is_empty() { began + lease } else { renewed + safe };
-        let taken = timeout_at(patience, renew_or_claim_leases(engine, wanted, is_due)).await;
+        let timeout = if open.is_empty() { began + lease } else { renewed + safe };
+        let taken = timeout_at(timeout, renew_or_claim_leases(engine, wanted, is_due)).await;
         let is_calm = matches!(&taken, Ok(Ok(known)) if known.held.len() == wanted.len());
         match taken {
             Ok(Ok(known)) => {
@@ -213,12 +213,12 @@ impl OpenAccounts {
     /// Closes what is no longer held and opens what is new.
     fn sync_with(&mut self, engine: &Engine, held: &BTreeSet<ChannelAccount>) {
         self.accounts.retain(|account, task| {
-            let stays = held.contains(account);
-            if !stays {
+            let remains = held.contains(account);
+            if !remains {
                 tracing::warn!(channel = account.0, account = account.1, "another node has an account now");
                 task.abort();
             }
-            stays
+            remains
         });
         for account in held {
             let Some(channel) = engine.ports.channels.get(&account.0) else { continue };

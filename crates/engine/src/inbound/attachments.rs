@@ -15,12 +15,12 @@ const ATTACHMENT_FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl Engine {
     /// In their order. Of what does not come in time the message says what it is.
-    pub(super) async fn fetch_attachments(&self, letter: &InboundMessage) -> Vec<MessagePart> {
-        join_all(letter.attachments.iter().map(|attached| self.fetch_attachment(letter, attached))).await
+    pub(super) async fn fetch_attachments(&self, message: &InboundMessage) -> Vec<MessagePart> {
+        join_all(message.attachments.iter().map(|attached| self.fetch_attachment(message, attached))).await
     }
 
-    async fn fetch_attachment(&self, letter: &InboundMessage, attached: &AttachmentRef) -> MessagePart {
-        let arrival = &letter.context;
+    async fn fetch_attachment(&self, message: &InboundMessage, attached: &AttachmentRef) -> MessagePart {
+        let arrival = &message.context;
         let fetched = match self.ports.channels.get(&arrival.channel) {
             Some(channel) => {
                 timeout(ATTACHMENT_FETCH_TIMEOUT, channel.fetch_attachment(&arrival.account, attached))

@@ -31,14 +31,14 @@ impl Engine {
     /// A letter that several agents answer, or why not.
     pub(super) async fn accept_broadcast(
         &self,
-        letter: &InboundMessage,
+        inbound: &InboundMessage,
         targets: Vec<RouteTarget>,
         receipt: &InboundReceipt,
     ) -> Result<()> {
         let Some(first) = targets.first().cloned() else { return Ok(()) };
-        let parts = self.fetch_attachments(letter).await;
+        let parts = self.fetch_attachments(inbound).await;
         let message =
-            IngressMessage { parts, ..self.build_ingress_message(letter, first, letter.text.clone()) };
+            IngressMessage { parts, ..self.build_ingress_message(inbound, first, inbound.text.clone()) };
         if let Err(error) = self.check_message(&message) {
             return self.reply_refusal(error, receipt).await;
         }
@@ -55,14 +55,14 @@ impl Engine {
         redact::redact_message(&self.redactor(), &mut message);
         let round = self.build_broadcast(id, message, targets);
         let (id, now) = (round.id.clone(), round.created_at);
-        let agents: Vec<&str> = round.targets.iter().map(|seat| seat.agent.as_str()).collect();
-        let begun = sessionless_event(
+        let agents: Vec<&str> = round.targets.iter().map(|target| target.agent.as_str()).collect();
+        let event = sessionless_event(
             EventKind::BroadcastStarted,
             json!({ "round": id, "agents": agents, "in_turn": round.in_turn }),
         );
         let keep = move |tx: &mut Tx<'_>| {
             broadcasts::insert(tx, &round)?;
-            events::record(tx, &begun, now)?;
+            events::record(tx, &event, now)?;
             Ok(Some(ActionOutcome::with_reply("")))
         };
         self.commit_once(receipt, keep).await?;
@@ -77,7 +77,7 @@ impl Engine {
 
     fn build_broadcast(&self, id: String, message: IngressMessage, targets: Vec<RouteTarget>) -> Broadcast {
         let settings = self.settings();
-        let seat = |target: RouteTarget| BroadcastTarget {
+        let target_of = |target: RouteTarget| BroadcastTarget {
             agent: target.agent,
             session: target.session,
             outcome: None,
@@ -91,7 +91,7 @@ impl Engine {
             priority: message.priority,
             in_turn: settings.inbound.is_sequential(),
             see_previous: settings.inbound.sees_previous(),
-            targets: targets.into_iter().map(seat).collect(),
+            targets: targets.into_iter().map(target_of).collect(),
             created_at: self.now(),
         }
     }
@@ -102,8 +102,8 @@ impl Engine {
         let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
             return Ok(());
         };
-        for (at, seat) in round.targets.iter().enumerate() {
-            let turn = match &seat.outcome {
+        for (at, target) in round.targets.iter().enumerate() {
+            let turn = match &target.outcome {
                 None => self.deliver_to_target(&round, at).await?,
                 Some(taken) => taken.clone(),
             };
@@ -134,15 +134,15 @@ impl Engine {
 
     /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
     async fn refuse_target(&self, round: &Broadcast, at: usize, error: &Error) -> Result<TargetOutcome> {
-        let seat = &round.targets[at];
-        tracing::warn!(round = round.id, agent.id = %seat.agent, code = error.code(), "an agent of a round is left out");
+        let target = &round.targets[at];
+        tracing::warn!(round = round.id, agent.id = %target.agent, code = error.code(), "an agent of a round is left out");
         let receipt = InboundReceipt {
-            session: seat.session.clone(),
+            session: target.session.clone(),
             address: round.address.clone(),
             platform_id: Some(format!("round {} {at}", round.id)),
             deliver: true,
         };
-        self.reply_once(&receipt, &format!("{}: I can not take this: {error}.", seat.agent)).await?;
+        self.reply_once(&receipt, &format!("{}: I can not take this: {error}.", target.agent)).await?;
         Ok(TargetOutcome::Refused)
     }
 
@@ -165,7 +165,7 @@ impl Engine {
 
     /// What those before this seat have said, for the model that answers now. It is read from their stored replies
     /// each time, and written nowhere.
-    pub(crate) async fn earlier_replies(&self, round: &str, seat: usize) -> Result<Option<String>> {
+    pub(crate) async fn earlier_replies(&self, round: &str, position: usize) -> Result<Option<String>> {
         let wanted = round.to_owned();
         let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
             return Ok(None);
@@ -173,25 +173,25 @@ impl Engine {
         if !(round.in_turn && round.see_previous) {
             return Ok(None);
         }
-        let mut said = Vec::new();
-        for seat in round.targets.iter().take(seat) {
-            let Some(TargetOutcome::Turn(turn)) = &seat.outcome else { continue };
+        let mut texts = Vec::new();
+        for target in round.targets.iter().take(position) {
+            let Some(TargetOutcome::Turn(turn)) = &target.outcome else { continue };
             let answer = self.poll_answer(turn).await.ok().flatten();
             if let Some(answer) =
                 answer.filter(|answer| answer.state == JobState::Done && !answer.text.is_empty())
             {
-                said.push(format!("{} answered:\n{}", seat.agent, answer.text));
+                texts.push(format!("{} answered:\n{}", target.agent, answer.text));
             }
         }
-        Ok((!said.is_empty()).then(|| said.join("\n\n")))
+        Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }
 }
 
 /// The round a message belongs to, and its place in it.
 pub(crate) fn broadcast_position_of(meta: Option<&Value>) -> Option<(&str, usize)> {
     let round = meta?.get("round")?;
-    let seat = round.get("seat")?.as_u64().and_then(|seat| usize::try_from(seat).ok())?;
-    Some((round.get("id")?.as_str()?, seat))
+    let position = round.get("seat")?.as_u64().and_then(|position| usize::try_from(position).ok())?;
+    Some((round.get("id")?.as_str()?, position))
 }
 
 /// Goes on with every open round, when a turn has ended and now and then.

@@ -62,10 +62,10 @@ impl Engine {
     async fn offer_menus(&self, mut accounts: Vec<(String, String)>) {
         let mut pause = INITIAL_BACKOFF;
         loop {
-            let untold = accounts.clone();
+            let pending = accounts.clone();
             accounts = self.offer_menus_once(accounts).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the menus could not be made");
-                untold
+                pending
             });
             if accounts.is_empty() {
                 return std::future::pending().await;
@@ -78,11 +78,11 @@ impl Engine {
     /// Those that did not take it.
     async fn offer_menus_once(&self, accounts: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
         let items = Arc::new(self.build_menu().await?);
-        let mut told = JoinSet::new();
+        let mut notice = JoinSet::new();
         for (channel, account) in accounts {
             let Some(port) = self.ports.channels.get(&channel).cloned() else { continue };
             let items = Arc::clone(&items);
-            told.spawn(async move {
+            notice.spawn(async move {
                 let answer =
                     tokio::time::timeout(MENU_TIMEOUT, port.set_command_menu(&account, &items)).await;
                 let why = match answer.unwrap_or_else(|_| Err("it took too long".to_owned())) {
@@ -94,7 +94,7 @@ impl Engine {
             });
         }
         let mut left = Vec::new();
-        while let Some(ended) = told.join_next().await {
+        while let Some(ended) = notice.join_next().await {
             // An adapter that panicked would do so again.
             left.extend(ended.ok().flatten());
         }
@@ -106,14 +106,14 @@ impl Engine {
     pub fn list_connection_states(&self) -> Vec<(String, String, Option<ConnectionState>)> {
         let mut accounts = self.settings().inbound.enabled_accounts();
         accounts.sort();
-        let standing = |(channel, account): (String, String)| {
+        let status_of = |(channel, account): (String, String)| {
             let port = self.ports.channels.get(&channel);
-            let standing = port.and_then(|port| port.connection_state(&account));
+            let state = port.and_then(|port| port.connection_state(&account));
             let place = (channel, account);
-            let standing = standing.map(|standing| self.connection_state_here(&place, standing));
-            (place.0, place.1, standing)
+            let state = state.map(|state| self.connection_state_here(&place, state));
+            (place.0, place.1, state)
         };
-        accounts.into_iter().map(standing).collect()
+        accounts.into_iter().map(status_of).collect()
     }
 
     async fn build_menu(&self) -> Result<Vec<MenuItem>> {

@@ -69,7 +69,7 @@ impl Engine {
     /// The agent a model is sure of. `None` leaves the default.
     pub(super) async fn classify_message(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         text: &str,
     ) -> Result<Option<AgentId>> {
         let settings = self.settings();
@@ -85,15 +85,15 @@ impl Engine {
         let (judged, from) = match self.classifier_cache.get(&text) {
             Some(intent) => (Ok(intent), "cache"),
             None => {
-                let patience = Duration::from_millis(classifier.timeout_ms.into());
+                let timeout = Duration::from_millis(classifier.timeout_ms.into());
                 let ask = intent::classifier_prompt(&choices, &text, &self.nonce());
-                (self.ask_classifier(model, ask, &letter.context, (&choices, patience)).await, "model")
+                (self.ask_classifier(model, ask, &message.context, (&choices, timeout)).await, "model")
             }
         };
         if let (Ok(intent), "model") = (&judged, from) {
             self.classifier_cache.insert(text.clone(), intent.clone());
         }
-        Ok(self.record_decision(judged, from, (letter, &text)).await)
+        Ok(self.record_decision(judged, from, (message, &text)).await)
     }
 
     /// Asks the model, within the budget and in time. A call that is given up may have cost something all the same.
@@ -102,7 +102,7 @@ impl Engine {
         model: &ModelRef,
         ask: Prompt,
         arrival: &InboundContext,
-        (choices, patience): (&[(AgentId, String)], Duration),
+        (choices, timeout): (&[(AgentId, String)], Duration),
     ) -> std::result::Result<IntentClassification, String> {
         let settings = self.settings();
         let session = session_key_for(&settings.inbound, &settings.default_agent, arrival);
@@ -110,7 +110,7 @@ impl Engine {
         let estimate = budget::estimate_if_affordable(self, &aside, &ask).await?;
         let candidates = [model.clone()];
         let asked = self.provider().stream_reply(&candidates, &ask, &|_| {});
-        let Ok(reply) = tokio::time::timeout(patience, asked).await else {
+        let Ok(reply) = tokio::time::timeout(timeout, asked).await else {
             budget::record_spending(self, aside, TokenUsage::default(), estimate);
             return Err("it took too long".to_owned());
         };
@@ -127,7 +127,7 @@ impl Engine {
         &self,
         judged: std::result::Result<IntentClassification, String>,
         from: &str,
-        (letter, text): (&InboundMessage, &str),
+        (message, text): (&InboundMessage, &str),
     ) -> Option<AgentId> {
         let (chosen, mut data) = match judged {
             Ok(intent) => {
@@ -139,11 +139,11 @@ impl Engine {
             Err(why) => (None, json!({ "layer": "classifier", "used": false, "failed": why })),
         };
         // Which message it is about: the platform's id of it, and how it begins.
-        data["platform_id"] = json!(letter.platform_id);
+        data["platform_id"] = json!(message.platform_id);
         data["text"] = json!(sanitize::to_single_line(text, MAX_SHOWN_TEXT_CHARS));
         let settings = self.settings();
         let agent = chosen.clone().unwrap_or_else(|| settings.default_agent.clone());
-        let session = Some(session_key_for(&settings.inbound, &agent, &letter.context));
+        let session = Some(session_key_for(&settings.inbound, &agent, &message.context));
         let routed = sessionless_event(EventKind::MessageRouted, data);
         self.record_event(NewEvent { session, agent: Some(agent), ..routed }).await;
         chosen

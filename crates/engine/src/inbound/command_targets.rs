@@ -23,12 +23,12 @@ impl Engine {
     /// A command behind an agent's name, and the session that agent has with this chat.
     pub(super) async fn find_named_command<'a>(
         &self,
-        letter: &'a InboundMessage,
+        message: &'a InboundMessage,
         place: &BindingRoute,
     ) -> Result<Option<(BindingRoute, (&'static ChatCommand, &'a str))>> {
-        let Some((agent, behind)) = self.split_agent_prefix(&letter.text).await? else { return Ok(None) };
+        let Some((agent, behind)) = self.split_agent_prefix(&message.text).await? else { return Ok(None) };
         let Some(line) = parse(behind) else { return Ok(None) };
-        let key = session_key_for(&self.settings().inbound, &agent, &letter.context);
+        let key = session_key_for(&self.settings().inbound, &agent, &message.context);
         let wanted = key.clone();
         let session = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
         // A name in front goes past a focus, as it does for a message.
@@ -40,7 +40,7 @@ impl Engine {
     pub(super) async fn other_command_targets(
         &self,
         command: &str,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         own: &[SessionKey],
     ) -> Result<Vec<RouteTarget>> {
         let find = match command {
@@ -48,7 +48,8 @@ impl Engine {
             "new" => targets_written_from,
             _ => return Ok(Vec::new()),
         };
-        let (settings, arrival, address) = (self.settings(), letter.context.clone(), letter.address.clone());
+        let (settings, arrival, address) =
+            (self.settings(), message.context.clone(), message.address.clone());
         let read = move |tx: &mut Tx<'_>| {
             let known = agent_conversations(tx, &settings.inbound, &arrival)?;
             find(tx, known, &address)

@@ -23,41 +23,41 @@ impl Engine {
     /// What a command comes to; `None` if the letter is a message.
     pub(super) async fn inbound_command_action(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: &BindingRoute,
     ) -> Result<Option<CommandAction>> {
-        if let Some(line) = parse(&letter.text) {
-            let order = self.build_command_request(letter, place, line);
-            let concerned = self.command_targets(letter, place, &order).await?;
-            return self.run_on_targets(letter, place, (concerned, &order)).await.map(Some);
+        if let Some(line) = parse(&message.text) {
+            let order = self.build_command_request(message, place, line);
+            let concerned = self.command_targets(message, place, &order).await?;
+            return self.run_on_targets(message, place, (concerned, &order)).await.map(Some);
         }
-        let Some((named, line)) = self.find_named_command(letter, place).await? else { return Ok(None) };
-        let order = self.build_command_request(letter, place, line);
+        let Some((named, line)) = self.find_named_command(message, place).await? else { return Ok(None) };
+        let order = self.build_command_request(message, place, line);
         if !self.can_reach_agent(&order.reachable, &named.agent).await? {
             return Ok(Some(reply_only(unreachable_reply(&named.agent))));
         }
         let concerned = vec![RouteTarget::new(named.key.clone(), named.agent.clone())];
-        self.run_on_targets(letter, &named, (concerned, &order)).await.map(Some)
+        self.run_on_targets(message, &named, (concerned, &order)).await.map(Some)
     }
 
     fn build_command_request<'a>(
         &self,
-        letter: &'a InboundMessage,
+        message: &'a InboundMessage,
         place: &BindingRoute,
         (command, rest): (&'static ChatCommand, &'a str),
     ) -> CommandRequest<'a> {
-        let speaker = self.settings().inbound.caller_role(&letter.context);
-        let given = CommandOrigin { address: &letter.address, platform_id: Some(&letter.platform_id) };
-        let by = approval_responder_for(speaker, &letter.address);
-        let reachable = self.reachable_agents(letter, place);
-        let authority = self.settings().inbound.sender_authority(&letter.context);
+        let speaker = self.settings().inbound.caller_role(&message.context);
+        let given = CommandOrigin { address: &message.address, platform_id: Some(&message.platform_id) };
+        let by = approval_responder_for(speaker, &message.address);
+        let reachable = self.reachable_agents(message, place);
+        let authority = self.settings().inbound.sender_authority(&message.context);
         CommandRequest { command, rest, speaker, by, origin: Some(given), reachable, authority }
     }
 
     /// The sessions a command without a name in front concerns.
     async fn command_targets(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: &BindingRoute,
         order: &CommandRequest<'_>,
     ) -> Result<Vec<RouteTarget>> {
@@ -66,32 +66,32 @@ impl Engine {
         if order.command.is_general {
             return Ok(vec![here]);
         }
-        let several = broadcast_targets(&self.settings().inbound, &letter.context);
+        let several = broadcast_targets(&self.settings().inbound, &message.context);
         if APPROVAL_COMMANDS.contains(&name) {
             let asked = self.find_answered_approval(order.rest).await?;
             return Ok(approval_targets(order, asked, (here, several)));
         }
-        let is_begun = several.is_some() || place.session.is_some();
+        let has_started = several.is_some() || place.session.is_some();
         let mut targets = several.unwrap_or_else(|| vec![here]);
         let own: Vec<_> = targets.iter().map(|target| target.session.clone()).collect();
         // Who is focused on another session begins that one anew, and nothing else.
         let is_focused = place.session.as_ref().is_some_and(|session| session.focus.is_some());
-        let beside = match name == "new" && is_focused {
+        let others = match name == "new" && is_focused {
             true => Vec::new(),
-            false => self.other_command_targets(name, letter, &own).await?,
+            false => self.other_command_targets(name, message, &own).await?,
         };
-        if !is_begun && !beside.is_empty() {
+        if !has_started && !others.is_empty() {
             // Nothing was said in the session the conversation would have: there is nothing to tell of it.
             targets.clear();
         }
-        targets.extend(beside);
+        targets.extend(others);
         Ok(targets)
     }
 
     /// The deeds on all sessions a command concerns, as one.
     async fn run_on_targets(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: &BindingRoute,
         (concerned, order): (Vec<RouteTarget>, &CommandRequest<'_>),
     ) -> Result<CommandAction> {
@@ -101,27 +101,27 @@ impl Engine {
         for target in concerned {
             deeds.push((self.resolve_command_action(&target.session, order).await?, target));
         }
-        let deed = join_actions(deeds);
+        let action = join_actions(deeds);
         let reach = command.required_role_for(order.rest);
         let is_setting = SETTING_COMMANDS.contains(&command.name)
             && reach != RequiredRole::Anyone
             && speaker.may_run(reach);
-        Ok(if is_setting { self.with_new_session(letter, place, deed) } else { deed })
+        Ok(if is_setting { self.with_new_session(message, place, action) } else { action })
     }
 
     /// A deed in a conversation in which nothing was said yet: its session is made for it.
     fn with_new_session(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: &BindingRoute,
-        deed: CommandAction,
+        action: CommandAction,
     ) -> CommandAction {
         let id = SessionId::new(self.next_id());
-        let begun = Session::new_for_person(place.key.clone(), id, place.agent.clone(), self.now());
-        let session = Session { address: Some(letter.address.clone()), ..begun };
+        let new_session = Session::new_for_person(place.key.clone(), id, place.agent.clone(), self.now());
+        let session = Session { address: Some(message.address.clone()), ..new_session };
         Box::new(move |tx| {
             sessions::ensure(tx, &session)?;
-            deed(tx)
+            action(tx)
         })
     }
 }
@@ -160,8 +160,8 @@ fn join_actions(mut deeds: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
         1 => deeds.remove(0).0,
         _ => Box::new(move |tx| {
             let (mut lines, mut after) = (Vec::new(), Vec::new());
-            for (deed, target) in &deeds {
-                let done = deed(tx)?;
+            for (action, target) in &deeds {
+                let done = action(tx)?;
                 lines.push(format!("{}: {}", target.agent, done.reply_text()));
                 after.extend(done.effects);
             }

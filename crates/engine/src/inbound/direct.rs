@@ -177,25 +177,26 @@ fn answering_target(round: &Broadcast, own: &SessionKey) -> Option<usize> {
     let is_taken = |at: &usize| matches!(round.targets[*at].outcome, Some(TargetOutcome::Turn(_)));
     let taken: Vec<usize> = (0..round.targets.len()).filter(is_taken).collect();
     let own = taken.iter().copied().find(|at| round.targets[*at].session == *own);
-    own.or(taken.first().copied()).or_else(|| round.targets.iter().position(|seat| seat.outcome.is_none()))
+    own.or(taken.first().copied())
+        .or_else(|| round.targets.iter().position(|target| target.outcome.is_none()))
 }
 
 /// One agent's copy of the message. The key makes a second one impossible.
 pub(super) fn target_message(round: &Broadcast, at: usize) -> IngressMessage {
-    let seat = &round.targets[at];
+    let target = &round.targets[at];
     let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
     meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
     let origin =
         if round.address.channel == WEBHOOK_CHANNEL { MessageOrigin::Hook } else { MessageOrigin::User };
-    let (session, address) = (seat.session.clone(), round.address.clone());
+    let (session, address) = (target.session.clone(), round.address.clone());
     IngressMessage {
-        by: Some(seat.agent.clone()),
+        by: Some(target.agent.clone()),
         origin,
         parts: round.parts.clone(),
         idempotency_key: Some(format!("round-{}", round.id)),
         priority: round.priority,
         meta: Some(meta),
-        ..IngressMessage::from_person(session, seat.agent.clone(), address, round.text.clone())
+        ..IngressMessage::from_person(session, target.agent.clone(), address, round.text.clone())
     }
 }
 
@@ -213,8 +214,8 @@ mod tests {
         SessionKey::from_parts(&AgentId::main(), &["web", "dm", &at.to_string()])
     }
 
-    fn round(seats: &[Option<TargetOutcome>]) -> Broadcast {
-        let seat = |(at, turn): (usize, &Option<TargetOutcome>)| BroadcastTarget {
+    fn round(targets: &[Option<TargetOutcome>]) -> Broadcast {
+        let target_of = |(at, turn): (usize, &Option<TargetOutcome>)| BroadcastTarget {
             agent: AgentId::main(),
             session: key(at),
             outcome: turn.clone(),
@@ -228,7 +229,7 @@ mod tests {
             priority: JobPriority::Direct,
             in_turn: true,
             see_previous: false,
-            targets: seats.iter().enumerate().map(seat).collect(),
+            targets: targets.iter().enumerate().map(target_of).collect(),
             created_at: Millis(0),
         }
     }
@@ -237,7 +238,7 @@ mod tests {
     fn a_round_that_waits_is_told_of_as_one_that_goes_and_only_refusals_as_none() {
         let taken = || Some(TargetOutcome::Turn(TurnId::new("t")));
         let refused = || Some(TargetOutcome::Refused);
-        for (seats, own, expected) in [
+        for (targets, own, expected) in [
             (vec![taken(), taken()], 1, Some(1)),
             (vec![refused(), taken(), None], 0, Some(1)),
             (vec![taken(), None], 1, Some(0)),
@@ -245,7 +246,7 @@ mod tests {
             (vec![None, None], 1, Some(0)),
             (vec![refused(), refused()], 0, None),
         ] {
-            assert_eq!(answering_target(&round(&seats), &key(own)), expected, "{seats:?}");
+            assert_eq!(answering_target(&round(&targets), &key(own)), expected, "{targets:?}");
         }
     }
 }

@@ -66,18 +66,18 @@ impl HookRoute {
 }
 
 impl Engine {
-    pub async fn explain_route(&self, letter: &InboundMessage) -> Result<InboundExplanation> {
-        let (arrival, settings) = (&letter.context, self.settings());
-        let admission = self.admission_name(letter).await?;
-        if settings.inbound.account_access(arrival).is_none() && !letter.address.is_pull_channel() {
-            return Ok(self.unanswered_explanation(letter, admission));
+    pub async fn explain_route(&self, message: &InboundMessage) -> Result<InboundExplanation> {
+        let (arrival, settings) = (&message.context, self.settings());
+        let admission = self.admission_name(message).await?;
+        if settings.inbound.account_access(arrival).is_none() && !message.address.is_pull_channel() {
+            return Ok(self.unanswered_explanation(message, admission));
         }
         let place = self.match_bindings(arrival).await?;
-        let named = self.find_named_command(letter, &place).await?.map(|(_, line)| line);
-        let command = parse(&letter.text).or(named).map(|(command, _)| command.name);
+        let named = self.find_named_command(message, &place).await?.map(|(_, line)| line);
+        let command = parse(&message.text).or(named).map(|(command, _)| command.name);
         let routed = match command {
             Some(_) => None,
-            None => Some(self.route_without_classifier(letter, place).await?),
+            None => Some(self.route_without_classifier(message, place).await?),
         };
         let (layer, targets) = match routed {
             Some(RouteDecision::Several(targets)) => (Some(RouteLayer::Broadcast), targets),
@@ -86,7 +86,7 @@ impl Engine {
         };
         let mut answers = Vec::new();
         for target in targets {
-            answers.push(self.explain_answerer(target, letter).await?);
+            answers.push(self.explain_answerer(target, message).await?);
         }
         Ok(InboundExplanation {
             admission,
@@ -103,28 +103,29 @@ impl Engine {
     pub async fn explain_hook(
         &self,
         hook: &HookRoute,
-        letter: &InboundMessage,
+        message: &InboundMessage,
     ) -> Result<InboundExplanation> {
-        let command = match hook.accepts_command(&letter.text) {
-            true => parse(&letter.text).map(|(command, _)| command.name),
+        let command = match hook.accepts_command(&message.text) {
+            true => parse(&message.text).map(|(command, _)| command.name),
             false => None,
         };
-        let mut told = InboundExplanation { command, ..self.unanswered_explanation(letter, "admitted") };
+        let mut explanation =
+            InboundExplanation { command, ..self.unanswered_explanation(message, "admitted") };
         if command.is_some() {
-            return Ok(told);
+            return Ok(explanation);
         }
-        let (layer, targets) = self.route_hook(hook, letter, told.bindings.tier).await?;
-        told.layer = layer;
+        let (layer, targets) = self.route_hook(hook, message, explanation.bindings.tier).await?;
+        explanation.layer = layer;
         for target in targets {
-            told.answers.push(self.explain_answerer(target, letter).await?);
+            explanation.answers.push(self.explain_answerer(target, message).await?);
         }
-        Ok(told)
+        Ok(explanation)
     }
 
     async fn route_hook(
         &self,
         hook: &HookRoute,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         tier: BindingTier,
     ) -> Result<(Option<RouteLayer>, Vec<RouteTarget>)> {
         let layer = match (hook.is_named, tier) {
@@ -132,16 +133,16 @@ impl Engine {
             (false, BindingTier::Default) => RouteLayer::Default,
             (false, _) => RouteLayer::Binding,
         };
-        let (key, address) = (hook.session.clone(), letter.address.clone());
+        let (key, address) = (hook.session.clone(), message.address.clone());
         let own = RouteTarget { by: hook.fixed_agent(), ..RouteTarget::new(key.clone(), hook.agent.clone()) };
         if own.by.is_some() {
             return Ok((Some(layer), vec![own]));
         }
-        let said = IngressMessage::from_person(key, hook.agent.clone(), address, letter.text.clone());
-        if let Some(targets) = self.broadcast_targets_for(&said) {
+        let line = IngressMessage::from_person(key, hook.agent.clone(), address, message.text.clone());
+        if let Some(targets) = self.broadcast_targets_for(&line) {
             return Ok((Some(RouteLayer::Broadcast), targets));
         }
-        let named = match self.resolve_addressee(said).await {
+        let named = match self.resolve_addressee(line).await {
             Err(Error::OnlyAName(_) | Error::UnknownCommand(_)) => return Ok((None, Vec::new())),
             named => named?,
         };
@@ -153,23 +154,27 @@ impl Engine {
     }
 
     /// Nobody answers it.
-    fn unanswered_explanation(&self, letter: &InboundMessage, admission: &'static str) -> InboundExplanation {
+    fn unanswered_explanation(
+        &self,
+        message: &InboundMessage,
+        admission: &'static str,
+    ) -> InboundExplanation {
         InboundExplanation {
             admission,
             layer: None,
             command: None,
-            bindings: self.settings().inbound.router.explain_route(&letter.context),
+            bindings: self.settings().inbound.router.explain_route(&message.context),
             asks_classifier: false,
             answers: Vec::new(),
         }
     }
 
-    async fn admission_name(&self, letter: &InboundMessage) -> Result<&'static str> {
-        if letter.address.is_pull_channel() {
+    async fn admission_name(&self, message: &InboundMessage) -> Result<&'static str> {
+        if message.address.is_pull_channel() {
             // Whoever holds the token is let in by the door itself.
             return Ok("admitted");
         }
-        Ok(match self.admit_sender(letter).await? {
+        Ok(match self.admit_sender(message).await? {
             SenderAdmission::Admitted => "admitted",
             SenderAdmission::Pair => "pair",
             SenderAdmission::Ignored(reason) => reason.as_str(),
@@ -177,11 +182,15 @@ impl Engine {
     }
 
     /// Looks at the session as it is, or as it would be begun.
-    async fn explain_answerer(&self, target: RouteTarget, letter: &InboundMessage) -> Result<AnsweringAgent> {
+    async fn explain_answerer(
+        &self,
+        target: RouteTarget,
+        message: &InboundMessage,
+    ) -> Result<AnsweringAgent> {
         let wanted = target.session.clone();
         let stored = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
-        let begun = || Session {
-            address: Some(letter.address.clone()),
+        let start_run = || Session {
+            address: Some(message.address.clone()),
             ..Session::new_for_person(
                 target.session.clone(),
                 SessionId::new(""),
@@ -189,7 +198,7 @@ impl Engine {
                 self.now(),
             )
         };
-        let session = stored.unwrap_or_else(begun);
+        let session = stored.unwrap_or_else(start_run);
         let agent = target.by.as_ref().unwrap_or(&session.active_agent).clone();
         let spec = self.load_agent(&agent).await?.spec;
         let model = session.model_override.clone().or_else(|| self.settings().agent_model(&spec));

@@ -24,11 +24,11 @@ pub(super) struct InFlightGuard {
 
 impl InFlightMessages {
     /// Nothing while another copy of it is being taken.
-    pub(super) fn try_enter(&self, letter: &InboundMessage) -> Option<InFlightGuard> {
+    pub(super) fn try_enter(&self, message: &InboundMessage) -> Option<InFlightGuard> {
         let name = InFlightKey {
-            channel: letter.context.channel.clone(),
-            account: letter.context.account.clone(),
-            platform_id: letter.platform_id.clone(),
+            channel: message.context.channel.clone(),
+            account: message.context.account.clone(),
+            platform_id: message.platform_id.clone(),
         };
         let is_first = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         is_first.then(|| InFlightGuard { name, among: Arc::clone(&self.0) })

@@ -35,24 +35,24 @@ impl Engine {
 
     /// Tells a stranger their code, now and then again. Two copies of one letter, or two strangers, may meet at the
     /// database: the one that comes second looks again.
-    pub(super) async fn pair_sender(&self, letter: &InboundMessage) -> Result<()> {
-        match self.send_pairing_code(letter).await {
-            Err(Error::Store(polyclaw_store::Error::Conflict(_))) => self.send_pairing_code(letter).await,
-            told => told,
+    pub(super) async fn pair_sender(&self, message: &InboundMessage) -> Result<()> {
+        match self.send_pairing_code(message).await {
+            Err(Error::Store(polyclaw_store::Error::Conflict(_))) => self.send_pairing_code(message).await,
+            result => result,
         }
     }
 
-    async fn send_pairing_code(&self, letter: &InboundMessage) -> Result<()> {
+    async fn send_pairing_code(&self, message: &InboundMessage) -> Result<()> {
         let settings = self.settings();
-        let default = settings.inbound.router.choose_agent(&letter.context).agent;
-        let receipt = receipt_for(letter, &session_key_for(&settings.inbound, default, &letter.context));
+        let default = settings.inbound.router.choose_agent(&message.context).agent;
+        let receipt = receipt_for(message, &session_key_for(&settings.inbound, default, &message.context));
         if self.is_already_accepted(&receipt).await? {
             return Ok(());
         }
-        let (who, now) = (sender_of(&letter.context), self.now());
+        let (who, now) = (sender_of(&message.context), self.now());
         let wanted = who.clone();
         match self.db().read(move |tx| pairings::find_pending_code(tx, &wanted, now)).await? {
-            Some((_, told_at)) if now.since(told_at) < CODE_REPEAT_INTERVAL_MS => Ok(()),
+            Some((_, notified_at)) if now.since(notified_at) < CODE_REPEAT_INTERVAL_MS => Ok(()),
             Some((code, _)) => {
                 let text = code.user_message();
                 let tell = move |tx: &mut Tx<'_>| {
@@ -61,7 +61,7 @@ impl Engine {
                 self.commit_once(&receipt, tell).await.map(drop)
             }
             None => {
-                let pairing = self.build_pairing(letter, now);
+                let pairing = self.build_pairing(message, now);
                 let asked = sessionless_event(EventKind::PairingRequested, sender_data(&pairing.sender));
                 let text = pairing.code.user_message();
                 let begin = move |tx: &mut Tx<'_>| {
@@ -73,40 +73,40 @@ impl Engine {
                 };
                 match self.commit_once(&receipt, begin).await? {
                     Some(_) => Ok(()),
-                    None => self.record_pairing_overflow(letter).await,
+                    None => self.record_pairing_overflow(message).await,
                 }
             }
         }
     }
 
     /// Strangers beyond the last place are told nothing: that is what a code is limited for.
-    async fn record_pairing_overflow(&self, letter: &InboundMessage) -> Result<()> {
+    async fn record_pairing_overflow(&self, message: &InboundMessage) -> Result<()> {
         tracing::warn!(
-            channel = letter.context.channel,
-            account = letter.context.account,
+            channel = message.context.channel,
+            account = message.context.account,
             "too many strangers wait for a code"
         );
-        if self.refusal_throttle.should_record(&letter.context, "pairing", self.now()) {
+        if self.refusal_throttle.should_record(&message.context, "pairing", self.now()) {
             self.record_event(sessionless_event(
                 EventKind::PairingRefused,
-                sender_data(&sender_of(&letter.context)),
+                sender_data(&sender_of(&message.context)),
             ))
             .await;
         }
         Ok(())
     }
 
-    fn build_pairing(&self, letter: &InboundMessage, now: Millis) -> Pairing {
+    fn build_pairing(&self, message: &InboundMessage, now: Millis) -> Pairing {
         let plain = |name: &String| {
             let name = name.chars().filter(|c| !c.is_control()).take(MAX_SENDER_NAME_LEN).collect::<String>();
             self.redactor().redact_text(&name).into_owned()
         };
         Pairing {
-            sender: sender_of(&letter.context),
-            name: letter.sender_name.as_ref().map(plain),
+            sender: sender_of(&message.context),
+            name: message.sender_name.as_ref().map(plain),
             code: PairingCode::from_nonce(&self.nonce()),
             is_approved: false,
-            address: letter.address.clone(),
+            address: message.address.clone(),
             created_at: now,
             expires_at: now.plus(CODE_EXPIRY_MS),
         }
@@ -133,7 +133,7 @@ impl Engine {
             engine
                 .welcome_messages(&pairing, &id, now)
                 .iter()
-                .try_for_each(|parcel| outbox::push(tx, parcel))?;
+                .try_for_each(|message| outbox::push(tx, message))?;
             Ok(Some(pairing))
         };
         let approved = self.db().write(write).await?.ok_or_else(unknown)?;

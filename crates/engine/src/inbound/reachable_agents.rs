@@ -56,15 +56,15 @@ pub(crate) fn unreachable_reply(wanted: &AgentId) -> String {
 
 impl Engine {
     /// What the writer of a letter can reach by name.
-    pub(super) fn reachable_agents(&self, letter: &InboundMessage, place: &BindingRoute) -> ReachableAgents {
+    pub(super) fn reachable_agents(&self, message: &InboundMessage, place: &BindingRoute) -> ReachableAgents {
         let settings = self.settings();
         let rules = &settings.inbound;
-        if rules.sender_authority(&letter.context) == Authority::Owner {
+        if rules.sender_authority(&message.context) == Authority::Owner {
             return ReachableAgents::Every;
         }
-        let together = rules.broadcast_agents(&letter.context).unwrap_or_default().iter();
+        let together = rules.broadcast_agents(&message.context).unwrap_or_default().iter();
         let allowed =
-            rules.account_access(&letter.context).map(|access| access.agents.as_slice()).unwrap_or_default();
+            rules.account_access(&message.context).map(|access| access.agents.as_slice()).unwrap_or_default();
         let named = together.chain(allowed).cloned().collect();
         let is_bound = place.tier != BindingTier::Default;
         ReachableAgents::From { routed: place.agent.clone(), named, is_bound }

@@ -133,13 +133,13 @@ impl Engine {
 
     pub(super) async fn route_message(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: BindingRoute,
     ) -> Result<RouteDecision> {
-        let reachable = self.reachable_agents(letter, &place);
-        match self.route_without_classifier(letter, place).await? {
+        let reachable = self.reachable_agents(message, &place);
+        match self.route_without_classifier(message, place).await? {
             RouteDecision::One { target, text, layer: RouteLayer::Default } => {
-                self.apply_classifier(letter, target, (text, &reachable)).await
+                self.apply_classifier(message, target, (text, &reachable)).await
             }
             routed => Ok(routed),
         }
@@ -148,10 +148,10 @@ impl Engine {
     /// Every step but the one that asks a model.
     pub(super) async fn route_without_classifier(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         place: BindingRoute,
     ) -> Result<RouteDecision> {
-        let (arrival, text) = (&letter.context, letter.text.as_str());
+        let (arrival, text) = (&message.context, message.text.as_str());
         let settings = self.settings();
         let rules = &settings.inbound;
         if let Some(unknown) = self.find_unknown_command(text).await? {
@@ -161,10 +161,10 @@ impl Engine {
             return Ok(RouteDecision::Several(targets));
         }
         if let Some((id, rest)) = self.split_agent_prefix(text).await? {
-            if rest.is_empty() && letter.attachments.is_empty() {
+            if rest.is_empty() && message.attachments.is_empty() {
                 return Ok(RouteDecision::Usage(format!("Say what {id} is to do: /{id} <message>")));
             }
-            if !self.can_reach_agent(&self.reachable_agents(letter, &place), &id).await? {
+            if !self.can_reach_agent(&self.reachable_agents(message, &place), &id).await? {
                 return Ok(RouteDecision::Usage(unreachable_reply(&id)));
             }
             let session = match PULL_CHANNELS.contains(&arrival.channel.as_str()) {
@@ -213,14 +213,14 @@ impl Engine {
     /// A default that a model may replace by a better agent.
     async fn apply_classifier(
         &self,
-        letter: &InboundMessage,
+        message: &InboundMessage,
         target: RouteTarget,
         (text, reachable): (String, &ReachableAgents),
     ) -> Result<RouteDecision> {
         let settings = self.settings();
-        match self.classify_message(letter, &text).await? {
+        match self.classify_message(message, &text).await? {
             Some(agent) if agent != target.agent && self.can_reach_agent(reachable, &agent).await? => {
-                let session = session_key_for(&settings.inbound, &agent, &letter.context);
+                let session = session_key_for(&settings.inbound, &agent, &message.context);
                 let target = RouteTarget { by: Some(agent.clone()), ..RouteTarget::new(session, agent) };
                 Ok(RouteDecision::One { target, text, layer: RouteLayer::Classifier })
             }

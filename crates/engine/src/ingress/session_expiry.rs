@@ -12,24 +12,24 @@ use crate::session::renewed_event;
 /// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.
 pub(super) fn renew_if_expired(
     tx: &mut Tx<'_>,
-    standing: SessionSnapshot,
+    snapshot: SessionSnapshot,
     inbound: &IngressMessage,
     fresh: &NewIds,
 ) -> polyclaw_store::Result<SessionSnapshot> {
-    let Some(ttl_ms) = standing.session.ttl_ms else { return Ok(standing) };
+    let Some(ttl_ms) = snapshot.session.ttl_ms else { return Ok(snapshot) };
     let key = &inbound.session;
     let silent = messages::last_message_at(tx, key)?.is_some_and(|last| fresh.now.since(last) > ttl_ms);
     if !silent || !jobs::session_load(tx, key)?.is_idle() {
-        return Ok(standing);
+        return Ok(snapshot);
     }
     sessions::renew_session_id(tx, key, &fresh.session, fresh.now)?;
     todos::clear(tx, key)?;
     // The tickets of this very message are handed out already: the old history ends before them.
-    let through = standing.next_ticket - 1 - i64::try_from(count_messages(inbound)).unwrap_or_default();
+    let through = snapshot.next_ticket - 1 - i64::try_from(count_messages(inbound)).unwrap_or_default();
     let compaction = CompactionPoint { summary: None, through };
     sessions::set_compaction(tx, key, &fresh.session, &compaction)?;
     let data = json!({ "session_id": fresh.session.as_str(), "silent_ms": ttl_ms });
     events::record(tx, &renewed_event(key, data), fresh.now)?;
-    let session = Session { id: fresh.session.clone(), ..standing.session };
-    Ok(SessionSnapshot { session, compaction, next_ticket: standing.next_ticket })
+    let session = Session { id: fresh.session.clone(), ..snapshot.session };
+    Ok(SessionSnapshot { session, compaction, next_ticket: snapshot.next_ticket })
 }

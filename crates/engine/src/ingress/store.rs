@@ -40,30 +40,30 @@ pub(crate) fn store_message(
         Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(standing) = enter_session(tx, inbound, fresh)? else {
+    let Some(snapshot) = enter_session(tx, inbound, fresh)? else {
         return Ok(Err(IngressRefusal::UnknownAgent));
     };
-    let session = &standing.session;
+    let session = &snapshot.session;
     if session.lane == JobLane::Teammate && session.status == SessionStatus::Archived && !is_announce(inbound)
     {
         return Ok(Err(IngressRefusal::MemberClosed));
     }
     let load = jobs::session_load(tx, &session.key)?;
     // A person who writes again meanwhile was told when the first message had to wait.
-    let is_told = here.busy_notice.is_some() && jobs::is_steered(tx, &session.key)?;
+    let is_notified = here.busy_notice.is_some() && jobs::is_steered(tx, &session.key)?;
     let Some(placed) = place_in_turn(tx, (inbound, session), (&load, held), fresh, here)? else {
         return Ok(Err(IngressRefusal::Full));
     };
     let TurnPlacement { turn, waiting, held, claimed } = placed;
     count_automatic_turn(tx, inbound, (turn == fresh.turn && held.is_none()).then_some(fresh.now))?;
     let released = inbound.origin.is_person() && release_held_below(tx, &session.key, fresh.now)?;
-    let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
+    let stored = insert_messages(tx, inbound, &snapshot, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::record_platform_id(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
     }
     if waiting {
         events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
-        if !is_told {
+        if !is_notified {
             push_busy_notice(tx, (session, &turn), fresh.now, here)?;
         }
     } else if claimed.is_none() {
@@ -79,15 +79,15 @@ pub(crate) fn store_message(
         held,
         released,
     };
-    let begun = match claimed {
+    let claimed_turn = match claimed {
         Some((claim, slot)) => {
             turn::open_turn(tx, &claim, fresh.now)?;
-            let rows = prompt::read_first_rows(tx, &claim, standing, stored)?;
+            let rows = prompt::read_first_rows(tx, &claim, snapshot, stored)?;
             Some(ClaimedTurn { claim, rows, slot })
         }
         None => None,
     };
-    Ok(Ok((accepted, begun)))
+    Ok(Ok((accepted, claimed_turn)))
 }
 
 /// The turn that takes a message up.
@@ -168,11 +168,11 @@ fn check_relay(
 fn count_automatic_turn(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
-    begun_at: Option<Millis>,
+    started_at: Option<Millis>,
 ) -> polyclaw_store::Result<()> {
     let caused =
         inbound.relay.as_ref().filter(|one| matches!(one.kind, RelayKind::Send | RelayKind::Announce));
-    match (caused, begun_at) {
+    match (caused, started_at) {
         (Some(relayed), Some(now)) => ingress::increment_automatic_turns(tx, &relayed.trace, now),
         _ => Ok(()),
     }
@@ -232,8 +232,8 @@ pub(crate) fn store_line(
     if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(());
     }
-    let Some(standing) = enter_session(tx, inbound, fresh)? else { return Ok(()) };
-    insert_messages(tx, inbound, &standing, fresh, turn).map(drop)
+    let Some(snapshot) = enter_session(tx, inbound, fresh)? else { return Ok(()) };
+    insert_messages(tx, inbound, &snapshot, fresh, turn).map(drop)
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
@@ -288,22 +288,25 @@ fn enter_session(
     inbound: &IngressMessage,
     fresh: &NewIds,
 ) -> polyclaw_store::Result<Option<SessionSnapshot>> {
-    if let Some(standing) =
+    if let Some(snapshot) =
         sessions::allocate_and_get_snapshot(tx, &inbound.session, count_messages(inbound), fresh.now)?
     {
-        return session_expiry::renew_if_expired(tx, standing, inbound, fresh).map(Some);
+        return session_expiry::renew_if_expired(tx, snapshot, inbound, fresh).map(Some);
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
     }
-    let begun = Session::new_for_person(
+    let new_session = Session::new_for_person(
         inbound.session.clone(),
         fresh.session.clone(),
         inbound.agent.clone(),
         fresh.now,
     );
-    let session =
-        Session { address: Some(inbound.address.clone()), title: title_from_text(&inbound.text), ..begun };
+    let session = Session {
+        address: Some(inbound.address.clone()),
+        title: title_from_text(&inbound.text),
+        ..new_session
+    };
     sessions::ensure(tx, &session)?;
     sessions::allocate_and_get_snapshot(tx, &inbound.session, count_messages(inbound), fresh.now)
 }
@@ -345,12 +348,12 @@ fn build_job(inbound: &IngressMessage, session: &Session, fresh: &NewIds) -> New
 fn insert_messages(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
-    standing: &SessionSnapshot,
+    snapshot: &SessionSnapshot,
     fresh: &NewIds,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Vec<SessionMessage>> {
-    let session = &standing.session;
-    let mut ticket = standing.next_ticket - i64::try_from(count_messages(inbound)).unwrap_or_default();
+    let session = &snapshot.session;
+    let mut ticket = snapshot.next_ticket - i64::try_from(count_messages(inbound)).unwrap_or_default();
     let base = SessionMessage {
         id: fresh.message.clone(),
         session: session.key.clone(),

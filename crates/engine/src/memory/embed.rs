@@ -19,22 +19,22 @@ const EMBED_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 const VECTOR_CACHE_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(crate) async fn run_embed_loop(engine: &Engine) -> Result<()> {
-    let brain = engine.memory_store();
+    let memories = engine.memory_store();
     let mut current = String::new();
     while !engine.is_draining() {
-        let Some(embedder) = brain.embedder().filter(|_| !brain.is_empty()) else {
-            brain.wait_for_pending().await;
+        let Some(embedder) = memories.embedder().filter(|_| !memories.is_empty()) else {
+            memories.wait_for_pending().await;
             continue;
         };
         if current != embedder.model_id() {
             embedder.model_id().clone_into(&mut current);
-            brain.mark_outdated_vectors(&current).await?;
+            memories.mark_outdated_vectors(&current).await?;
         }
-        match brain.embed_batch(&embedder).await? {
-            EmbedOutcome::All => brain.wait_for_pending().await,
+        match memories.embed_batch(&embedder).await? {
+            EmbedOutcome::All => memories.wait_for_pending().await,
             EmbedOutcome::Some(took) => tokio::time::sleep(took).await,
             EmbedOutcome::Failed => {
-                drop(tokio::time::timeout(EMBED_RETRY_INTERVAL, brain.replaced.notified()).await);
+                drop(tokio::time::timeout(EMBED_RETRY_INTERVAL, memories.replaced.notified()).await);
             }
         }
     }

@@ -159,8 +159,8 @@ impl MemoryStore {
         viewer: Option<&MemoryViewer>,
         fused: Vec<(MemorySeq, f64)>,
     ) -> Result<Vec<(MemoryEntry, f64)>> {
-        let (eyes, seqs) = (viewer.cloned(), fused.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
-        let read = move |tx: &mut Tx<'_>| match &eyes {
+        let (filter, seqs) = (viewer.cloned(), fused.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
+        let read = move |tx: &mut Tx<'_>| match &filter {
             Some(viewer) => memory::fetch_visible(tx, viewer, &seqs),
             None => memory::fetch_all(tx, &seqs),
         };

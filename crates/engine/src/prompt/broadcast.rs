@@ -31,11 +31,11 @@ impl TurnContext {
 
     /// Looks up what agents before it have said, for this turn only.
     pub async fn load_earlier_replies(&mut self, engine: &Engine) -> TurnResult<()> {
-        let Some((round, seat)) = self.broadcast_position().filter(|(_, seat)| *seat > 0) else {
+        let Some((round, position)) = self.broadcast_position().filter(|(_, position)| *position > 0) else {
             return Ok(());
         };
-        let said = engine.earlier_replies(round, seat).await;
-        self.earlier_replies = said.map_err(TurnAbort::Lost)?;
+        let text = engine.earlier_replies(round, position).await;
+        self.earlier_replies = text.map_err(TurnAbort::Lost)?;
         Ok(())
     }
 }

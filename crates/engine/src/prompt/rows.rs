@@ -59,8 +59,8 @@ pub(crate) fn read_short_rows(
     claim: &TurnClaim,
 ) -> polyclaw_store::Result<Option<TurnRows>> {
     match sessions::get_snapshot(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted_tickets() <= MAX_SHORT_HISTORY => {
-            skip_unreadable(read_rows(tx, claim, standing, None))
+        Some(snapshot) if snapshot.uncompacted_tickets() <= MAX_SHORT_HISTORY => {
+            skip_unreadable(read_rows(tx, claim, snapshot, None))
         }
         _ => Ok(None),
     }
@@ -79,10 +79,10 @@ fn skip_unreadable(rows: polyclaw_store::Result<TurnRows>) -> polyclaw_store::Re
 pub(crate) fn read_first_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
-    standing: SessionSnapshot,
+    snapshot: SessionSnapshot,
     stored: Vec<SessionMessage>,
 ) -> polyclaw_store::Result<Option<TurnRows>> {
-    if standing.uncompacted_tickets() > MAX_SHORT_HISTORY {
+    if snapshot.uncompacted_tickets() > MAX_SHORT_HISTORY {
         return Ok(None);
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
@@ -91,10 +91,10 @@ pub(crate) fn read_first_rows(
         true => skip_unreadable(assemble_rows(
             tx,
             claim,
-            standing,
+            snapshot,
             (TurnOwnRows { stored, ..TurnOwnRows::default() }, None),
         )),
-        false => skip_unreadable(read_rows(tx, claim, standing, None)),
+        false => skip_unreadable(read_rows(tx, claim, snapshot, None)),
     }
 }
 
@@ -110,18 +110,18 @@ struct TurnOwnRows {
 pub(super) fn read_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
-    standing: SessionSnapshot,
+    snapshot: SessionSnapshot,
     known: Option<&KnownHistory>,
 ) -> polyclaw_store::Result<TurnRows> {
     let stored = messages::list_by_turn(tx, &claim.turn)?;
     let taken = backlog::list_assigned_to_turn(tx, &claim.turn)?;
-    let begun = load_resumed_messages(tx, &taken)?;
+    let messages = load_resumed_messages(tx, &taken)?;
     let queued = jobs::find_queued(tx, &claim.session)?;
     assemble_rows(
         tx,
         claim,
-        standing,
-        (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: begun, queued }, known),
+        snapshot,
+        (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: messages, queued }, known),
     )
 }
 
@@ -130,11 +130,11 @@ fn load_resumed_messages(
     tx: &mut Tx<'_>,
     taken: &[BacklogEntry],
 ) -> polyclaw_store::Result<Vec<SessionMessage>> {
-    let mut begun = Vec::new();
+    let mut messages = Vec::new();
     for row in taken {
-        begun.extend(messages::get(tx, &row.task.token.message_id)?);
+        messages.extend(messages::get(tx, &row.task.token.message_id)?);
     }
-    Ok(begun)
+    Ok(messages)
 }
 
 /// The messages a turn answers: those that began the tasks it goes on with, then its own.
@@ -151,13 +151,13 @@ pub(crate) fn load_answered_inputs(
 fn assemble_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
-    standing: SessionSnapshot,
-    (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: begun, queued }, known): (
+    snapshot: SessionSnapshot,
+    (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: messages, queued }, known): (
         TurnOwnRows,
         Option<&KnownHistory>,
     ),
 ) -> polyclaw_store::Result<TurnRows> {
-    let SessionSnapshot { session, compaction, .. } = standing;
+    let SessionSnapshot { session, compaction, .. } = snapshot;
     let found = agents::get(tx, &claim.agent)?;
     let in_config = found.as_ref().is_some_and(|stored| stored.source == AgentSource::Config);
     let spec = found.map(|stored| stored.spec);
@@ -186,7 +186,7 @@ fn assemble_rows(
         is_continuation: known.is_some(),
         stored,
         resumed_tasks: taken,
-        resumed_messages: begun,
+        resumed_messages: messages,
         steered,
         run,
         mirror: listeners,

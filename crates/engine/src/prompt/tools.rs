@@ -56,8 +56,8 @@ impl TurnContext {
     /// The least that those this turn works for may decide.
     pub fn authority(&self) -> Authority {
         let own = Authority::lowest_of_senders(&self.senders);
-        let lent = self.session.inherited.as_ref().and_then(|lent| lent.authority);
-        lent.map_or(own, |above| above.min(own))
+        let inherited_authority = self.session.inherited.as_ref().and_then(|inherited| inherited.authority);
+        inherited_authority.map_or(own, |above| above.min(own))
     }
 
     /// Everyone this turn works for, as people are shown them.
@@ -117,9 +117,9 @@ pub(crate) fn collect_senders(asked: &[&SessionMessage], run: Option<&SubagentRu
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
     let marks = asked.iter().filter_map(|message| message_authority(message)?.sender_mark());
     let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::requested_by);
-    let begun = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
+    let runs = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
     let mut senders: Vec<String> = Vec::new();
-    for sender in written.chain(marks).chain(carried.map(str::to_owned)).chain(begun) {
+    for sender in written.chain(marks).chain(carried.map(str::to_owned)).chain(runs) {
         if !senders.contains(&sender) {
             senders.push(sender);
         }
@@ -137,9 +137,9 @@ pub(crate) fn message_authority(message: &SessionMessage) -> Option<Authority> {
 /// The conversations that wait for this turn.
 pub(super) fn input_addresses<'a>(
     stored: &'a [SessionMessage],
-    begun: &'a [SessionMessage],
+    messages: &'a [SessionMessage],
 ) -> impl Iterator<Item = &'a ChatAddress> {
-    stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
+    stored.iter().chain(messages).filter_map(|message| message.address.as_ref())
 }
 
 /// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel

@@ -31,15 +31,15 @@ pub(crate) fn stop_session_tree(
     let stopped = match runs::find_running_by_child(tx, key)? {
         Some(run) => stop_run(tx, engine, &run, &mut after)?,
         None => {
-            let (stopped, told) = stop_session_work(tx, key, engine.now())?;
-            after.extend(told);
+            let (stopped, effects) = stop_session_work(tx, key, engine.now())?;
+            after.extend(effects);
             stopped
         }
     };
     let mut children = run_labels(stop_children(tx, engine, key, &mut after)?);
     for member in list_led_members(tx, key)? {
-        let (own, told) = stop_session_work(tx, &member.session, engine.now())?;
-        after.extend(told);
+        let (own, effects) = stop_session_work(tx, &member.session, engine.now())?;
+        after.extend(effects);
         children.extend(own.turn.map(|_| member.name));
         children.extend(run_labels(stop_children(tx, engine, &member.session, &mut after)?));
     }

@@ -119,9 +119,9 @@ fn run_outcome(
     }
     let text = join_earlier_replies(tx, run, &closing.turn, text)?;
     let spent = usage::sum_by_session(tx, &run.child)?;
-    let told = spent.as_ref().filter(|spent| spent.unknown_calls == 0);
+    let usage = spent.as_ref().filter(|spent| spent.unknown_calls == 0);
     let priced = spent.as_ref().filter(|spent| spent.unpriced_calls == 0);
-    let tokens = told.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
+    let tokens = usage.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
     Ok(RunOutcome {
         text,
         error_code: closing.error_code.clone(),
@@ -146,13 +146,13 @@ fn cut_off_text(
     run: &SubagentRun,
     closing: &ChildTurnEnd,
 ) -> polyclaw_store::Result<String> {
-    let said = closing.streamed_text.full_text(&messages::list_by_turn(tx, &closing.turn)?);
+    let text = closing.streamed_text.full_text(&messages::list_by_turn(tx, &closing.turn)?);
     Ok(match run.kind {
-        _ if said.is_empty() && is_stopped_delegate(run, closing) => said,
-        _ if said.is_empty() => closing.text.clone(),
+        _ if text.is_empty() && is_stopped_delegate(run, closing) => text,
+        _ if text.is_empty() => closing.text.clone(),
         // The answer of a delegation has a code beside it; an announce has only this to say why.
-        RunKind::Subagent if closing.state == JobState::Failed => format!("{said}\n\n({})", closing.text),
-        _ => said,
+        RunKind::Subagent if closing.state == JobState::Failed => format!("{text}\n\n({})", closing.text),
+        _ => text,
     })
 }
 
@@ -189,17 +189,17 @@ fn end_run(
     let name = name(tx, &run)?;
     let line = run.transcript_line(&name);
     let message = (&run.owner, line.as_str());
-    let told = announce_message(&run, &name, runs::is_stopped(tx, &run.id)?, now);
+    let notice = announce_message(&run, &name, runs::is_stopped(tx, &run.id)?, now);
     runs::mark_announced(tx, &run.id)?;
     if let Some(turn) = &run.owner_turn
         && is_owner_chain_over(tx, &run)?
     {
         // Whoever the owner began it for is told how that ended: nothing is left to do with it.
-        ingress::inject_transcript_line(tx, message, told, fresh, turn)?;
+        ingress::inject_transcript_line(tx, message, notice, fresh, turn)?;
         record_announce_delivered(tx, &run, now)?;
         return Ok(closed);
     }
-    let (verdict, _) = ingress::inject_in_tx(tx, message, told, fresh, &NodeContext::queue_only(settings))?;
+    let (verdict, _) = ingress::inject_in_tx(tx, message, notice, fresh, &NodeContext::queue_only(settings))?;
     // Only an owner that is gone keeps an announce out.
     let accepted = verdict.ok().map(|(accepted, _)| accepted);
     closed.ready = accepted.as_ref().and_then(AcceptedMessage::ready_lane);

@@ -90,36 +90,36 @@ type SpawnResult = std::result::Result<(SubagentRun, Option<ingress::StoredIngre
 
 impl Engine {
     /// Begins what is wished for, or finds that it was begun before.
-    pub(crate) async fn spawn_subagent(&self, mut wish: SpawnRequest) -> Result<SubagentRun> {
+    pub(crate) async fn spawn_subagent(&self, mut request: SpawnRequest) -> Result<SubagentRun> {
         if self.is_draining() {
             return Err(Error::Draining);
         }
-        self.redactor().redact_in_place(&mut wish.task.prompt);
-        self.redactor().redact_in_place(&mut wish.task.label);
-        let lent = match wish.kind {
+        self.redactor().redact_in_place(&mut request.task.prompt);
+        self.redactor().redact_in_place(&mut request.task.label);
+        let inherited = match request.kind {
             RunKind::Subagent => {
-                Some(self.inherited_tools_from(&wish.owner, wish.requester.turn_id()).await?)
+                Some(self.inherited_tools_from(&request.owner, request.requester.turn_id()).await?)
             }
             // Work is given to an agent as it is: whom an agent may give it to is a setting of its own. It has no
             // more than its owner only where that was lent something itself.
             RunKind::Delegate => None,
         };
-        let commit = self.workspace_commit(&wish.agent).await;
-        let begun = NewChild { uuid: self.nonce().to_lowercase(), inherited_tools: lent, commit };
+        let commit = self.workspace_commit(&request.agent).await;
+        let child = NewChild { uuid: self.nonce().to_lowercase(), inherited_tools: inherited, commit };
         let (fresh, here) = (NewIds::new(self, None), Arc::new(NodeContext::from_engine(self)));
-        let mut refused = spawn_refused_event(&wish);
-        let write = move |tx: &mut Tx<'_>| spawn_run(tx, &wish, &begun, &fresh, &here);
+        let mut refused = spawn_refused_event(&request);
+        let write = move |tx: &mut Tx<'_>| spawn_run(tx, &request, &child, &fresh, &here);
         let (run, stored) = match self.db().write(write).await? {
-            Ok(begun) => begun,
+            Ok(claimed) => claimed,
             Err(error) => {
                 refused.data["code"] = error.code().into();
                 self.record_event(refused).await;
                 return Err(error);
             }
         };
-        if let Some((accepted, inbound, begun)) = stored {
+        if let Some((accepted, inbound, claimed)) = stored {
             self.publish_accepted(&accepted, inbound);
-            self.start_or_wake_turn(&accepted, begun);
+            self.start_or_wake_turn(&accepted, claimed);
             self.run_started.notify_one();
         }
         Ok(run)
@@ -137,61 +137,63 @@ impl Engine {
 
 fn spawn_run(
     tx: &mut Tx<'_>,
-    wish: &SpawnRequest,
+    request: &SpawnRequest,
     new: &NewChild,
     fresh: &NewIds,
     here: &NodeContext,
 ) -> polyclaw_store::Result<SpawnResult> {
-    if let Some(run) = runs::get(tx, &wish.id)? {
+    if let Some(run) = runs::get(tx, &request.id)? {
         return Ok(Ok((run, None)));
     }
     // Its row first: two wishes at once are counted one after the other.
-    sessions::allocate_tickets(tx, &wish.owner, 0, fresh.now)?;
-    let Some(owner) = sessions::get(tx, &wish.owner)? else {
-        return Ok(Err(Error::UnknownSession(wish.owner.to_string())));
+    sessions::allocate_tickets(tx, &request.owner, 0, fresh.now)?;
+    let Some(owner) = sessions::get(tx, &request.owner)? else {
+        return Ok(Err(Error::UnknownSession(request.owner.to_string())));
     };
-    let asker = match resolve_requester(tx, wish, &owner, fresh)? {
+    let asker = match resolve_requester(tx, request, &owner, fresh)? {
         Ok(asker) => asker,
         Err(refused) => return Ok(Err(refused)),
     };
-    let sent = RelayRequest { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
+    let sent = RelayRequest { from: request.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
     if let Err(refusal) =
-        relay::check_relay(&sent, &SessionKey::from_parts(&wish.agent, &[&new.uuid]), u32::MAX)
+        relay::check_relay(&sent, &SessionKey::from_parts(&request.agent, &[&new.uuid]), u32::MAX)
     {
         return Ok(Err(Error::Relay(refusal)));
     }
     let own = agents::get(tx, &asker.agent)?.map(|stored| stored.spec);
     let own = own.unwrap_or_else(|| AgentSpec::with_id(asker.agent.clone()));
-    let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
-        return Ok(Err(Error::UnknownAgent(wish.agent.to_string())));
+    let Some(target) = agents::get(tx, &request.agent)?.map(|stored| stored.spec) else {
+        return Ok(Err(Error::UnknownAgent(request.agent.to_string())));
     };
-    let at_work =
-        runs::list_running_by_owner(tx, &wish.owner)?.iter().filter(|run| run.kind == wish.kind).count();
+    let at_work = runs::list_running_by_owner(tx, &request.owner)?
+        .iter()
+        .filter(|run| run.kind == request.kind)
+        .count();
     if let Err(refused) =
-        check_spawn_allowed(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX))
+        check_spawn_allowed(request, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX))
     {
         return Ok(Err(refused));
     }
-    if let Err(refused) = check_concurrency(tx, wish.kind, &own)? {
-        return Ok(Err(Error::TooMany(wish.kind, refused)));
+    if let Err(refused) = check_concurrency(tx, request.kind, &own)? {
+        return Ok(Err(Error::TooMany(request.kind, refused)));
     }
-    if wish.kind == RunKind::Delegate
-        && let Err(refused) = check_chain_depth(tx, &wish.owner)?
+    if request.kind == RunKind::Delegate
+        && let Err(refused) = check_chain_depth(tx, &request.owner)?
     {
-        return Ok(Err(Error::TooMany(wish.kind, refused)));
+        return Ok(Err(Error::TooMany(request.kind, refused)));
     }
-    let audience = resolve_audience(tx, wish, &asker.reply_to)?;
-    let child_key = SessionKey::from_parts(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
-    let run = SubagentRun { audience, ..build_run(wish, asker, &own, child_key, fresh.now) };
+    let audience = resolve_audience(tx, request, &asker.reply_to)?;
+    let child_key = SessionKey::from_parts(&request.agent, &[request.kind.as_str(), &new.uuid]);
+    let run = SubagentRun { audience, ..build_run(request, asker, &own, child_key, fresh.now) };
     // What the owner was lent itself holds for an agent it gives work to, too: nobody gives away what was not theirs.
-    let lent = new.inherited_tools.clone().or(owner.inherited.clone());
-    sessions::ensure(tx, &Session { inherited: lent, ..build_child_session(&run, &owner, wish, fresh) })?;
+    let inherited = new.inherited_tools.clone().or(owner.inherited.clone());
+    sessions::ensure(tx, &Session { inherited, ..build_child_session(&run, &owner, request, fresh) })?;
     runs::insert(tx, &run)?;
     runs::set_commit_before(tx, &run.id, &new.commit)?;
     let first = first_child_message(&run);
     let fresh = NewIds { trace: run.trace.clone(), ..fresh.clone() };
     match ingress::inject_in_tx(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
-        (Ok((accepted, begun)), inbound) => Ok(Ok((run, Some((accepted, inbound, begun))))),
+        (Ok((accepted, claimed)), inbound) => Ok(Ok((run, Some((accepted, inbound, claimed))))),
         // Nothing of this transaction stands.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
     }
@@ -199,11 +201,11 @@ fn spawn_run(
 
 fn resolve_requester(
     tx: &mut Tx<'_>,
-    wish: &SpawnRequest,
+    request: &SpawnRequest,
     owner: &Session,
     fresh: &NewIds,
 ) -> polyclaw_store::Result<std::result::Result<RequesterContext, Error>> {
-    let turn = match &wish.requester {
+    let turn = match &request.requester {
         RunRequester::Turn(turn) => turn,
         RunRequester::Person(address, authority) => {
             let agent = owner.active_agent.clone();
@@ -223,12 +225,12 @@ fn resolve_requester(
     if job.cancel {
         return Ok(Err(Error::Subagent("its turn is being stopped".to_owned())));
     }
-    let (reply_to, asked_by) = (reply_addresses(tx, turn)?, requesters_of_turn(tx, &wish.owner, turn)?);
+    let (reply_to, asked_by) = (reply_addresses(tx, turn)?, requesters_of_turn(tx, &request.owner, turn)?);
     Ok(Ok(RequesterContext { agent: job.agent, hop: job.hop, trace: job.trace, reply_to, asked_by }))
 }
 
 fn build_run(
-    wish: &SpawnRequest,
+    request: &SpawnRequest,
     asker: RequesterContext,
     own: &AgentSpec,
     child: SessionKey,
@@ -236,21 +238,21 @@ fn build_run(
 ) -> SubagentRun {
     let archive_after_ms = Some(i64::from(own.subagents.archive_after_minutes) * 60_000);
     SubagentRun {
-        id: wish.id.clone(),
-        kind: wish.kind,
+        id: request.id.clone(),
+        kind: request.kind,
         child,
-        agent: wish.agent.clone(),
-        owner: wish.owner.clone(),
+        agent: request.agent.clone(),
+        owner: request.owner.clone(),
         caller: asker.agent,
-        owner_turn: wish.requester.turn_id().cloned(),
+        owner_turn: request.requester.turn_id().cloned(),
         trace: asker.trace,
         hop: asker.hop + 1,
-        task: RunTask { asked_by: asker.asked_by, ..wish.task.clone() },
+        task: RunTask { asked_by: asker.asked_by, ..request.task.clone() },
         reply_to: asker.reply_to,
-        awaited_by: wish.requester.turn_id().filter(|_| wish.is_awaited).cloned(),
+        awaited_by: request.requester.turn_id().filter(|_| request.is_awaited).cloned(),
         audience: None,
-        deadline: Some(now.plus(wish.timeout_ms)),
-        is_deleted_after: wish.is_deleted_after,
+        deadline: Some(now.plus(request.timeout_ms)),
+        is_deleted_after: request.is_deleted_after,
         archive_after_ms: archive_after_ms.filter(|after| *after > 0),
         held: None,
         status: RunStatus::Running,
@@ -272,23 +274,23 @@ fn first_child_message(run: &SubagentRun) -> InternalMessage {
 }
 
 fn check_spawn_allowed(
-    wish: &SpawnRequest,
+    request: &SpawnRequest,
     owner: &Session,
     (own, target): (&AgentSpec, &AgentSpec),
     at_work: u32,
 ) -> std::result::Result<(), Error> {
     check_sandbox_mode(owner, own, target)?;
-    let (depth, limits) = match wish.kind {
-        RunKind::Subagent if !own.subagents.allows_agent(&own.agent_id, &wish.agent) => {
+    let (depth, limits) = match request.kind {
+        RunKind::Subagent if !own.subagents.allows_agent(&own.agent_id, &request.agent) => {
             return Err(Error::Subagent(format!(
                 "'{}' may not begin sub-agents that are '{}'; add it to subagents.allow_agents",
-                own.agent_id, wish.agent
+                own.agent_id, request.agent
             )));
         }
         RunKind::Subagent => (owner.spawn_depth + 1, own.subagents.spawn_limits()),
-        RunKind::Delegate => (owner.delegation_depth + 1, delegation_limits(own, &wish.agent)?),
+        RunKind::Delegate => (owner.delegation_depth + 1, delegation_limits(own, &request.agent)?),
     };
-    limits.check_spawn(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
+    limits.check_spawn(depth, at_work).map_err(|refused| Error::TooMany(request.kind, refused))
 }
 
 /// What an agent has at work is counted over all of its sessions.
@@ -333,8 +335,8 @@ pub(crate) fn check_sandbox_mode(
     own: &AgentSpec,
     target: &AgentSpec,
 ) -> std::result::Result<(), Error> {
-    let lent = owner.inherited.as_ref().map_or(own.sandbox.mode, |lent| lent.sandbox);
-    match target.sandbox.mode < own.sandbox.mode.max(lent) {
+    let inherited_mode = owner.inherited.as_ref().map_or(own.sandbox.mode, |inherited| inherited.sandbox);
+    match target.sandbox.mode < own.sandbox.mode.max(inherited_mode) {
         true => {
             let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
             Err(Error::Subagent(why.to_owned()))
@@ -352,20 +354,25 @@ fn delegation_limits(own: &AgentSpec, target: &AgentId) -> std::result::Result<S
 }
 
 /// Tells that a run was not begun.
-fn spawn_refused_event(wish: &SpawnRequest) -> NewEvent {
+fn spawn_refused_event(request: &SpawnRequest) -> NewEvent {
     NewEvent {
         kind: EventKind::RunRefused,
-        session: Some(wish.owner.clone()),
-        turn: wish.requester.turn_id().cloned(),
+        session: Some(request.owner.clone()),
+        turn: request.requester.turn_id().cloned(),
         agent: None,
         trace: None,
-        data: json!({ "kind": wish.kind, "agent_id": wish.agent }),
+        data: json!({ "kind": request.kind, "agent_id": request.agent }),
     }
 }
 
 /// Nothing it says leaves by itself: its owner is told.
-fn build_child_session(run: &SubagentRun, owner: &Session, wish: &SpawnRequest, fresh: &NewIds) -> Session {
-    let begun =
+fn build_child_session(
+    run: &SubagentRun,
+    owner: &Session,
+    request: &SpawnRequest,
+    fresh: &NewIds,
+) -> Session {
+    let session =
         Session::new_for_person(run.child.clone(), fresh.session.clone(), run.agent.clone(), fresh.now);
     Session {
         owner: Some(run.owner.clone()),
@@ -374,11 +381,11 @@ fn build_child_session(run: &SubagentRun, owner: &Session, wish: &SpawnRequest, 
         delegation_depth: owner.delegation_depth + u32::from(run.kind == RunKind::Delegate),
         delivers: false,
         sends: false,
-        model_override: wish.model.clone(),
-        thinking: wish.thinking,
+        model_override: request.model.clone(),
+        thinking: request.thinking,
         address: Some(ChatAddress::internal()),
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
-        ..begun
+        ..session
     }
 }
 
@@ -386,13 +393,13 @@ fn build_child_session(run: &SubagentRun, owner: &Session, wish: &SpawnRequest, 
 /// another hands its words on to that.
 fn resolve_audience(
     tx: &mut Tx<'_>,
-    wish: &SpawnRequest,
+    request: &SpawnRequest,
     reply_to: &[ChatAddress],
 ) -> polyclaw_store::Result<Option<RunAudience>> {
-    let Some(turn) = wish.requester.turn_id().filter(|_| wish.is_streamed) else { return Ok(None) };
-    let own = runs::find_running_by_child(tx, &wish.owner)?.and_then(|run| run.audience);
+    let Some(turn) = request.requester.turn_id().filter(|_| request.is_streamed) else { return Ok(None) };
+    let own = runs::find_running_by_child(tx, &request.owner)?.and_then(|run| run.audience);
     Ok(Some(own.unwrap_or_else(|| RunAudience {
-        session_key: wish.owner.clone(),
+        session_key: request.owner.clone(),
         turn_id: turn.clone(),
         addresses: reply_to.to_vec(),
     })))
@@ -442,6 +449,6 @@ pub(crate) fn authority_in(
     turn: &TurnId,
 ) -> polyclaw_store::Result<Authority> {
     let own = Authority::lowest_of_senders(&requesters_of_turn(tx, session, turn)?);
-    let lent = sessions::get(tx, session)?.and_then(|session| session.inherited?.authority);
-    Ok(lent.map_or(own, |above| above.min(own)))
+    let inherited_authority = sessions::get(tx, session)?.and_then(|session| session.inherited?.authority);
+    Ok(inherited_authority.map_or(own, |above| above.min(own)))
 }

@@ -71,16 +71,16 @@ impl Engine {
     /// Finds the team and the actor's place in it, for an act: from here on the team has no more authority than the
     /// people the act is done for.
     pub(crate) async fn find_team_caller(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
-        let mut insider = self.reader(actor, team).await?;
-        let TeamActor::Session { key, turn, .. } = actor else { return Ok(insider) };
+        let mut caller = self.reader(actor, team).await?;
+        let TeamActor::Session { key, turn, .. } = actor else { return Ok(caller) };
         let (key, turn) = (key.clone(), turn.clone());
         let authority = self.db().read(move |tx| authority_in(tx, &key, &turn)).await?;
-        if authority < insider.team.authority {
-            let id = insider.team.id.clone();
+        if authority < caller.team.authority {
+            let id = caller.team.id.clone();
             self.db().write(move |tx| teams::lower_authority(tx, &id, authority)).await?;
-            insider.team.authority = authority;
+            caller.team.authority = authority;
         }
-        Ok(insider)
+        Ok(caller)
     }
 
     /// The same, to look only.
@@ -107,8 +107,8 @@ impl Engine {
             _ => TeamRefusal::NotInTeam(team.name.clone()),
         };
         let actor = actor.clone();
-        let insider = self.db().read(move |tx| find_caller(tx, &actor, team.clone())).await?;
-        insider.ok_or_else(|| refusal.into())
+        let caller = self.db().read(move |tx| find_caller(tx, &actor, team.clone())).await?;
+        caller.ok_or_else(|| refusal.into())
     }
 }
 

@@ -69,8 +69,8 @@ impl Engine {
                 return Ok(Err(TeamRefusal::NotLead.into()));
             }
             let team = take_over_lead(tx, &team, &session, fresh.now)?;
-            let (letters, idle) = team_messages::count_waiting(tx, &team.id, team::LEAD_NAME)?;
-            let ready = match letters + idle {
+            let (message_count, idle) = team_messages::count_waiting(tx, &team.id, team::LEAD_NAME)?;
+            let ready = match message_count + idle {
                 0 => None,
                 _ => wake_session(tx, &team, &wanted, &fresh, &settings)?,
             };

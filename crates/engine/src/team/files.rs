@@ -69,8 +69,8 @@ impl Engine {
 
     /// Whether this node writes a team's files.
     async fn is_host_of_team(&self, team: &Team) -> Result<bool> {
-        let (lead, node, family) = (team.lead.clone(), self.node.clone(), node_family(self));
-        Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, family.as_deref())).await?)
+        let (lead, node, node_name) = (team.lead.clone(), self.node.clone(), node_family(self));
+        Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, node_name.as_deref())).await?)
     }
 
     /// Copies what is in no file yet to where people can read it, each letter once. A copy that fails loses nothing.
@@ -93,7 +93,7 @@ impl Engine {
             if due.is_empty() {
                 return Ok(());
             }
-            let ids: Vec<TeamMessageId> = due.iter().map(|letter| letter.id.clone()).collect();
+            let ids: Vec<TeamMessageId> = due.iter().map(|message| message.id.clone()).collect();
             // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
             let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
             run_blocking_io(move || append_messages(&folder, due, is_known)).await?;
@@ -245,36 +245,36 @@ fn team_config_json(team: &Team, members: &[TeamMember], at_work: &[String]) -> 
 fn write_atomically(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
-    let beside = path.with_extension(format!("{tag}.tmp"));
-    let mut file = open_private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
+    let sibling = path.with_extension(format!("{tag}.tmp"));
+    let mut file = open_private(&sibling, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&beside, path)
+    fs::rename(&sibling, path)
 }
 
-fn append_messages(folder: &Path, letters: Vec<TeamMessage>, is_known: bool) -> io::Result<()> {
-    let is_new = |letter: &TeamMessage| {
-        let quoted = json!(letter.id).to_string();
-        let file = fs::read_to_string(folder.join(&letter.to).join("messages.jsonl"));
-        !file.is_ok_and(|text| text.lines().any(|line| line.contains(&quoted) && is_line_of(line, letter)))
+fn append_messages(folder: &Path, messages: Vec<TeamMessage>, is_known: bool) -> io::Result<()> {
+    let is_new = |message: &TeamMessage| {
+        let quoted = json!(message.id).to_string();
+        let file = fs::read_to_string(folder.join(&message.to).join("messages.jsonl"));
+        !file.is_ok_and(|text| text.lines().any(|line| line.contains(&quoted) && is_line_of(line, message)))
     };
-    letters
+    messages
         .iter()
-        .filter(|letter| is_known || is_new(letter))
-        .try_for_each(|letter| append_message(folder, letter))
+        .filter(|message| is_known || is_new(message))
+        .try_for_each(|message| append_message(folder, message))
 }
 
-fn is_line_of(line: &str, letter: &TeamMessage) -> bool {
-    serde_json::from_str::<Value>(line).is_ok_and(|line| line["id"] == json!(letter.id))
+fn is_line_of(line: &str, message: &TeamMessage) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|line| line["id"] == json!(message.id))
 }
 
-fn append_message(folder: &Path, letter: &TeamMessage) -> io::Result<()> {
-    let folder: PathBuf = folder.join(&letter.to);
+fn append_message(folder: &Path, message: &TeamMessage) -> io::Result<()> {
+    let folder: PathBuf = folder.join(&message.to);
     create_private_folder(&folder)?;
     let line = json!({
-        "id": letter.id, "from": letter.from, "to": letter.to, "type": letter.kind, "content": letter.content,
-        "summary": letter.summary, "request_id": letter.request_id, "approve": letter.approve,
-        "reason": letter.reason, "timestamp": letter.created_at.to_string(),
+        "id": message.id, "from": message.from, "to": message.to, "type": message.kind, "content": message.content,
+        "summary": message.summary, "request_id": message.request_id, "approve": message.approve,
+        "reason": message.reason, "timestamp": message.created_at.to_string(),
     });
     let path = folder.join("messages.jsonl");
     let mut file = open_private(&path, fs::OpenOptions::new().append(true).create(true).read(true))?;

@@ -44,14 +44,14 @@ impl Engine {
     /// Whether a task may count as completed.
     pub(super) async fn check_completing_hook(
         &self,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         (task, summary): (&TeamTask, Option<&str>),
     ) -> Result<()> {
         let body = json!({
-            "team": insider.team.name, "task_id": task.no, "text": task.subject, "by": insider.worker.name,
-            "summary": summary, "member_session_key": insider.worker.session,
+            "team": caller.team.name, "task_id": task.no, "text": task.subject, "by": caller.worker.name,
+            "summary": summary, "member_session_key": caller.worker.session,
         });
-        let asked = self.call_hooks(HookEvent::TaskCompleting, &insider.team.lead, body).await;
+        let asked = self.call_hooks(HookEvent::TaskCompleting, &caller.team.lead, body).await;
         asked.map_err(|why| TaskRefusal::NotVerified(why).into())
     }
 

@@ -52,8 +52,8 @@ impl Engine {
         let is_shutting_down = team.status == TeamStatus::ShuttingDown;
         let others_at_work = look.at_work.iter().any(|name| *name != rested.name);
         // The lead knows it from the first time: that it failed again is in the state it is shown.
-        let is_old = look.failure_streak.as_ref().is_some_and(|setback| setback.failures > 1);
-        let letter = self.idle_message(team, &rested, facts, &look);
+        let is_old = look.failure_streak.as_ref().is_some_and(|streak| streak.failures > 1);
+        let message = self.idle_message(team, &rested, facts, &look);
         let may_refuse = !at_work && !look.was_stopped && !rested.ended_badly && !is_shutting_down;
         if may_refuse
             && let Some(why) = self.check_idle_hook(team, (&rested.name, idle_reason(facts).as_str())).await
@@ -61,7 +61,7 @@ impl Engine {
             return self.send_member_back(team, rested, why).await;
         }
         let is_quiet = look.was_stopped || !should_wake_lead(facts, others_at_work, is_shutting_down);
-        let post = PreparedTeamMessage { is_quiet, ..self.prepare_message(letter) };
+        let post = PreparedTeamMessage { is_quiet, ..self.prepare_message(message) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             // Another turn of it has ended since, or it works again, or the team is being shut down by now: then this is
@@ -83,9 +83,9 @@ impl Engine {
 
     /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
     async fn send_member_back(&self, team: &Team, rested: MemberTurnEnd, why: String) -> Result<()> {
-        let letter = self.new_team_message(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
+        let message = self.new_team_message(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
         let id = TeamMessageId::new(format!("sent-back-{}", rested.turn));
-        let post = self.prepare_message(TeamMessage { id, ..letter });
+        let post = self.prepare_message(TeamMessage { id, ..message });
         let copies = vec![post.message.clone()];
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -138,10 +138,10 @@ impl Engine {
             _ => idle.as_str(),
         };
         let mut text = format!("{} is idle: {why}.", rested.name);
-        if let Some(setback) = &look.failure_streak {
+        if let Some(streak) = &look.failure_streak {
             text.push_str(&format!(
                 " ({}) It is tried again while mail or a task waits for it.",
-                setback.code
+                streak.code
             ));
         }
         if idle == IdleReason::Waiting && !facts.has_children {
@@ -150,11 +150,11 @@ impl Engine {
         for (to, summary) in &look.peers {
             text.push_str(&format!("\nwrote to {to}: {summary}"));
         }
-        let letter = self.new_team_message(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
+        let message = self.new_team_message(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
         TeamMessage {
             id: TeamMessageId::new(format!("idle-{}", rested.turn)),
             reason: Some(why.to_owned()),
-            ..letter
+            ..message
         }
     }
 }
@@ -188,10 +188,11 @@ fn load_member_snapshot(
     let plan = member.as_ref().and_then(|member| member.plan.clone());
     let recent = member.map(|member| member.last_active_at.minus(PEER_MESSAGE_WINDOW_MS)).unwrap_or_default();
     // What the lead was told with the last notice is no news.
-    let since = team_messages::last_idle_at(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
+    let since = team_messages::last_idle_at(tx, id, &rested.name)?
+        .map_or(recent, |notified_at| notified_at.max(recent));
     let peers = team_messages::list_peer_summaries(tx, id, &rested.name, since, MAX_SHOWN_PEER_MESSAGES)?;
-    let setback = teams::get_failure_streak(tx, id, &rested.name)?;
-    Ok(MemberSnapshot { at_work, has_children, was_stopped, failure_streak: setback, plan, peers })
+    let streak = teams::get_failure_streak(tx, id, &rested.name)?;
+    Ok(MemberSnapshot { at_work, has_children, was_stopped, failure_streak: streak, plan, peers })
 }
 
 /// What a member wrote to others is told while it is news.

@@ -87,8 +87,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn prepare_message(&self, letter: TeamMessage) -> PreparedTeamMessage {
-        PreparedTeamMessage { message: letter, fresh: NewIds::new(self, None), is_quiet: false }
+    pub(super) fn prepare_message(&self, message: TeamMessage) -> PreparedTeamMessage {
+        PreparedTeamMessage { message, fresh: NewIds::new(self, None), is_quiet: false }
     }
 
     /// Sends what a member, the lead or a person has to say. Answers to requests are heard, too.
@@ -98,39 +98,35 @@ impl Engine {
         team: &str,
         outgoing: OutgoingTeamMessage,
     ) -> Result<TeamMessageReceipt> {
-        let insider = self.find_team_caller(actor, team).await?;
+        let caller = self.find_team_caller(actor, team).await?;
         self.check_team_message(&outgoing)?;
         match outgoing.kind {
             TeamMessageKind::ShutdownResponse => {
-                return self.answer_shutdown(actor, &insider, outgoing).await;
+                return self.answer_shutdown(actor, &caller, outgoing).await;
             }
-            TeamMessageKind::PlanApprovalRequest => return self.submit_plan(actor, &insider, outgoing).await,
+            TeamMessageKind::PlanApprovalRequest => return self.submit_plan(actor, &caller, outgoing).await,
             TeamMessageKind::PlanApprovalResponse => {
-                return self.answer_plan(actor, &insider, outgoing).await;
+                return self.answer_plan(actor, &caller, outgoing).await;
             }
-            TeamMessageKind::ShutdownRequest => insider.require_lead()?,
+            TeamMessageKind::ShutdownRequest => caller.require_lead()?,
             _ => {}
         }
-        let recipients = self.resolve_recipients(&insider, &outgoing).await?;
+        let recipients = self.resolve_recipients(&caller, &outgoing).await?;
         let mut posts = Vec::with_capacity(recipients.len());
         for name in &recipients {
-            let mut letter = self.message_to(actor, &insider, &outgoing, name);
+            let mut message = self.message_to(actor, &caller, &outgoing, name);
             if outgoing.kind == TeamMessageKind::ShutdownRequest {
-                letter.request_id = Some(
-                    self.request_member_shutdown(
-                        actor,
-                        &insider.team,
-                        (name, outgoing.request_id.as_deref()),
-                    )
-                    .await?,
+                message.request_id = Some(
+                    self.request_member_shutdown(actor, &caller.team, (name, outgoing.request_id.as_deref()))
+                        .await?,
                 );
             }
-            posts.push(self.prepare_message(letter));
+            posts.push(self.prepare_message(message));
         }
         let request_id = posts.first().and_then(|post| post.message.request_id.clone());
         let message_ids = posts.iter().map(|post| post.message.id.clone()).collect();
-        let lost = self.lost_recipients(&insider.team, &recipients).await?;
-        self.deliver_team_messages(&insider.team, posts).await?;
+        let lost = self.lost_recipients(&caller.team, &recipients).await?;
+        self.deliver_team_messages(&caller.team, posts).await?;
         Ok(TeamMessageReceipt { message_ids, recipients, lost, request_id })
     }
 
@@ -151,8 +147,8 @@ impl Engine {
 
     fn check_team_message(&self, outgoing: &OutgoingTeamMessage) -> Result<()> {
         self.check_length(&[&outgoing.content])?;
-        let beside = [&outgoing.reason, &outgoing.request_id].map(|text| text.as_deref().unwrap_or_default());
-        self.check_length(&beside)?;
+        let other = [&outgoing.reason, &outgoing.request_id].map(|text| text.as_deref().unwrap_or_default());
+        self.check_length(&other)?;
         let refusal = match outgoing {
             OutgoingTeamMessage { kind: TeamMessageKind::Idle | TeamMessageKind::Task, .. } => {
                 TeamRefusal::Message("letters of this type are written by the runtime")
@@ -195,20 +191,20 @@ impl Engine {
     /// The names it goes to; whoever is not in the team gets nothing.
     async fn resolve_recipients(
         &self,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         outgoing: &OutgoingTeamMessage,
     ) -> Result<Vec<String>> {
-        let (id, lead) = (insider.team.id.clone(), insider.team.lead.clone());
+        let (id, lead) = (caller.team.id.clone(), caller.team.lead.clone());
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         // Mail for one that is lost waits for whoever bears the name next.
         let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
         let mut all: Vec<(String, SessionKey)> =
             there.map(|TeamMember { name, session, .. }| (name, session)).collect();
         all.push((LEAD_NAME.to_owned(), lead));
-        if outgoing.to.as_ref().is_some_and(|to| *to == insider.worker.name) {
+        if outgoing.to.as_ref().is_some_and(|to| *to == caller.worker.name) {
             return Err(TeamRefusal::Message("the recipient is you: nobody writes to themselves").into());
         }
-        all.retain(|(name, _)| *name != insider.worker.name);
+        all.retain(|(name, _)| *name != caller.worker.name);
         match (&outgoing.to, outgoing.kind) {
             (_, TeamMessageKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
             (Some(to), _) => {
@@ -224,13 +220,13 @@ impl Engine {
     pub(super) fn message_to(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         outgoing: &OutgoingTeamMessage,
         to: &str,
     ) -> TeamMessage {
-        let letter = self.new_team_message(
-            &insider.team,
-            &insider.worker.name,
+        let message = self.new_team_message(
+            &caller.team,
+            &caller.worker.name,
             to,
             outgoing.kind,
             outgoing.content.clone(),
@@ -243,11 +239,14 @@ impl Engine {
         };
         TeamMessage {
             id: TeamMessageId::new(format!("{}-{to}", actor.call_id())),
-            summary: team_message::summarize_message(redacted(&outgoing.summary).as_deref(), &letter.content),
+            summary: team_message::summarize_message(
+                redacted(&outgoing.summary).as_deref(),
+                &message.content,
+            ),
             request_id: outgoing.request_id.clone(),
             approve: outgoing.approve,
             reason: redacted(&outgoing.reason),
-            ..letter
+            ..message
         }
     }
 
@@ -268,10 +267,10 @@ impl Engine {
     }
 
     /// Wakes the readers of letters that are stored, and shows the letters to whoever watches the team.
-    pub(super) async fn wake_recipients(&self, team: &Team, ready: Vec<JobLane>, letters: Vec<TeamMessage>) {
+    pub(super) async fn wake_recipients(&self, team: &Team, ready: Vec<JobLane>, messages: Vec<TeamMessage>) {
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        for letter in &letters {
-            self.hub.publish(&team.lead, FrameKind::Team { change: message_sent_event(team, letter).data });
+        for message in &messages {
+            self.hub.publish(&team.lead, FrameKind::Team { change: message_sent_event(team, message).data });
         }
         self.copy_messages_to_inbox(team).await;
     }
@@ -331,27 +330,28 @@ pub(super) fn recipient_session(
 pub(super) fn mark_undeliverable(
     tx: &mut Tx<'_>,
     team: &Team,
-    letters: &[TeamMessage],
+    messages: &[TeamMessage],
     now: Millis,
 ) -> polyclaw_store::Result<()> {
-    for letter in letters {
-        let writer = teams::get_member(tx, &team.id, &letter.from)?.map(|member| member.session);
-        let told = message_sent_event(team, letter);
-        let told = NewEvent { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
-        events::record(tx, &told, now)?;
+    for message in messages {
+        let writer = teams::get_member(tx, &team.id, &message.from)?.map(|member| member.session);
+        let event = message_sent_event(team, message);
+        let event =
+            NewEvent { kind: EventKind::MailUndeliverable, session: writer.or(event.session), ..event };
+        events::record(tx, &event, now)?;
     }
     Ok(())
 }
 
 /// What others see of a letter is its summary.
-fn message_sent_event(team: &Team, letter: &TeamMessage) -> NewEvent {
+fn message_sent_event(team: &Team, message: &TeamMessage) -> NewEvent {
     let data = json!({
         "team": team.name,
-        "message_id": letter.id,
-        "from": letter.from,
-        "to": letter.to,
-        "type": letter.kind,
-        "summary": letter.summary,
+        "message_id": message.id,
+        "from": message.from,
+        "to": message.to,
+        "type": message.kind,
+        "summary": message.summary,
     });
     team_event(EventKind::MailSent, team, data)
 }

@@ -72,8 +72,8 @@ impl Engine {
 
     fn build_offer(&self, team: &Team, offer: &TaskOffer) -> PreparedTeamMessage {
         let text = offer_text(&offer.free.task);
-        let letter = self.new_team_message(team, RUNTIME_NAME, &offer.member, TeamMessageKind::Task, text);
-        self.prepare_message(TeamMessage { id: offer.id(team), ..letter })
+        let message = self.new_team_message(team, RUNTIME_NAME, &offer.member, TeamMessageKind::Task, text);
+        self.prepare_message(TeamMessage { id: offer.id(team), ..message })
     }
 }
 

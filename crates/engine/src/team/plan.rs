@@ -25,14 +25,14 @@ pub struct MemberPlan {
 impl Engine {
     /// Where the plan of a member stands; `None` if it has none to be approved.
     pub async fn member_plan(&self, actor: &TeamActor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
-        let insider = self.reader(actor, team).await?;
-        let (id, wanted) = (insider.team.id.clone(), name.to_owned());
+        let caller = self.reader(actor, team).await?;
+        let (id, wanted) = (caller.team.id.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let Some(member) = teams::get_member(tx, &id, &wanted)? else { return Ok(None) };
             let Some(approval) = member.plan else { return Ok(Some(None)) };
             let content = match approval.request_id() {
                 Some(request) => {
-                    team_messages::find_plan_request(tx, &id, request)?.map(|letter| letter.content)
+                    team_messages::find_plan_request(tx, &id, request)?.map(|message| message.content)
                 }
                 None => None,
             };
@@ -46,16 +46,16 @@ impl Engine {
     pub(super) async fn submit_plan(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         outgoing: OutgoingTeamMessage,
     ) -> Result<TeamMessageReceipt> {
-        let Some(member) = &insider.member else {
+        let Some(member) = &caller.member else {
             return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
         };
         let request_id = uuid_for_call(&format!("{}-plan", actor.call_id()));
-        let letter = TeamMessage {
+        let message = TeamMessage {
             request_id: Some(request_id.clone()),
-            ..self.message_to(actor, insider, &outgoing, LEAD_NAME)
+            ..self.message_to(actor, caller, &outgoing, LEAD_NAME)
         };
         let next = Some(PlanApproval::Submitted { request_id });
         let is_due = move |found: &TeamMember| match found.plan {
@@ -65,20 +65,20 @@ impl Engine {
             }
             None => Err(TeamRefusal::NoPlan(found.name.clone())),
         };
-        self.store_plan_change(&insider.team, member.clone(), (next, letter), is_due).await
+        self.store_plan_change(&caller.team, member.clone(), (next, message), is_due).await
     }
 
     /// The lead's answer. Where no request is named, a person means the one that is open.
     pub(super) async fn answer_plan(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         outgoing: OutgoingTeamMessage,
     ) -> Result<TeamMessageReceipt> {
-        insider.require_lead()?;
+        caller.require_lead()?;
         let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
         let name = outgoing.to.clone().ok_or(TeamRefusal::Message("recipient is missing"))?;
-        let member = self.active_member(&insider.team, &name).await?;
+        let member = self.active_member(&caller.team, &name).await?;
         let request = match (&outgoing.request_id, &member.plan) {
             (Some(given), _) => given.clone(),
             (None, Some(PlanApproval::Submitted { request_id })) => request_id.clone(),
@@ -99,13 +99,13 @@ impl Engine {
             false => format!("Your plan is not approved. Change it and send it again. {feedback}"),
         };
         let outgoing = OutgoingTeamMessage { content, request_id: Some(request.clone()), ..outgoing };
-        let letter = self.message_to(actor, insider, &outgoing, &member.name);
+        let message = self.message_to(actor, caller, &outgoing, &member.name);
         let next = (!approve).then_some(PlanApproval::Required);
         let is_due = move |found: &TeamMember| match found.plan.as_ref().and_then(PlanApproval::request_id) {
             Some(open) if open == request => Ok(()),
             _ => Err(TeamRefusal::UnknownRequest(quote_safely(&request))),
         };
-        self.store_plan_change(&insider.team, member, (next, letter), is_due).await
+        self.store_plan_change(&caller.team, member, (next, message), is_due).await
     }
 
     async fn active_member(&self, team: &Team, name: &str) -> Result<TeamMember> {
@@ -121,18 +121,18 @@ impl Engine {
         &self,
         team: &Team,
         member: TeamMember,
-        (next, letter): (Option<PlanApproval>, TeamMessage),
+        (next, message): (Option<PlanApproval>, TeamMessage),
         is_due: impl Fn(&TeamMember) -> std::result::Result<(), TeamRefusal> + Clone + Send + Sync + 'static,
     ) -> Result<TeamMessageReceipt> {
         let receipt = TeamMessageReceipt {
-            message_ids: vec![letter.id.clone()],
-            recipients: vec![letter.to.clone()],
-            request_id: letter.request_id.clone(),
+            message_ids: vec![message.id.clone()],
+            recipients: vec![message.to.clone()],
+            request_id: message.request_id.clone(),
             lost: Vec::new(),
         };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
-        let copies = vec![letter.clone()];
-        let posts: Vec<PreparedTeamMessage> = vec![self.prepare_message(letter)];
+        let copies = vec![message.clone()];
+        let posts: Vec<PreparedTeamMessage> = vec![self.prepare_message(message)];
         let write = move |tx: &mut Tx<'_>| {
             lock_recipients(tx, &wanted, &posts)?;
             teams::lock_team(tx, &wanted.id)?;
@@ -158,6 +158,6 @@ impl Engine {
 }
 
 /// Whether a letter changes what its reader may do.
-pub(super) fn changes_tools(letter: &TeamMessage) -> bool {
-    letter.kind == TeamMessageKind::PlanApprovalResponse
+pub(super) fn changes_tools(message: &TeamMessage) -> bool {
+    message.kind == TeamMessageKind::PlanApprovalResponse
 }

@@ -74,10 +74,10 @@ pub(crate) async fn run_reconcile_loop(engine: &Engine) -> Result<()> {
         for team in &open {
             let Some(seen) = activity.remove(&team.id) else { continue };
             has_work |= seen.at_work > 0 || seen.requests > 0 || team.status == TeamStatus::ShuttingDown;
-            let told = ledgers.iter().any(|(id, at)| *id == team.id && at.is_none_or(|at| at <= now));
+            let is_notified = ledgers.iter().any(|(id, at)| *id == team.id && at.is_none_or(|at| at <= now));
             let is_due = watched.get(&team.id).is_none_or(|watch| watch.seen != seen || watch.due <= now);
             let is_ending = seen.requests > 0 || team.status == TeamStatus::ShuttingDown;
-            if !is_due && !is_ending && !told && !marked.contains(&team.id) {
+            if !is_due && !is_ending && !is_notified && !marked.contains(&team.id) {
                 continue;
             }
             // One that can not be looked after now keeps no other from it.

@@ -70,7 +70,7 @@ impl Engine {
     }
 
     async fn relay_task_event(&self, team: &Team, news: TaskEventContext) -> Result<()> {
-        let letters = self.build_task_messages(team, &news);
+        let messages = self.build_task_messages(team, &news);
         let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
         let fresh = NewIds::new(self, None);
         let shown = task_changed_event(team, &news).data;
@@ -86,7 +86,7 @@ impl Engine {
             events::record(tx, &task_changed_event(&team, &news), now)?;
             let mut ready =
                 announce_task_end(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<JobLane>>();
-            let readers = pick_recipients(tx, &team, &news, &letters)?;
+            let readers = pick_recipients(tx, &team, &news, &messages)?;
             ready.extend(store_messages(tx, &team, &readers, &settings, now)?);
             Ok(ready)
         };
@@ -117,10 +117,10 @@ impl Engine {
                 news.task.no,
                 sanitize::to_single_line(&news.task.subject, 200)
             );
-            let letter = self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text);
+            let message = self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text);
             posts.push(self.prepare_message(TeamMessage {
                 id: TeamMessageId::new(format!("{}-{seq}-lead", team.id)),
-                ..letter
+                ..message
             }));
         }
         posts
@@ -296,8 +296,8 @@ fn pick_recipients(
                 // It may have been offered before, and was changed since.
                 id = TeamMessageId::new(format!("{id}-{}", news.event.seq));
             }
-            let letter = TeamMessage { id, to, ..post.message.clone() };
-            picked.push(PreparedTeamMessage { message: letter, ..post.clone() });
+            let message = TeamMessage { id, to, ..post.message.clone() };
+            picked.push(PreparedTeamMessage { message, ..post.clone() });
         }
     }
     Ok(picked)

@@ -54,34 +54,34 @@ impl Engine {
         force: bool,
     ) -> Result<TeamShutdownStatus> {
         self.check_length(&[reason])?;
-        let insider = loop {
+        let caller = loop {
             if let Some(ended) = self.find_earlier_shutdown(actor, team).await? {
                 return Ok(ended);
             }
-            let insider = self.find_team_caller(actor, team).await?;
-            insider.require_lead()?;
-            let members = self.active_members(&insider.team).await?;
-            let is_begun = if force {
-                self.stop_members(actor, &insider.team, &members).await?
+            let caller = self.find_team_caller(actor, team).await?;
+            caller.require_lead()?;
+            let members = self.active_members(&caller.team).await?;
+            let has_started = if force {
+                self.stop_members(actor, &caller.team, &members).await?
             } else {
-                let questions = self.shutdown_requests(actor, &insider, &members, reason);
-                self.request_shutdown_of_all(actor, &insider.team, members, questions).await?
+                let questions = self.shutdown_requests(actor, &caller, &members, reason);
+                self.request_shutdown_of_all(actor, &caller.team, members, questions).await?
             };
             // Whoever joins before the team knows that it is to end is asked, too.
-            if is_begun {
-                break insider;
+            if has_started {
+                break caller;
             }
         };
         self.hit_kill_point(KillPoint::ShutdownRequested).await;
-        self.write_team_files(&insider.team).await?;
-        self.advance_shutdown(&insider.team).await
+        self.write_team_files(&caller.team).await?;
+        self.advance_shutdown(&caller.team).await
     }
 
     /// What each member is asked, and the letter that asks.
     fn shutdown_requests(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         members: &[TeamMember],
         reason: &str,
     ) -> Vec<(ShutdownRequest, PreparedTeamMessage)> {
@@ -100,7 +100,7 @@ impl Engine {
                 approve: None,
                 reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
             };
-            (request, self.prepare_message(self.message_to(actor, insider, &outgoing, &member.name)))
+            (request, self.prepare_message(self.message_to(actor, caller, &outgoing, &member.name)))
         };
         members.iter().map(question).collect()
     }
@@ -224,9 +224,9 @@ impl Engine {
             }
             Ok((true, after))
         };
-        let (is_begun, after) = self.write_with_retry(write).await?;
+        let (has_started, after) = self.write_with_retry(write).await?;
         self.apply_effects(after);
-        Ok(is_begun)
+        Ok(has_started)
     }
 
     async fn active_members(&self, team: &Team) -> Result<Vec<TeamMember>> {
@@ -266,32 +266,32 @@ impl Engine {
     pub(super) async fn answer_shutdown(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         outgoing: OutgoingTeamMessage,
     ) -> Result<TeamMessageReceipt> {
-        let Some(member) = &insider.member else {
+        let Some(member) = &caller.member else {
             return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
         };
         let id = outgoing.request_id.clone().ok_or(TeamRefusal::Message("request_id is missing"))?;
         let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
-        let asked = self.load_shutdown_requests(&insider.team).await?.into_iter().find(|one| one.id == id);
+        let asked = self.load_shutdown_requests(&caller.team).await?.into_iter().find(|one| one.id == id);
         if asked.is_none_or(|one| one.member != member.name) {
             return Err(TeamRefusal::UnknownRequest(id).into());
         }
         let reason = outgoing.reason.clone().unwrap_or_else(|| outgoing.content.clone());
         let answer = if approve { ShutdownAnswer::Approved } else { ShutdownAnswer::Refused { reason } };
-        let letter = self.message_to(actor, insider, &outgoing, LEAD_NAME);
+        let message = self.message_to(actor, caller, &outgoing, LEAD_NAME);
         let receipt = TeamMessageReceipt {
-            message_ids: vec![letter.id.clone()],
+            message_ids: vec![message.id.clone()],
             recipients: vec![LEAD_NAME.to_owned()],
             lost: Vec::new(),
             request_id: Some(id.clone()),
         };
         let after = self
-            .store_shutdown_answer(&insider.team, member, (&id, answer), Some(self.prepare_message(letter)))
+            .store_shutdown_answer(&caller.team, member, (&id, answer), Some(self.prepare_message(message)))
             .await?;
         self.hit_kill_point(KillPoint::ShutdownAnswered).await;
-        self.advance_shutdown(&insider.team).await?;
+        self.advance_shutdown(&caller.team).await?;
         // Last, for it ends the very turn that answered.
         self.apply_effects(after);
         Ok(receipt)
@@ -309,10 +309,10 @@ impl Engine {
         team: &Team,
         member: &TeamMember,
         (request, answer): (&str, ShutdownAnswer),
-        told: Option<PreparedTeamMessage>,
+        notice: Option<PreparedTeamMessage>,
     ) -> Result<Vec<PostCommitEffect>> {
         let engine = self.clone();
-        let copies = told.iter().map(|post| post.message.clone()).collect();
+        let copies = notice.iter().map(|post| post.message.clone()).collect();
         let (wanted, name, session) = (team.clone(), member.name.clone(), member.session.clone());
         let (request, settings, now) = (request.to_owned(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -327,10 +327,10 @@ impl Engine {
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, SessionStatus::Archived)?;
             }
-            if told.is_some() {
+            if notice.is_some() {
                 team_messages::mark_request_read(tx, &wanted.id, (&name, &request), now)?;
             }
-            Ok((store_messages(tx, &wanted, told.as_slice(), &settings, now)?, after))
+            Ok((store_messages(tx, &wanted, notice.as_slice(), &settings, now)?, after))
         };
         let (ready, after) = self.write_with_retry(write).await?;
         self.wake_recipients(team, ready, copies).await;
@@ -437,8 +437,8 @@ impl Engine {
     /// The end: nobody is left, the name is free, and what was is kept aside.
     async fn end_team(&self, team: &Team, requests: &[ShutdownRequest]) -> Result<()> {
         self.free_unfinished_tasks(team).await.or_else(ignore_ended_team)?;
-        let said: Vec<String> = requests.iter().map(outcome_line).collect();
-        let text = format!("The team {} has ended. {}", team.name, said.join("; "));
+        let texts: Vec<String> = requests.iter().map(outcome_line).collect();
+        let text = format!("The team {} has ended. {}", team.name, texts.join("; "));
         let post = self.prepare_message(self.new_team_message(
             team,
             RUNTIME_NAME,

@@ -81,27 +81,26 @@ impl Engine {
         team: &str,
         new: NewMember,
     ) -> Result<SpawnedTeammate> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_lead()?;
-        insider.require_active()?;
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_lead()?;
+        caller.require_active()?;
         team::check_member_name(&new.name)?;
         let new = self.redact_new_member(new)?;
         self.check_model(new.model.as_ref()).await?;
-        let lent = self.member_inherited_tools(&insider.team, actor).await?;
-        let own = NewMemberSession { uuid: uuid_for_call(actor.call_id()), inherited_tools: lent };
-        let JoinedMember { member, stopped, first, ready } =
-            self.join_member(&insider.team, new, own).await?;
+        let inherited_tools = self.member_inherited_tools(&caller.team, actor).await?;
+        let own = NewMemberSession { uuid: uuid_for_call(actor.call_id()), inherited_tools };
+        let JoinedMember { member, stopped, first, ready } = self.join_member(&caller.team, new, own).await?;
         self.apply_effects(stopped);
-        let inherited = self.inherit_tasks(&insider, &member).await?;
-        if let Some((accepted, inbound, begun)) = first {
+        let inherited = self.inherit_tasks(&caller, &member).await?;
+        if let Some((accepted, inbound, claimed)) = first {
             self.publish_accepted(&accepted, inbound);
-            self.start_or_wake_turn(&accepted, begun);
+            self.start_or_wake_turn(&accepted, claimed);
         }
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.write_team_files(&insider.team).await?;
-        let data = json!({ "team": insider.team.name, "change": "joined", "member": member.name,
+        self.write_team_files(&caller.team).await?;
+        let data = json!({ "team": caller.team.name, "change": "joined", "member": member.name,
             "session_key": member.session });
-        self.record_team_event(&insider.team, data).await;
+        self.record_team_event(&caller.team, data).await;
         self.wake_reconciler();
         Ok(SpawnedTeammate { name: member.name, session_key: member.session, inherited })
     }
@@ -146,14 +145,14 @@ impl Engine {
 
     async fn inherit_tasks(
         &self,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         member: &TeamMember,
     ) -> Result<Vec<polyclaw_domain::task::TaskNo>> {
-        let (id, name, session) = (insider.team.id.clone(), member.name.clone(), member.session.clone());
+        let (id, name, session) = (caller.team.id.clone(), member.name.clone(), member.session.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write =
             move |tx: &mut Tx<'_>| tasks::reassign_to_session(tx, &id, &name, &session, (now, lease_ms));
-        Ok(self.open_ledger(&insider.team)?.write(write).await?)
+        Ok(self.open_ledger(&caller.team)?.write(write).await?)
     }
 }
 
@@ -258,13 +257,13 @@ fn store_member(
     }
     let member = build_member(&plan, new, teams::list_members(tx, &plan.team.id)?.len(), fresh.now);
     let JoinPlan { team, lead, known, .. } = plan;
-    let lent = own.inherited_tools.clone();
-    let begun = Session {
+    let inherited = own.inherited_tools.clone();
+    let session = Session {
         model_override: new.model.clone(),
-        inherited: lent,
+        inherited,
         ..build_member_session(&member, &lead, fresh)
     };
-    sessions::ensure(tx, &begun)?;
+    sessions::ensure(tx, &session)?;
     match &known {
         Some(old) => {
             sessions::set_team_role(tx, &old.session, None, fresh.now)?;
@@ -274,8 +273,8 @@ fn store_member(
         None => teams::add_member(tx, &member)?,
     }
     let Some(task) = new.task.as_ref().filter(|task| !task.trim().is_empty()) else {
-        let (letters, _) = team_messages::count_waiting(tx, &team.id, &member.name)?;
-        let ready = match letters {
+        let (message_count, _) = team_messages::count_waiting(tx, &team.id, &member.name)?;
+        let ready = match message_count {
             0 => None,
             _ => wake_session(tx, &team, &member.session, fresh, settings)?,
         };
@@ -284,8 +283,8 @@ fn store_member(
     let first = first_member_message(&team, &member);
     let fresh = NewIds { trace: team.trace.clone(), ..fresh.clone() };
     match ingress::inject_in_tx(tx, (&member.session, task), first, &fresh, here)? {
-        (Ok((accepted, begun)), inbound) => {
-            Ok(Ok(JoinedMember { first: Some((accepted, inbound, begun)), ..there(member) }))
+        (Ok((accepted, claimed)), inbound) => {
+            Ok(Ok(JoinedMember { first: Some((accepted, inbound, claimed)), ..there(member) }))
         }
         // Nothing of this transaction stands.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
@@ -355,7 +354,7 @@ fn build_member(plan: &JoinPlan, new: &NewMember, n: usize, now: Millis) -> Team
 
 /// Nothing it says leaves by itself: its team sees what it sends.
 fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> Session {
-    let begun = Session::new_for_person(
+    let session = Session::new_for_person(
         member.session.clone(),
         fresh.session.clone(),
         member.agent.clone(),
@@ -371,7 +370,7 @@ fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> 
         address: Some(ChatAddress::internal()),
         title: Some(member.name.clone()),
         team_role: Some(TeamRole::Member),
-        ..begun
+        ..session
     }
 }
 

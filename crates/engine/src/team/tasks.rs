@@ -66,14 +66,14 @@ impl Engine {
     }
 
     pub async fn create_task(&self, actor: &TeamActor, team: &str, new: NewTeamTask) -> Result<TaskNo> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_active()?;
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_active()?;
         check_new_task(&new)?;
-        self.check_assignee(&insider, new.assignee.as_deref()).await?;
+        self.check_assignee(&caller, new.assignee.as_deref()).await?;
         if let Some(verify) = &new.verify {
-            self.check_verify_allowed(actor, &insider, verify).await?;
+            self.check_verify_allowed(actor, &caller, verify).await?;
         }
-        let mut task = build_task(&insider, new, self.now());
+        let mut task = build_task(&caller, new, self.now());
         for text in [&mut task.subject, &mut task.description].into_iter().chain(&mut task.active_form) {
             self.redactor().redact_in_place(text);
         }
@@ -82,17 +82,17 @@ impl Engine {
         }
         let max_open = usize::try_from(self.settings().teams.max_open_tasks).unwrap_or(usize::MAX);
         let new = tasks::TaskInsert { task, key: Some(actor.call_id().to_owned()), max_open };
-        let made = self.open_ledger(&insider.team)?.write(move |tx| tasks::create(tx, &new)).await??;
-        self.try_relay_task_events(&insider).await?;
+        let made = self.open_ledger(&caller.team)?.write(move |tx| tasks::create(tx, &new)).await??;
+        self.try_relay_task_events(&caller).await?;
         Ok(made)
     }
 
-    async fn check_assignee(&self, insider: &TeamCaller, name: Option<&str>) -> Result<()> {
+    async fn check_assignee(&self, caller: &TeamCaller, name: Option<&str>) -> Result<()> {
         let Some(name) = name.map(str::to_owned) else { return Ok(()) };
         if name == LEAD_NAME {
             return Ok(());
         }
-        let (id, wanted) = (insider.team.id.clone(), name.clone());
+        let (id, wanted) = (caller.team.id.clone(), name.clone());
         let found = self.db().read(move |tx| teams::get_member(tx, &id, &wanted)).await?;
         match found.filter(|member| member.state != MemberState::Closed) {
             Some(_) => Ok(()),
@@ -106,9 +106,9 @@ impl Engine {
         team: &str,
         wanted: TaskFilter,
     ) -> Result<Vec<TeamTask>> {
-        let insider = self.observer(actor, team).await?;
+        let caller = self.observer(actor, team).await?;
         let owner = match &wanted.owner {
-            Some(owner) => Some(self.resolve_owner_name(&insider, owner).await?),
+            Some(owner) => Some(self.resolve_owner_name(&caller, owner).await?),
             None => None,
         };
         let filter = TaskListFilter {
@@ -118,8 +118,8 @@ impl Engine {
             after: wanted.after,
             limit: wanted.limit.unwrap_or(MAX_SHOWN_TASKS),
         };
-        let id = insider.team.id.clone();
-        let Some(ledger) = self.open_ledger_for_reading(&insider.team).await? else { return Ok(Vec::new()) };
+        let id = caller.team.id.clone();
+        let Some(ledger) = self.open_ledger_for_reading(&caller.team).await? else { return Ok(Vec::new()) };
         let mut found = ledger.read(move |tx| tasks::list(tx, &id, &filter)).await?;
         if let Some(wanted) = &wanted.metadata {
             found.retain(|task| {
@@ -127,20 +127,20 @@ impl Engine {
             });
         }
         if wanted.available {
-            found.retain(|task| task::claim_refusal(task, &insider.worker).is_none());
+            found.retain(|task| task::claim_refusal(task, &caller.worker).is_none());
         }
         Ok(found)
     }
 
     /// The name of whoever is meant by a name or a session key.
-    async fn resolve_owner_name(&self, insider: &TeamCaller, owner: &str) -> Result<String> {
+    async fn resolve_owner_name(&self, caller: &TeamCaller, owner: &str) -> Result<String> {
         if [LEAD_NAME, OPERATOR_NAME].contains(&owner) {
             return Ok(owner.to_owned());
         }
-        if owner == insider.team.lead.as_str() {
+        if owner == caller.team.lead.as_str() {
             return Ok(LEAD_NAME.to_owned());
         }
-        let id = insider.team.id.clone();
+        let id = caller.team.id.clone();
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let found = members.into_iter().find(|one| one.name == owner || one.session.as_str() == owner);
         let unknown = || polyclaw_domain::team::TeamRefusal::NotAMember(quote_safely(owner));
@@ -149,27 +149,27 @@ impl Engine {
 
     /// Makes a task that has ended pending again.
     pub async fn reopen_task(&self, actor: &TeamActor, team: &str, no: TaskNo) -> Result<TeamTask> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_active()?;
-        insider.require_lead()?;
-        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_active()?;
+        caller.require_lead()?;
+        let (id, worker, now) = (caller.team.id.clone(), caller.worker.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| tasks::reopen(tx, &id, no, (&worker, now));
-        let task = self.open_ledger(&insider.team)?.write(write).await??;
-        self.try_relay_task_events(&insider).await?;
+        let task = self.open_ledger(&caller.team)?.write(write).await??;
+        self.try_relay_task_events(&caller).await?;
         Ok(task)
     }
 
     /// Removes a task that nobody holds.
     pub async fn delete_task(&self, actor: &TeamActor, team: &str, no: TaskNo) -> Result<TeamTask> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_lead()?;
-        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_lead()?;
+        let (id, worker, now) = (caller.team.id.clone(), caller.worker.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| tasks::delete(tx, &id, no, (&worker, now));
-        let task = self.open_ledger(&insider.team)?.write(write).await??;
-        self.try_relay_task_events(&insider).await?;
-        let data = json!({ "team": insider.team.name, "change": "task_deleted", "task_id": no,
-            "subject": task.subject, "by": insider.worker.name });
-        self.record_team_event(&insider.team, data).await;
+        let task = self.open_ledger(&caller.team)?.write(write).await??;
+        self.try_relay_task_events(&caller).await?;
+        let data = json!({ "team": caller.team.name, "change": "task_deleted", "task_id": no,
+            "subject": task.subject, "by": caller.worker.name });
+        self.record_team_event(&caller.team, data).await;
         Ok(task)
     }
 
@@ -187,17 +187,16 @@ impl Engine {
         team: &str,
         wanted: Option<TaskNo>,
     ) -> Result<TeamTask> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_active()?;
-        let (team, worker, key) =
-            (insider.team.id.clone(), insider.worker.clone(), actor.call_id().to_owned());
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_active()?;
+        let (team, worker, key) = (caller.team.id.clone(), caller.worker.clone(), actor.call_id().to_owned());
         let claim = TaskClaimRequest { team, key, worker, now: self.now(), lease_ms: self.task_lease_ms() };
-        let ledger = self.open_ledger(&insider.team)?;
+        let ledger = self.open_ledger(&caller.team)?;
         let claimed = match wanted {
             None => ledger.claim_oldest_task(claim).await??,
             Some(no) => ledger.write(move |tx| tasks::claim_task(tx, no, &claim)).await??,
         };
-        self.try_relay_task_events(&insider).await?;
+        self.try_relay_task_events(&caller).await?;
         Ok(claimed)
     }
 
@@ -208,11 +207,11 @@ impl Engine {
         no: TaskNo,
         mut update: TeamTaskUpdate,
     ) -> Result<TeamTask> {
-        let insider = self.find_team_caller(actor, team).await?;
-        insider.require_active()?;
+        let caller = self.find_team_caller(actor, team).await?;
+        caller.require_active()?;
         let redactor = self.redactor();
-        let said = update.change.active_form.iter_mut().chain(&mut update.change.note);
-        said.for_each(|text| redactor.redact_in_place(text));
+        let reply = update.change.active_form.iter_mut().chain(&mut update.change.note);
+        reply.for_each(|text| redactor.redact_in_place(text));
         let TaskChange { active_form, note, needs, drops, assignee } = &update.change;
         if let Some(form) = active_form {
             task::check_text_len("activeForm", form, task::MAX_ACTIVE_FORM_CHARS)?;
@@ -221,10 +220,10 @@ impl Engine {
             task::check_text_len("note", note, task::MAX_SUMMARY_CHARS)?;
         }
         if !needs.is_empty() || !drops.is_empty() || assignee.is_some() {
-            insider.require_lead()?;
+            caller.require_lead()?;
         }
-        self.check_assignee(&insider, assignee.as_deref().filter(|name| !name.is_empty())).await?;
-        let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
+        self.check_assignee(&caller, assignee.as_deref().filter(|name| !name.is_empty())).await?;
+        let (id, worker) = (caller.team.id.clone(), caller.worker.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
             tasks::lock_ledger(tx, &id)?;
@@ -244,8 +243,8 @@ impl Engine {
             }
         };
         // What is added may be refused after the state was changed: then neither is.
-        let changed = self.open_ledger(&insider.team)?.write_unless_refused(write).await??;
-        self.try_relay_task_events(&insider).await?;
+        let changed = self.open_ledger(&caller.team)?.write_unless_refused(write).await??;
+        self.try_relay_task_events(&caller).await?;
         Ok(changed)
     }
 
@@ -257,25 +256,25 @@ impl Engine {
         no: TaskNo,
         finish: TaskOutcome,
     ) -> Result<Vec<TaskNo>> {
-        let insider = self.find_team_caller(actor, team).await?;
+        let caller = self.find_team_caller(actor, team).await?;
         let finish = self.check_outcome(finish)?;
-        let id = insider.team.id.clone();
-        let ledger = self.open_ledger(&insider.team)?;
+        let id = caller.team.id.clone();
+        let ledger = self.open_ledger(&caller.team)?;
         let found = ledger.read(move |tx| tasks::get(tx, &id, no)).await?;
         let task = found.ok_or(TaskRefusal::Unknown(no))?;
-        let id = insider.team.id.clone();
+        let id = caller.team.id.clone();
         // Made again after a crash: it has ended already, and that is what was asked for.
         if task.state.has_ended()
             && ledger.read(move |tx| tasks::find_ending_call(tx, &id, no)).await?.as_deref()
                 == Some(actor.call_id())
         {
-            self.try_relay_task_events(&insider).await?;
+            self.try_relay_task_events(&caller).await?;
             return Ok(Vec::new());
         }
         let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
-        if finish.state == TeamTaskState::Completed && task::check_may_end(&task, &insider.worker).is_ok() {
-            self.verify_task(actor, &insider, &task).await?;
-            self.check_completing_hook(&insider, (&task, finish.summary.as_deref())).await?;
+        if finish.state == TeamTaskState::Completed && task::check_may_end(&task, &caller.worker).is_ok() {
+            self.verify_task(actor, &caller, &task).await?;
+            self.check_completing_hook(&caller, (&task, finish.summary.as_deref())).await?;
         }
         let call = actor.call_id().to_owned();
         let ending = TaskEnding {
@@ -285,10 +284,10 @@ impl Engine {
             fencing_token: fence,
             call,
         };
-        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let (id, worker, now) = (caller.team.id.clone(), caller.worker.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| tasks::end_task(tx, &id, no, &worker, (&ending, now));
         let ended = ledger.write(write).await?;
-        self.try_relay_task_events(&insider).await?;
+        self.try_relay_task_events(&caller).await?;
         Ok(ended?)
     }
 
@@ -305,12 +304,12 @@ impl Engine {
     }
 
     /// The ledger is written; what it has to tell is told, here or by whoever comes after a crash.
-    pub(super) async fn try_relay_task_events(&self, insider: &TeamCaller) -> Result<()> {
+    pub(super) async fn try_relay_task_events(&self, caller: &TeamCaller) -> Result<()> {
         self.hit_kill_point(KillPoint::LedgerWritten).await;
-        let told = self.relay_task_events(&insider.team).await;
+        let result = self.relay_task_events(&caller.team).await;
         // What could not be told is told by the keeper; and when a lease was taken or ended, it looks when the next does.
-        self.mark_team(&insider.team.id);
-        told
+        self.mark_team(&caller.team.id);
+        result
     }
 }
 
@@ -341,7 +340,7 @@ fn check_new_task(new: &NewTeamTask) -> Result<()> {
     task::check_text_len("metadata", &metadata, MAX_METADATA_BYTES).map_err(Error::from)
 }
 
-fn build_task(insider: &TeamCaller, new: NewTeamTask, now: polyclaw_domain::time::Millis) -> TeamTask {
+fn build_task(caller: &TeamCaller, new: NewTeamTask, now: polyclaw_domain::time::Millis) -> TeamTask {
     TeamTask {
         description: new.description,
         active_form: new.active_form,
@@ -350,7 +349,7 @@ fn build_task(insider: &TeamCaller, new: NewTeamTask, now: polyclaw_domain::time
         capability: new.capability,
         verify: new.verify,
         needs: new.needs,
-        ..TeamTask::new_pending(insider.team.id.clone(), new.subject, &insider.worker.name, now)
+        ..TeamTask::new_pending(caller.team.id.clone(), new.subject, &caller.worker.name, now)
     }
 }
 

@@ -71,8 +71,8 @@ impl TurnContext {
         if !self.team_prompt.contains_all(&fit_messages(due, &self.team_prompt.answered, room)) {
             let answered = self.team_prompt.answered.clone();
             let write = move |tx: &mut Tx<'_>| mark_due_shown(tx, &owned, (&answered, room), now);
-            let (letters, authority) = engine.write_with_retry(write).await.map_err(TurnAbort::Lost)?;
-            self.team_prompt.messages = letters;
+            let (messages, authority) = engine.write_with_retry(write).await.map_err(TurnAbort::Lost)?;
+            self.team_prompt.messages = messages;
             self.lower_authority(engine, authority);
             self.refresh_plan_state(engine, claim).await.map_err(TurnAbort::Lost)?;
         }
@@ -158,11 +158,11 @@ fn resume_held_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Re
 fn due_messages(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     let (mut due, mut authority) = (Vec::new(), Authority::Owner);
     for (team, name) in mailboxes_of(tx, claim)? {
-        let letters = team_messages::list_for_prompt(tx, &team.id, &name, &claim.turn, MAX_MAIL_MESSAGES)?;
-        if name != LEAD_NAME || !letters.is_empty() {
+        let messages = team_messages::list_for_prompt(tx, &team.id, &name, &claim.turn, MAX_MAIL_MESSAGES)?;
+        if name != LEAD_NAME || !messages.is_empty() {
             authority = authority.min(team.authority);
         }
-        due.extend(letters);
+        due.extend(messages);
     }
     Ok((due, authority))
 }
@@ -175,7 +175,7 @@ pub(crate) fn authority_of_teams(
 ) -> polyclaw_store::Result<Authority> {
     let own = teams::find_member_by_session(tx, session)?.map(|member| member.team);
     let mut ids: Vec<TeamId> =
-        team_messages::list_in_prompt(tx, turn)?.into_iter().map(|letter| letter.team).chain(own).collect();
+        team_messages::list_in_prompt(tx, turn)?.into_iter().map(|message| message.team).chain(own).collect();
     ids.sort();
     ids.dedup();
     let mut authority = Authority::Owner;
@@ -200,7 +200,7 @@ fn mark_due_shown(
     }
     let (due, authority) = due_messages(tx, claim)?;
     let due = fit_messages(due, answered, room);
-    due.iter().try_for_each(|letter| team_messages::mark_in_prompt(tx, &letter.id, &claim.turn, now))?;
+    due.iter().try_for_each(|message| team_messages::mark_in_prompt(tx, &message.id, &claim.turn, now))?;
     Ok((due, authority))
 }
 
@@ -212,10 +212,10 @@ pub(crate) fn mail_line(
     line: SessionMessage,
 ) -> polyclaw_store::Result<Option<SessionMessage>> {
     let mut shown = team_messages::list_in_prompt(tx, turn)?;
-    shown.retain(|letter| !matches!(letter.kind, TeamMessageKind::Idle | TeamMessageKind::Task));
-    let Some(team) = shown.first().map(|letter| letter.team.clone()) else { return Ok(None) };
+    shown.retain(|message| !matches!(message.kind, TeamMessageKind::Idle | TeamMessageKind::Task));
+    let Some(team) = shown.first().map(|message| message.team.clone()) else { return Ok(None) };
     let team = teams::get(tx, &team)?.map(|team| team.name).unwrap_or_default();
-    let mut senders: Vec<&str> = shown.iter().map(|letter| letter.from.as_str()).collect();
+    let mut senders: Vec<&str> = shown.iter().map(|message| message.from.as_str()).collect();
     senders.dedup();
     let elements: Vec<String> = shown.iter().map(team_message::render_element).collect();
     Ok(Some(SessionMessage {
@@ -249,9 +249,9 @@ pub(crate) fn end_team_turn(
     (fresh, settings): (&NewIds, &EngineSettings),
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let ended_well = end.state == JobState::Done;
-    for letter in team_messages::finish_by_turn(tx, &claim.turn, ended_well.then_some(fresh.now))? {
-        if let Some(team) = teams::get(tx, &letter.team)? {
-            mark_undeliverable(tx, &team, std::slice::from_ref(&letter), fresh.now)?;
+    for message in team_messages::finish_by_turn(tx, &claim.turn, ended_well.then_some(fresh.now))? {
+        if let Some(team) = teams::get(tx, &message.team)? {
+            mark_undeliverable(tx, &team, std::slice::from_ref(&message), fresh.now)?;
         }
     }
     let names = mailboxes_of(tx, claim)?;
@@ -287,7 +287,7 @@ pub(crate) fn end_team_turn(
 /// Whether mail waits that a turn is to be begun for. Notices that somebody is idle are worth one only where nobody is
 /// at work.
 pub(super) fn mail_needs_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
-    let (letters, idle) = team_messages::count_waiting(tx, &team.id, name)?;
+    let (message_count, idle) = team_messages::count_waiting(tx, &team.id, name)?;
     let may_rest = idle > 0 && team.status == TeamStatus::Active;
-    Ok(letters > 0 || may_rest && teams::list_members_at_work(tx, &team.id)?.is_empty())
+    Ok(message_count > 0 || may_rest && teams::list_members_at_work(tx, &team.id)?.is_empty())
 }

@@ -61,17 +61,17 @@ impl Engine {
             "Team '{}' has used its {limit} automatic turns and waits. Write to its lead, and it goes on.",
             team.name
         );
-        let letter =
+        let message =
             self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text.clone());
-        let letter = TeamMessage { id, ..letter };
-        let (engine, wanted, about, said) = (self.clone(), team.clone(), turn.clone(), text.clone());
+        let message = TeamMessage { id, ..message };
+        let (engine, wanted, about, reply) = (self.clone(), team.clone(), turn.clone(), text.clone());
         let write = move |tx: &mut Tx<'_>| {
-            if !team_messages::insert_once(tx, &letter)? {
+            if !team_messages::insert_once(tx, &message)? {
                 return Ok(false);
             }
             let data = json!({ "team": wanted.name, "change": "turn_budget_spent", "limit": limit });
             events::record(tx, &team_event(EventKind::TeamChanged, &wanted, data), engine.now())?;
-            send_to_people(tx, &engine, (&wanted, &about), &said)?;
+            send_to_people(tx, &engine, (&wanted, &about), &reply)?;
             Ok(true)
         };
         if self.write_with_retry(write).await? {

@@ -46,7 +46,7 @@ impl Engine {
     pub(super) async fn check_verify_allowed(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         verify: &TaskVerification,
     ) -> Result<()> {
         if matches!(verify, TaskVerification::Command(line) if line.trim().is_empty()) {
@@ -70,7 +70,7 @@ impl Engine {
                     Some(_) => Err(Error::Subagent(format!("a command as a check {NEEDS_APPROVAL_TEXT}"))),
                     None => Err(Error::Subagent(format!(
                         "a command as a check needs the tool '{SHELL_TOOL}', which '{}' does not have here",
-                        insider.worker.name
+                        caller.worker.name
                     ))),
                 }
             }
@@ -102,15 +102,15 @@ impl Engine {
     pub(super) async fn verify_task(
         &self,
         actor: &TeamActor,
-        insider: &TeamCaller,
+        caller: &TeamCaller,
         task: &TeamTask,
     ) -> Result<()> {
         let Some(verify) = &task.verify else { return Ok(()) };
-        let owner = task.lease.as_ref().map_or(&insider.worker.session, |lease| &lease.session).clone();
+        let owner = task.lease.as_ref().map_or(&caller.worker.session, |lease| &lease.session).clone();
         let check = match verify {
             TaskVerification::Command(line) => {
-                let walls = self.author_sandbox_mode(insider, task).await?;
-                self.run_check_command((&owner, walls), actor, line).await?
+                let mode = self.author_sandbox_mode(caller, task).await?;
+                self.run_check_command((&owner, mode), actor, line).await?
             }
             TaskVerification::Agent { agent_id, instructions } => {
                 self.ask_checker_agent(actor, task, agent_id, instructions).await?
@@ -126,25 +126,25 @@ impl Engine {
             TaskCheckResult::NotMade(why) => return Err(TaskRefusal::NotChecked(kept(&why)).into()),
             TaskCheckResult::Failed(why) => kept(&why),
         };
-        let (task, worker, now) = (task.clone(), insider.worker.clone(), self.now());
-        let (said, call) = (why.clone(), actor.call_id().to_owned());
-        let write = move |tx: &mut Tx<'_>| record_failed_check(tx, &task, &worker, (&said, &call, now));
-        if self.open_ledger(&insider.team)?.write(write).await? {
+        let (task, worker, now) = (task.clone(), caller.worker.clone(), self.now());
+        let (text, call) = (why.clone(), actor.call_id().to_owned());
+        let write = move |tx: &mut Tx<'_>| record_failed_check(tx, &task, &worker, (&text, &call, now));
+        if self.open_ledger(&caller.team)?.write(write).await? {
             why.push_str(&format!(
                 "\nIt did not pass {MAX_CHECK_ATTEMPTS} times: the task has failed, and the lead knows."
             ));
         }
-        self.try_relay_task_events(insider).await?;
+        self.try_relay_task_events(caller).await?;
         Err(TaskRefusal::NotVerified(why).into())
     }
 
     /// What a command of whoever wrote a task reaches: by another's hand it reaches no further. A person's is the owner's.
-    async fn author_sandbox_mode(&self, insider: &TeamCaller, task: &TeamTask) -> Result<SandboxMode> {
+    async fn author_sandbox_mode(&self, caller: &TeamCaller, task: &TeamTask) -> Result<SandboxMode> {
         let author = match task.created_by.as_str() {
             OPERATOR_NAME => return Ok(SandboxMode::Off),
-            LEAD_NAME => Some(insider.team.lead.clone()),
+            LEAD_NAME => Some(caller.team.lead.clone()),
             name => {
-                let (team, name) = (insider.team.id.clone(), name.to_owned());
+                let (team, name) = (caller.team.id.clone(), name.to_owned());
                 let member = self.db().read(move |tx| teams::get_member(tx, &team, &name)).await?;
                 member.map(|member| member.session)
             }
@@ -169,7 +169,7 @@ impl Engine {
     /// for nothing, so where a person is asked before a command runs, it does not.
     async fn run_check_command(
         &self,
-        (owner, walls): (&SessionKey, SandboxMode),
+        (owner, mode): (&SessionKey, SandboxMode),
         actor: &TeamActor,
         line: &str,
     ) -> Result<TaskCheckResult> {
@@ -181,7 +181,7 @@ impl Engine {
             return Ok(TaskCheckResult::NotMade(format!("its check {NEEDS_APPROVAL_TEXT}")));
         }
         let mut scope = self.session_tool_scope(owner).await?;
-        scope.sandbox.mode = scope.sandbox.mode.max(walls);
+        scope.sandbox.mode = scope.sandbox.mode.max(mode);
         let call = ToolCall {
             id: format!("{}-check", actor.call_id()),
             name: SHELL_TOOL.to_owned(),
@@ -214,7 +214,7 @@ impl Engine {
              Answer with PASS or FAIL as the first word, then why.",
             task.subject, task.description
         );
-        let wish = SpawnRequest {
+        let request = SpawnRequest {
             id: RunId::new(format!("{call}-check")),
             kind: RunKind::Delegate,
             owner: key.clone(),
@@ -228,31 +228,31 @@ impl Engine {
             is_awaited: true,
             is_streamed: false,
         };
-        let run = self.spawn_subagent(wish).await?;
-        let patience = Duration::from_millis(CHECKER_TIMEOUT_MS.unsigned_abs());
+        let run = self.spawn_subagent(request).await?;
+        let timeout = Duration::from_millis(CHECKER_TIMEOUT_MS.unsigned_abs());
         let found =
-            self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), WaitMode::All, patience).await?;
+            self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), WaitMode::All, timeout).await?;
         let run = found.into_iter().next().unwrap_or(run);
         Ok(checker_result(run.status, run.result.map(|result| result.text).unwrap_or_default()))
     }
 }
 
 /// What a checker's work comes to. Only one that ended well has looked.
-fn checker_result(status: RunStatus, said: String) -> TaskCheckResult {
+fn checker_result(status: RunStatus, text: String) -> TaskCheckResult {
     match status {
-        RunStatus::Ok if is_pass(&said) => TaskCheckResult::Passed,
-        RunStatus::Ok if !said.trim().is_empty() => TaskCheckResult::Failed(said),
+        RunStatus::Ok if is_pass(&text) => TaskCheckResult::Passed,
+        RunStatus::Ok if !text.trim().is_empty() => TaskCheckResult::Failed(text),
         RunStatus::Ok => TaskCheckResult::NotMade("the checker said nothing".to_owned()),
         RunStatus::Running => TaskCheckResult::NotMade("the checker is still at work".to_owned()),
         status => {
-            TaskCheckResult::NotMade(format!("the checker's work ended with '{}': {said}", status.as_str()))
+            TaskCheckResult::NotMade(format!("the checker's work ended with '{}': {text}", status.as_str()))
         }
     }
 }
 
 /// It begins with that one word: whatever else a checker begins with, it did not say so.
-fn is_pass(said: &str) -> bool {
-    let plain = said.trim_start_matches(|c: char| c.is_whitespace() || "*_`#>\"'".contains(c));
+fn is_pass(text: &str) -> bool {
+    let plain = text.trim_start_matches(|c: char| c.is_whitespace() || "*_`#>\"'".contains(c));
     let (word, rest) = plain.split_at(plain.find(|c: char| !c.is_alphabetic()).unwrap_or(plain.len()));
     ["pass", "passed"].iter().any(|one| word.eq_ignore_ascii_case(one))
         && !rest.starts_with(['/', '?', '|', '-'])
@@ -319,21 +319,21 @@ mod tests {
             );
         }
         let looked_not = RunStatus::ALL.into_iter().map(|status| (status, "FAIL", status != RunStatus::Ok));
-        for (status, said, is_not_made) in looked_not.chain([(RunStatus::Ok, " ", true)]) {
-            let check = checker_result(status, said.to_owned());
+        for (status, text, is_not_made) in looked_not.chain([(RunStatus::Ok, " ", true)]) {
+            let check = checker_result(status, text.to_owned());
             assert_eq!(matches!(check, TaskCheckResult::NotMade(_)), is_not_made, "{status:?} {check:?}");
         }
     }
 
     #[test]
     fn a_command_that_was_killed_says_nothing_of_the_task() {
-        for (said, is_answer) in [
+        for (text, is_answer) in [
             ("two tests failed\n[exit status 101]", true),
             ("[killed by the test]\n[exit status 1]", true),
             ("slow\n[killed: it ran longer than 60 s]", false),
             ("[killed by signal 9]", false),
         ] {
-            assert_eq!(has_own_exit_status(&ToolOutcome::error(said)), is_answer, "{said}");
+            assert_eq!(has_own_exit_status(&ToolOutcome::error(text)), is_answer, "{text}");
         }
     }
 }

@@ -68,9 +68,7 @@ impl TeamSnapshot {
         }
         lines.extend(self.turns.spent_notice());
         lines.extend(
-            self.lead_failure_streak
-                .as_ref()
-                .map(|setback| format!("The lead's {}.", setback.summary_line())),
+            self.lead_failure_streak.as_ref().map(|streak| format!("The lead's {}.", streak.summary_line())),
         );
         lines.join("\n")
     }
@@ -91,8 +89,8 @@ impl Engine {
 
     /// A team as an actor in it sees it.
     pub async fn team_snapshot(&self, actor: &TeamActor, name: &str) -> Result<TeamSnapshot> {
-        let insider = self.observer(actor, name).await?;
-        self.load_team_snapshot(insider.team).await
+        let caller = self.observer(actor, name).await?;
+        self.load_team_snapshot(caller.team).await
     }
 
     /// The last team of a name that has ended, if none bears the name now. People can still look at it.
@@ -146,18 +144,18 @@ impl Engine {
         open.retain(|task| !task.state.has_ended());
         open.truncate(MAX_OPEN_TASKS);
         open.reverse();
-        let lead_setback = setbacks.remove(LEAD_NAME);
+        let lead_streak = setbacks.remove(LEAD_NAME);
         let lead_unread = unread.remove(LEAD_NAME).unwrap_or_default();
         let stands = |member: TeamMember| {
-            let setback = setbacks.remove(&member.name);
+            let streak = setbacks.remove(&member.name);
             let unread = unread.remove(&member.name).unwrap_or_default();
-            MemberStatus { failures: setback, unread, ..member_status(member, &at_work, &open) }
+            MemberStatus { failures: streak, unread, ..member_status(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
         Ok(TeamSnapshot {
             team,
             members,
-            lead_failure_streak: lead_setback,
+            lead_failure_streak: lead_streak,
             is_lead_lost,
             is_lead_working,
             lead_unread,

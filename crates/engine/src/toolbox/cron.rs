@@ -116,15 +116,15 @@ fn is_own_job(scope: &ToolScope, one: &CronJobStatus) -> bool {
 async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
     let all = engine.list_cron_jobs().await?;
     let row = |one: &CronJobStatus| {
-        let errand = &one.job;
-        let told = match &errand.kind {
+        let job = &one.job;
+        let reply = match &job.kind {
             CronJobKind::Message(text) => sanitize::to_single_line(text, MAX_SHOWN_MESSAGE_CHARS),
             CronJobKind::Heartbeat => "look at HEARTBEAT.md".to_owned(),
         };
         json!({
-            "id": errand.id, "schedule": errand.written, "timezone": errand.timezone, "message": told,
-            "enabled": errand.enabled, "next": one.next_due.map(|at| at.to_string()),
-            "deliver_to": errand.address.as_ref().map(ChatAddress::sender_key),
+            "id": job.id, "schedule": job.written, "timezone": job.timezone, "message": reply,
+            "enabled": job.enabled, "next": one.next_due.map(|at| at.to_string()),
+            "deliver_to": job.address.as_ref().map(ChatAddress::sender_key),
             "yours": one.created_by.as_ref() == Some(&scope.agent),
         })
     };

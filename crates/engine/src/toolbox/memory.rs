@@ -69,10 +69,10 @@ impl MemoryToolbox {
         };
         let kind = wanted.kind.unwrap_or_else(|| memory.kind.clone());
         let stored = self.memory_store.put_memories(vec![MemoryEntry { kind, ..memory }]).await?;
-        let told = stored.iter().map(|memory| {
+        let notice = stored.iter().map(|memory| {
             json!({ "id": memory.id, "key": memory.key, "scope": memory.scope.as_str() }).to_string()
         });
-        Ok(format!("Remembered: {}", told.collect::<String>()))
+        Ok(format!("Remembered: {}", notice.collect::<String>()))
     }
 
     async fn search_memories(&self, scope: &ToolScope, wanted: MemorySearchArguments) -> Result<String> {
@@ -102,17 +102,19 @@ impl MemoryToolbox {
     }
 
     async fn run_tool(&self, scope: &ToolScope, call: &ToolCall) -> std::result::Result<String, String> {
-        let told = |error: crate::error::Error| match error.hint() {
+        let text_of = |error: crate::error::Error| match error.hint() {
             Some(hint) => format!("{error}: {hint}."),
             None => error.to_string(),
         };
         match call.name.as_str() {
-            "memory_store" => self.store_memory(scope, parse_arguments(&call.arguments)?).await.map_err(told),
+            "memory_store" => {
+                self.store_memory(scope, parse_arguments(&call.arguments)?).await.map_err(text_of)
+            }
             "memory_search" => {
-                self.search_memories(scope, parse_arguments(&call.arguments)?).await.map_err(told)
+                self.search_memories(scope, parse_arguments(&call.arguments)?).await.map_err(text_of)
             }
             "memory_forget" => {
-                self.forget_memory(scope, parse_arguments(&call.arguments)?).await.map_err(told)
+                self.forget_memory(scope, parse_arguments(&call.arguments)?).await.map_err(text_of)
             }
             other => Err(format!("There is no tool '{other}' here.")),
         }
@@ -136,7 +138,7 @@ impl Toolbox for MemoryToolbox {
                 return ToolOutcome::error("This agent does not remember.");
             }
             match self.run_tool(scope, call).await {
-                Ok(said) => ToolOutcome::ok(said),
+                Ok(text) => ToolOutcome::ok(text),
                 Err(why) => ToolOutcome::error(why),
             }
         })

@@ -108,7 +108,7 @@ async fn push_to_outbox(
     let outgoing = apply_gate(Some(address), policy, text).map_err(kept)?;
     let label = OutboxKey { session: &session, turn, key: &key, first: 0, now: engine.now() };
     let rows = build_outbox_messages(engine, outgoing, &label);
-    let write = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|parcel| outbox::push(tx, parcel));
+    let write = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|message| outbox::push(tx, message));
     engine.db().write(write).await.map_err(Error::from)?;
     engine.outbox_wake.notify_one();
     Ok(format!("On its way to {name}."))

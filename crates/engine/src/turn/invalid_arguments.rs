@@ -32,17 +32,17 @@ mod tests {
 
     #[test]
     fn the_place_of_the_fault_is_said_and_nothing_of_what_stands_there() {
-        let told = |arguments: Value| {
+        let text_of = |arguments: Value| {
             invalid_arguments_message(&ToolCall { id: "c".into(), name: "f".into(), arguments })
                 .unwrap_or_default()
         };
-        assert_eq!(told(json!({ "a": 1 })), "");
-        assert_eq!(told(Value::Null), "");
+        assert_eq!(text_of(json!({ "a": 1 })), "");
+        assert_eq!(text_of(Value::Null), "");
         let broken = "Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 11). \
                       Call it again with one JSON object.";
-        assert_eq!(told(json!("{\"sk-key\": ")), broken);
+        assert_eq!(text_of(json!("{\"sk-key\": ")), broken);
         let other = "Not run: the arguments are no JSON object. Call it again with one JSON object.";
-        assert_eq!(told(json!("[1]")), other);
-        assert_eq!(told(json!([1])), other);
+        assert_eq!(text_of(json!("[1]")), other);
+        assert_eq!(text_of(json!([1])), other);
     }
 }

@@ -61,7 +61,7 @@ async fn call_with_retries(
     if context.is_too_long(engine) {
         context.compact_to_fit(engine, running).await?;
     }
-    let mut patience = ModelRetryPolicy::default();
+    let mut retry = ModelRetryPolicy::default();
     loop {
         match call_model(engine, running, context).await? {
             Ok(reply) => {
@@ -72,7 +72,7 @@ async fn call_with_retries(
             Err(error)
                 if error.class == ErrorClass::ContextTooLong
                     && context.compact_for_retry(engine, running).await? => {}
-            Err(error) => match patience.wait_or_fail(engine, running, context, error.clone()).await {
+            Err(error) => match retry.wait_or_fail(engine, running, context, error.clone()).await {
                 Err(TurnAbort::Failed { code: EMPTY_REPLY_CODE, .. }) if context.has_result_for_owner() => {
                     return silent_reply(context, &error).ok_or_else(|| error.into());
                 }
@@ -169,19 +169,19 @@ async fn stream_reply(
     prompt: &Prompt,
 ) -> Result<ModelReply, ProviderError> {
     engine.hit_kill_point(KillPoint::PromptBuilt).await;
-    let begun = Notify::new();
+    let started_signal = Notify::new();
     let drafting = DraftStream::start(engine, running, context);
     let live = LiveReply::new(engine, running, context, drafting.as_ref());
     let sink = |delta: StreamDelta| {
         running.note_progress();
-        begun.notify_one();
+        started_signal.notify_one();
         live.show_delta(delta);
     };
     let mut asked = engine.provider().stream_reply(&context.candidates, prompt, &sink);
     let reply = tokio::select! {
         biased;
         reply = &mut asked => reply,
-        () = begun.notified() => {
+        () = started_signal.notified() => {
             engine.hit_kill_point(KillPoint::MidStream).await;
             (&mut asked).await
         }

@@ -159,7 +159,7 @@ async fn sleep_with_keepalive(
     running: &RunningTurn,
     (context, wait): (&TurnContext, Duration),
 ) -> TurnResult<()> {
-    let may_give_way = running.claim.kind == TurnJobKind::Turn && context.last_step().is_some();
+    let may_yield = running.claim.kind == TurnJobKind::Turn && context.last_step().is_some();
     let until = Instant::now() + wait;
     for breath in 0_u32.. {
         let left = until.saturating_duration_since(Instant::now());
@@ -169,7 +169,7 @@ async fn sleep_with_keepalive(
         if engine.is_draining() {
             return Err(TurnAbort::HandedBack);
         }
-        if may_give_way && breath % KEEPALIVES_PER_STEER_CHECK == 0 && is_steered(engine, running).await? {
+        if may_yield && breath % KEEPALIVES_PER_STEER_CHECK == 0 && is_steered(engine, running).await? {
             return Err(TurnAbort::Steered);
         }
         running.note_progress();
@@ -194,8 +194,8 @@ mod tests {
 
     /// The waits of one turn that fails in the same way again and again.
     fn waits(class: ErrorClass, retry_after_ms: Option<u64>) -> Vec<Duration> {
-        let (mut patience, turn) = (ModelRetryPolicy::default(), TurnId::new("t"));
-        let next = || patience.next_decision(&error(class, retry_after_ms), &turn);
+        let (mut retry, turn) = (ModelRetryPolicy::default(), TurnId::new("t"));
+        let next = || retry.next_decision(&error(class, retry_after_ms), &turn);
         std::iter::from_fn(next)
             .map(|(RetryDecision::After(wait) | RetryDecision::Retry(wait))| wait)
             .collect()

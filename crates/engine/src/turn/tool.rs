@@ -69,21 +69,21 @@ pub(super) async fn run_tool_call(
             (ToolEffect::Pure, Some(ToolOutcome::error(why)))
         }
     };
-    let (outcome, begun) = match refused {
+    let (outcome, decision) = match refused {
         Some(outcome) => (outcome, None),
         None => {
             if subagents::is_streamed(call) {
                 end::release_drafts(engine, running, context).await?;
             }
-            let begun = begin_intent(engine, running, call, effect).await?;
-            (execute_call(engine, running, context, (call, &shown), begun).await, Some(begun))
+            let decision = begin_intent(engine, running, call, effect).await?;
+            (execute_call(engine, running, context, (call, &shown), decision).await, Some(decision))
         }
     };
     // It was cut off in its wait, and waits on where the turn goes on.
     if subagents::is_waiting_call(&engine.settings(), call) && engine.is_draining() {
         return Err(TurnAbort::HandedBack);
     }
-    if begun.is_some() {
+    if decision.is_some() {
         span::record_tool_span(engine, running, &shown, (began, outcome.is_error));
     }
     engine.hub.publish(
@@ -97,7 +97,7 @@ pub(super) async fn run_tool_call(
             sandbox: outcome.facts.as_ref().map(sandbox_facts_json),
         },
     );
-    let steered = store_result(engine, running, context, &shown, (&outcome, begun)).await?;
+    let steered = store_result(engine, running, context, &shown, (&outcome, decision)).await?;
     engine.hit_kill_point(KillPoint::ResultStored).await;
     Ok((outcome, steered))
 }
@@ -168,11 +168,11 @@ async fn guarded(
     }
     let written = engine.tools().written_files(&context.scope, call).await;
     let settings = engine.settings();
-    let is_told = |path: &&PathBuf| {
+    let is_notified = |path: &&PathBuf| {
         is_instruction_file(&path.to_string_lossy())
             || is_skill_file(&settings.skill_folders, &context.scope.workspace, path)
     };
-    let file = quote_literal(&written.iter().find(is_told)?.to_string_lossy(), SHOWN_PATH);
+    let file = quote_literal(&written.iter().find(is_notified)?.to_string_lossy(), SHOWN_PATH);
     let words = format!("This changes {file}, a file that tells agents what to do:");
     Some(Guarded { words: Some(format!("{words}\n{} {}", shown.name, shown.arguments)) })
 }
@@ -207,9 +207,9 @@ async fn begin_intent(
         ClaimStatus::Valid => intents::start_call(tx, &claim.turn, &call, effect, now).map(Some),
         _ => Ok(None),
     };
-    let begun = or_lost(engine.write_with_retry(write).await)?.ok_or(TurnAbort::Cancelled)?;
+    let decision = or_lost(engine.write_with_retry(write).await)?.ok_or(TurnAbort::Cancelled)?;
     engine.hit_kill_point(KillPoint::IntentStored).await;
-    Ok(begun)
+    Ok(decision)
 }
 
 async fn execute_call(
@@ -217,10 +217,10 @@ async fn execute_call(
     running: &RunningTurn,
     context: &TurnContext,
     (call, shown): (&ToolCall, &ToolCall),
-    begun: ReplayDecision,
+    decision: ReplayDecision,
 ) -> ToolOutcome {
     let claim = &running.claim;
-    if begun == ReplayDecision::Unknown {
+    if decision == ReplayDecision::Unknown {
         engine
             .record_event(turn_event(
                 claim,
@@ -269,7 +269,7 @@ async fn store_result(
     running: &RunningTurn,
     context: &mut TurnContext,
     call: &ToolCall,
-    (outcome, begun): (&ToolOutcome, Option<ReplayDecision>),
+    (outcome, decision): (&ToolOutcome, Option<ReplayDecision>),
 ) -> TurnResult<bool> {
     let now = engine.now();
     let id = MessageId::new(engine.next_id());
@@ -278,8 +278,8 @@ async fn store_result(
     let write = move |tx: &mut Tx<'_>| {
         let ticket = append_step(tx, &stored)?;
         let hold = check_claim(tx, &claim)?;
-        if let Some(begun) = begun {
-            intents::finish_call(tx, &claim.turn, &call_id, begun, now)?;
+        if let Some(decision) = decision {
+            intents::finish_call(tx, &claim.turn, &call_id, decision, now)?;
         }
         Ok((ticket, jobs::is_steered(tx, &claim.session)?, hold))
     };

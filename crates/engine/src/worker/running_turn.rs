@@ -106,8 +106,8 @@ impl RunningTurn {
         self.shown.swap(shown, Ordering::Relaxed)
     }
 
-    pub fn set_mirror_position(&self, begun: Option<(SessionKey, u64)>) {
-        *self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    pub fn set_mirror_position(&self, start: Option<(SessionKey, u64)>) {
+        *self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner) = start;
     }
 
     /// Nobody here drives it any more: what it was just saying is not told to those who come.

@@ -36,11 +36,11 @@ impl StreamedText {
 
     /// All of it, each word once. The line that says why a turn ended early is none of its words.
     pub fn full_text(&self, stored: &[SessionMessage]) -> String {
-        let is_said = |message: &&SessionMessage| {
+        let is_shown = |message: &&SessionMessage| {
             message.role == MessageRole::Assistant
                 && message.meta.as_ref().is_none_or(|meta| meta["error"].is_null())
         };
-        let steps = stored.iter().filter(is_said).map(|message| message.text.as_str());
+        let steps = stored.iter().filter(is_shown).map(|message| message.text.as_str());
         let words = steps.chain([self.unstored_text(stored)]).filter(|text| !text.trim().is_empty());
         words.collect::<Vec<_>>().join("\n")
     }
@@ -110,21 +110,21 @@ mod tests {
             (&[Begin, Say("a"), Begin, Say("b")], &[], "b"),
         ];
         for (acts, stored, whole) in cases {
-            let mut said = StreamedText::default();
+            let mut reply = StreamedText::default();
             for act in acts {
                 match act {
-                    Begin => said.begin_call(),
-                    Say(text) => said.append(text),
-                    Store(id) => said.set_step(MessageId::new(*id)),
+                    Begin => reply.begin_call(),
+                    Say(text) => reply.append(text),
+                    Store(id) => reply.set_step(MessageId::new(*id)),
                 }
             }
             let mut stored: Vec<SessionMessage> = stored.iter().map(|id| step(id, "a")).collect();
-            assert_eq!(said.full_text(&stored), whole);
+            assert_eq!(reply.full_text(&stored), whole);
             stored.push(SessionMessage {
                 meta: Some(json!({ "error": "stopped" })),
                 ..step("end", "Stopped.")
             });
-            assert_eq!(said.full_text(&stored), whole, "why it ended is none of its words");
+            assert_eq!(reply.full_text(&stored), whole, "why it ended is none of its words");
         }
     }
 }

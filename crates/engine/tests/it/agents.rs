@@ -152,10 +152,10 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
             if explained.allowed {
                 continue;
             }
-            let said = world.send_and_wait(&format!("{name} {{}}")).await.text;
+            let text = world.send_and_wait(&format!("{name} {{}}")).await.text;
             let decided = explained.deciding_reason().unwrap();
-            assert!(said.starts_with(&format!("got The tool '{name}' is not available here")), "{said}");
-            assert!(said.contains(&format!("(rule {})", decided.rule)), "the same rule: {said}");
+            assert!(text.starts_with(&format!("got The tool '{name}' is not available here")), "{text}");
+            assert!(text.contains(&format!("(rule {})", decided.rule)), "the same rule: {text}");
             assert!(!shown(&model.prompts().pop().unwrap()).contains(&name.as_str()));
             hidden.push(name);
         }
@@ -173,8 +173,8 @@ async fn everything_that_is_listed_can_be_called() {
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait("look {}").await;
     for name in shown(&model.prompts()[0]) {
-        let said = world.send_and_wait(&format!("{name} {{}}")).await.text;
-        assert!(!said.contains("not available") && !said.contains("There is no tool"), "{name}: {said}");
+        let text = world.send_and_wait(&format!("{name} {{}}")).await.text;
+        assert!(!text.contains("not available") && !text.contains("There is no tool"), "{name}: {text}");
     }
 }
 
@@ -278,8 +278,8 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         let id = question(&world).await;
         let asked =
             world.engine.db().read(move |tx| polyclaw_store::approvals::get(tx, &id)).await.unwrap().unwrap();
-        for said in ["Make a new agent", "looks after servers", "Tools: the profile \"coding\""] {
-            assert!(asked.question.contains(said), "{}", asked.question);
+        for text in ["Make a new agent", "looks after servers", "Tools: the profile \"coding\""] {
+            assert!(asked.question.contains(text), "{}", asked.question);
         }
         decide_approval(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
         world.wait_answer(&accepted).await;
@@ -335,13 +335,13 @@ async fn what_was_agreed_to_is_what_is_changed() {
 #[tokio::test(start_paused = true)]
 async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_conversation() {
     let world = World::with_provider(caller()).await;
-    let said = world
+    let text = world
         .send_and_wait(r#"todo {"items": [{"text": "plan", "state": "done"}, {"text": "build"}]}"#)
         .await
         .text;
-    assert_eq!(said, "got 1. [x] plan\n2. [ ] build\n1 of 2 done");
+    assert_eq!(text, "got 1. [x] plan\n2. [ ] build\n1 of 2 done");
     let world = world.kill().await.start_engine(KillPointFaults::no_kill());
-    assert_eq!(world.send_and_wait("todo {}").await.text, said);
+    assert_eq!(world.send_and_wait("todo {}").await.text, text);
     assert!(world.send_and_wait(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
     world.engine.renew_session(&World::session_key("me")).await.unwrap();
     assert_eq!(world.send_and_wait("todo {}").await.text, "got The list is empty.");

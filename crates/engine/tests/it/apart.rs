@@ -99,13 +99,13 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
         // Where people do share a conversation the scan sees it: it would see a leak elsewhere as well.
         let is_mixed = known.iter().any(|known| known.iter().any(|one| *one != known[0]));
         assert_eq!(is_mixed, scope == "main");
-        for (secret, letter) in (0..PEOPLE).flat_map(|n| places(scope, n)) {
+        for (secret, message) in (0..PEOPLE).flat_map(|n| places(scope, n)) {
             let read =
-                world.ground.fake_channel.texts_at(&letter.address.peer, letter.address.thread.as_deref());
+                world.ground.fake_channel.texts_at(&message.address.peer, message.address.thread.as_deref());
             assert!(!read.is_empty());
             let foreign =
                 read.iter().flat_map(|text| canaries(text)).find(|one| !may_know(scope, &secret, one));
-            assert_eq!(foreign, None, "{scope}: read by {} at {:?}", letter.context.sender, letter.address);
+            assert_eq!(foreign, None, "{scope}: read by {} at {:?}", message.context.sender, message.address);
         }
     }
 }
@@ -118,14 +118,14 @@ fn may_know(scope: &str, own: &str, other: &str) -> bool {
 }
 
 async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range<usize>, usize)) {
-    let letters =
+    let messages =
         people.flat_map(|n| places(scope, n).into_iter().enumerate().map(move |(at, place)| (n, at, place)));
-    let letters = letters.map(|(n, at, (secret, letter))| InboundMessage {
+    let messages = messages.map(|(n, at, (secret, message))| InboundMessage {
         text: format!("{secret} is my secret."),
         platform_id: format!("{round}/{n}/{at}"),
-        ..letter
+        ..message
     });
-    let delivered = letters.map(|letter| world.ground.fake_channel.deliver_inbound(letter));
+    let delivered = messages.map(|message| world.ground.fake_channel.deliver_inbound(message));
     let taken = futures_util::future::join_all(delivered).await;
     assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
     world.wait_settled().await;

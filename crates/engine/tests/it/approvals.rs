@@ -171,8 +171,8 @@ fn answer(name: &str, id: &ApprovalId) -> IngressMessage {
 async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
-    let said = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
-    assert_eq!(said.as_deref(), Some("Approved: it runs now."));
+    let reply = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
+    assert_eq!(reply.as_deref(), Some("Approved: it runs now."));
     assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     let again =
         world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
@@ -374,8 +374,8 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     assert!(stranger.contains("another conversation"), "{stranger}");
     assert_eq!(pressed(&world, 2, inbound_dm("ann", &approve)).await, "Approved: it runs now.");
     for (n, again) in [(3, &approve), (4, &deny)] {
-        let said = pressed(&world, n, inbound_dm("ann", again)).await;
-        assert!(said.contains("already approved") || said == "fine", "{said}");
+        let text = pressed(&world, n, inbound_dm("ann", again)).await;
+        assert!(text.contains("already approved") || text == "fine", "{text}");
     }
     world.wait_settled().await;
     let key = SessionKey::parse("agent:main:telegram:dm:ann").unwrap();
@@ -437,8 +437,8 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     let refused = world.engine.run_inbound_command(&stranger, CallerRole::Alone).await.unwrap().unwrap();
     assert!(!refused.contains("Approved"), "{refused}");
     let line = World::inbound("me", &format!("/approve {id}"));
-    let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert_eq!(said, "Approved: it runs now.");
+    let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
+    assert_eq!(reply, "Approved: it runs now.");
     let answer = world.wait_answer(&accepted).await.text;
     assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");
 }

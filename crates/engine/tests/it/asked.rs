@@ -80,9 +80,10 @@ async fn rules_about_a_sender_hold_for_all_that_is_done_for_them() {
         world.wait_settled().await;
         let prompts = model.prompts().split_off(before);
         let is_child = |prompt: &&Prompt| task(prompt).contains("do part");
-        let is_told = |prompt: &&Prompt| said(prompt).contains("[Context:");
+        let is_notified = |prompt: &&Prompt| said(prompt).contains("[Context:");
         assert!(
-            prompts.iter().any(|prompt| is_child(&prompt)) && prompts.iter().any(|prompt| is_told(&prompt))
+            prompts.iter().any(|prompt| is_child(&prompt))
+                && prompts.iter().any(|prompt| is_notified(&prompt))
         );
         assert!(prompts.iter().all(|prompt| has_pay(prompt) == allowed), "{name}");
     }
@@ -108,8 +109,8 @@ async fn what_a_person_asks_comes_after_what_a_child_told() {
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.wait_settled().await;
     let prompts = model.prompts();
-    let told = prompts.iter().map(said).find(|text| text.contains("[Context:")).unwrap();
-    assert!(told.find("[Context:") < told.find("user fresh") && told.contains("user fresh"), "{told}");
+    let reply = prompts.iter().map(said).find(|text| text.contains("[Context:")).unwrap();
+    assert!(reply.find("[Context:") < reply.find("user fresh") && reply.contains("user fresh"), "{reply}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,9 +138,9 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
         _ => vec![ScriptStep::Say(said(prompt))],
     });
     let world = World::with_provider(model).await;
-    let mut guest = World::inbound("me", "switch");
-    Authority::Guest.write_to_meta(&mut guest.meta);
-    let accepted = world.engine.accept_message(guest).await.unwrap();
+    let mut message = World::inbound("me", "switch");
+    Authority::Guest.write_to_meta(&mut message.meta);
+    let accepted = world.engine.accept_message(message).await.unwrap();
     let id = question(&world).await;
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     world.wait_answer(&accepted).await;

@@ -20,8 +20,8 @@ fn cat() -> Image {
 }
 
 /// A photo that the platform has.
-fn photo(letter: InboundMessage) -> InboundMessage {
-    with_file(letter, "cat")
+fn photo(message: InboundMessage) -> InboundMessage {
+    with_file(message, "cat")
 }
 
 fn shown(prompt: &Prompt) -> Vec<Image> {
@@ -49,8 +49,8 @@ async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
     let (world, _) = world().await;
     let mut elsewhere = inbound_dm("guest", "by another account");
     elsewhere.context.account = "gone".into();
-    for letter in [inbound_dm("mallory", "look"), inbound_group("-99", "guest", "look"), elsewhere] {
-        assert!(read_after(&world, photo(letter)).await.is_empty());
+    for message in [inbound_dm("mallory", "look"), inbound_group("-99", "guest", "look"), elsewhere] {
+        assert!(read_after(&world, photo(message)).await.is_empty());
     }
     assert!(world.ground.fake_channel.fetched_handles().is_empty());
     let pairing = CONFIG.replace("dm_policy = \"allowlist\"", "dm_policy = \"pairing\"");
@@ -89,15 +89,15 @@ async fn a_letter_that_comes_again_is_not_fetched_again() {
 #[tokio::test(start_paused = true)]
 async fn files_that_do_not_come_are_named_and_waited_for_together() {
     let (world, model) = world().await;
-    let (begun, slow) =
+    let (started_at, slow) =
         (Instant::now(), ["a", "b", "c"].into_iter().fold(inbound_dm("guest", "look"), with_file));
     assert_eq!(world.ground.fake_channel.deliver_inbound(photo(slow)).await, IngestOutcome::Done);
-    assert_eq!(begun.elapsed().as_secs(), 15);
+    assert_eq!(started_at.elapsed().as_secs(), 15);
     world.wait_settled().await;
     let prompt = &model.prompts()[0];
     assert_eq!(shown(prompt), [cat()], "what came is there");
-    let said = last_user_text(prompt);
-    assert!(["a", "b", "c"].iter().all(|name| said.contains(&format!("{name}.png (image/png)"))), "{said}");
+    let text = last_user_text(prompt);
+    assert!(["a", "b", "c"].iter().all(|name| text.contains(&format!("{name}.png (image/png)"))), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,11 +66,11 @@ async fn world() -> World {
 }
 
 /// The next thing that is read there after a letter.
-async fn told(world: &World, n: usize, letter: InboundMessage) -> String {
-    let peer = letter.address.peer.clone();
+async fn told(world: &World, n: usize, message: InboundMessage) -> String {
+    let peer = message.address.peer.clone();
     let before = world.ground.fake_channel.texts_at(&peer, None).len();
-    let letter = InboundMessage { platform_id: format!("{peer}-{n}"), ..letter };
-    assert_eq!(world.ground.fake_channel.deliver_inbound(letter).await, IngestOutcome::Done);
+    let message = InboundMessage { platform_id: format!("{peer}-{n}"), ..message };
+    assert_eq!(world.ground.fake_channel.deliver_inbound(message).await, IngestOutcome::Done);
     read_next(world, &peer, before).await
 }
 
@@ -152,8 +152,8 @@ async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
     for (n, line) in
         ["/agent ops", "/agent main", "/ops todo {}", "/ops /status", "/main todo {}"].into_iter().enumerate()
     {
-        let said = told(&world, n, inbound_dm("bound", line)).await;
-        assert!(said.contains("is not available to you here"), "{line}: {said}");
+        let text = told(&world, n, inbound_dm("bound", line)).await;
+        assert!(text.contains("is not available to you here"), "{line}: {text}");
     }
     assert!(
         told(&world, 10, inbound_dm("bound", "/agent weaker")).await.contains("is not available to you here"),
@@ -189,9 +189,9 @@ async fn a_webhook_is_led_no_further() {
     let world = world().await;
     let first = world.engine.accept_message(hooked("read_file {}")).await.unwrap();
     world.wait_answer(&first).await;
-    let said =
+    let text =
         world.engine.run_inbound_command(&hooked("/agent ops"), CallerRole::Alone).await.unwrap().unwrap();
-    assert!(said.contains("is not available to you here"), "{said}");
+    assert!(text.contains("is not available to you here"), "{text}");
     let named = world.engine.resolve_addressee(hooked("/ops shell {}")).await;
     assert_eq!(named.unwrap_err().code(), "agent_not_allowed");
     let fine = world.engine.resolve_addressee(hooked("/weaker read_file {}")).await.unwrap();
@@ -347,12 +347,12 @@ async fn only_an_owner_writes_to_a_team_by_command() {
     let world = world().await;
     world.send_and_wait("hello").await;
     for line in ["/team send site ann hi", "/team plan ann approve"] {
-        let said = world
+        let text = world
             .engine
             .run_command_as(&World::session_key("me"), line, Authority::Operator)
             .await
             .unwrap()
             .unwrap();
-        assert!(said.contains("only an owner may write to them"), "{said}");
+        assert!(text.contains("only an owner may write to them"), "{text}");
     }
 }

@@ -41,12 +41,12 @@ async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
         ..Briefing::default()
     });
     world.send_and_wait("hi").await;
-    let told = |n: usize| model.prompts()[n].system.clone();
-    assert!(told(0).contains("Be brief.") && !told(0).contains("# Skills"), "{}", told(0));
+    let text_of = |n: usize| model.prompts()[n].system.clone();
+    assert!(text_of(0).contains("Be brief.") && !text_of(0).contains("# Skills"), "{}", text_of(0));
     let read = |_: &ToolCall| Box::pin(async { ToolOutcome::ok(String::new()) }) as _;
     world.ground.tools.add_tool(skill::READ_SKILL_TOOL, ToolEffect::Pure, ToolConsent::NotNeeded, read);
     world.send_and_wait("again").await;
-    assert!(told(1).contains("Be brief.\n\n# Skills"), "{}", told(1));
+    assert!(text_of(1).contains("Be brief.\n\n# Skills"), "{}", text_of(1));
 }
 
 #[tokio::test(start_paused = true)]

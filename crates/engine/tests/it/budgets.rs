@@ -36,9 +36,9 @@ async fn world(change: impl FnOnce(&mut EngineSettings)) -> World {
     world
 }
 
-async fn balance(world: &World, purse: &BudgetScope) -> BudgetBalance {
+async fn balance(world: &World, scope: &BudgetScope) -> BudgetBalance {
     let all = world.engine.list_budgets().await.unwrap();
-    all.into_iter().find(|balance| balance.scope == *purse).expect("a budget")
+    all.into_iter().find(|balance| balance.scope == *scope).expect("a budget")
 }
 
 async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
@@ -55,9 +55,9 @@ async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_a
     assert_eq!(world.send_and_wait("two").await.state, JobState::Done, "15 of 20 are used");
     let refused = world.send_and_wait("three").await;
     assert_eq!(refused.error_code.as_deref(), Some("budget_exhausted"));
-    let said = &refused.text;
-    assert!(said.contains("this instance") && said.contains("30 of 20 tokens"), "{said}");
-    assert!(said.contains("starts anew at 2027-01-16T00:00:00.000Z") && said.contains("[budget]"), "{said}");
+    let text = &refused.text;
+    assert!(text.contains("this instance") && text.contains("30 of 20 tokens"), "{text}");
+    assert!(text.contains("starts anew at 2027-01-16T00:00:00.000Z") && text.contains("[budget]"), "{text}");
     // The next day.
     world.ground.clock.set_time(DAY);
     assert_eq!(world.send_and_wait("four").await.state, JobState::Done);
@@ -165,17 +165,17 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
         let key = World::session_key(name);
         let now = world.engine.now();
         let id = polyclaw_domain::id::SessionId::new(name);
-        let begun = polyclaw_domain::session::Session::new_for_person(key, id, AgentId::main(), now);
-        let session = polyclaw_domain::session::Session { owner: Some(owner), ..begun };
+        let new_session = polyclaw_domain::session::Session::new_for_person(key, id, AgentId::main(), now);
+        let session = polyclaw_domain::session::Session { owner: Some(owner), ..new_session };
         world.engine.db().write(move |tx| sessions::ensure(tx, &session).map(drop))
     };
     child("child", owner.clone()).await.unwrap();
     child("grandchild", World::session_key("child")).await.unwrap();
-    let said = world.send_text("grandchild", "work").await.unwrap();
-    assert_eq!(world.wait_answer(&said).await.state, JobState::Done);
+    let message = world.send_text("grandchild", "work").await.unwrap();
+    assert_eq!(world.wait_answer(&message).await.state, JobState::Done);
     assert_eq!(balance(&world, &BudgetScope::Session(owner.to_string())).await.usage.spent.tokens, 30);
-    let said = world.send_text("child", "more").await.unwrap();
-    assert_eq!(world.wait_answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
+    let message = world.send_text("child", "more").await.unwrap();
+    assert_eq!(world.wait_answer(&message).await.error_code.as_deref(), Some("budget_exhausted"));
     assert_eq!(world.send_and_wait("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
     let stranger = world.send_text("stranger", "hi").await.unwrap();
     assert_eq!(world.wait_answer(&stranger).await.state, JobState::Done);
@@ -199,8 +199,8 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     world.engine.reload_settings(settings);
     world.send_and_wait("hello").await;
     crate::teams::chaos::team(&world).await;
-    let purse = BudgetScope::Team("web".into());
-    assert_eq!(balance(&world, &purse).await.usage.spent.tokens, 0, "the lead pays for itself");
+    let scope = BudgetScope::Team("web".into());
+    assert_eq!(balance(&world, &scope).await.usage.spent.tokens, 0, "the lead pays for itself");
     let joins = async |name: &str, task: &str| {
         let new = polyclaw_engine::team::NewMember {
             name: name.into(),
@@ -213,7 +213,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
         joined.session_key
     };
     let ann = joins("ann", "begin one below").await;
-    let spent = balance(&world, &purse).await.usage.spent.tokens;
+    let spent = balance(&world, &scope).await.usage.spent.tokens;
     // Two calls of its own, one of its sub-agent, and one that hears of its end; each 15.
     assert!(spent >= 45, "{spent}");
     let bob = joins("bob", "work").await;
@@ -255,8 +255,8 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
         }
     }
     assert_eq!((done, refused), (3, 47));
-    let standing = balance(&world, &BudgetScope::Instance).await.usage;
-    assert_eq!((standing.spent.tokens, standing.reserved.tokens), (45, 0));
+    let usage = balance(&world, &BudgetScope::Instance).await.usage;
+    assert_eq!((usage.spent.tokens, usage.reserved.tokens), (45, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,8 +286,8 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
         let answer = world.wait_answer(&accepted).await;
         assert_eq!(answer.state, JobState::Done, "{point:?}");
         assert_eq!(answer.usage.input_tokens, Some(20), "{point:?}: two calls were stored");
-        let standing = balance(&world, &BudgetScope::Instance).await.usage;
-        assert_eq!((standing.spent.tokens, standing.reserved.tokens), (30, 0), "{point:?}");
+        let usage = balance(&world, &BudgetScope::Instance).await.usage;
+        assert_eq!((usage.spent.tokens, usage.reserved.tokens), (30, 0), "{point:?}");
     }
 }
 
@@ -304,9 +304,9 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
     let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     assert_eq!(answer.usage.input_tokens, None, "one call of two is not known");
-    let standing = balance(&world, &BudgetScope::Instance).await.usage;
-    assert_eq!((standing.unknown_calls, standing.reserved.tokens), (1, 0));
-    assert!(standing.spent.tokens > 8_000, "{standing:?}");
+    let usage = balance(&world, &BudgetScope::Instance).await.usage;
+    assert_eq!((usage.unknown_calls, usage.reserved.tokens), (1, 0));
+    assert!(usage.spent.tokens > 8_000, "{usage:?}");
     let totals = world
         .engine
         .db()
@@ -341,6 +341,6 @@ async fn a_call_that_fails_costs_nothing() {
     settings.budget = tokens(1_000_000);
     world.engine.reload_settings(settings);
     assert_eq!(world.send_and_wait("go").await.error_code.as_deref(), Some("provider_failed"));
-    let standing = balance(&world, &BudgetScope::Instance).await.usage;
-    assert_eq!((standing.spent, standing.reserved), (BudgetAmount::default(), BudgetAmount::default()));
+    let usage = balance(&world, &BudgetScope::Instance).await.usage;
+    assert_eq!((usage.spent, usage.reserved), (BudgetAmount::default(), BudgetAmount::default()));
 }

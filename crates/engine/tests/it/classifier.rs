@@ -81,10 +81,10 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
     for (text, who) in [("sure", "ops"), ("unsure", "main"), ("slow", "main"), ("prose", "main")] {
         assert_eq!(read_after(&world, inbound_dm("guest", text)).await, [who], "{text}");
     }
-    let told = recorded(&world, EventKind::MessageRouted).await;
-    assert_eq!(told[0]["reasoning"], "it is about servers");
+    let entries = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!(entries[0]["reasoning"], "it is about servers");
     assert_eq!(
-        (&told[0]["text"], told[0]["platform_id"].is_string()),
+        (&entries[0]["text"], entries[0]["platform_id"].is_string()),
         (&"sure".into(), true),
         "which it is about"
     );
@@ -95,9 +95,9 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
     let sessions: Vec<_> =
         sessions.into_iter().filter_map(|row| row.session).map(|key| key.to_string()).collect();
     assert_eq!(sessions, ["agent:ops:telegram:dm:guest", "agent:main:telegram:dm:guest"]);
-    let used: Vec<_> = told.iter().map(|data| data["used"].as_bool().unwrap()).collect();
+    let used: Vec<_> = entries.iter().map(|data| data["used"].as_bool().unwrap()).collect();
     assert_eq!(used, [true, false, false, false]);
-    assert_eq!(told[2]["failed"], "it took too long");
+    assert_eq!(entries[2]["failed"], "it took too long");
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,8 +134,8 @@ async fn the_same_text_is_judged_once_until_the_config_changes() {
         assert_eq!(read_after(&world, inbound_dm(sender, "sure")).await, ["ops"]);
     }
     assert_eq!(judgements(&model), 1);
-    let told = recorded(&world, EventKind::MessageRouted).await;
-    assert_eq!((told.len(), &told[2]["from"]), (3, &"cache".into()), "every decision is recorded");
+    let entries = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!((entries.len(), &entries[2]["from"]), (3, &"cache".into()), "every decision is recorded");
     world.engine.reload_settings(world.ground.settings.clone());
     read_after(&world, inbound_dm("d", "sure")).await;
     assert_eq!(judgements(&model), 2);
@@ -150,8 +150,8 @@ async fn a_spent_budget_leaves_the_default() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);
     assert_eq!(judgements(&model), 1, "fifteen tokens are one judgement");
-    let told = recorded(&world, EventKind::MessageRouted).await;
-    assert_eq!(told[1]["failed"], "the budget of instance is used up");
+    let entries = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!(entries[1]["failed"], "the budget of instance is used up");
 }
 
 /// What is answered does not matter here: the budget is used up for answers, too.

@@ -105,8 +105,8 @@ async fn story(command: &str, point: Option<KillPoint>) -> Story {
     let world = ground.start_engine(faults.clone());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = Story::of(&world).await;
-    let (outlet, said) = (ground.fake_channel.clone(), line.clone());
-    let delivered = tokio::spawn(async move { outlet.deliver_inbound(inbound_dm("boss", &said)).await });
+    let (outlet, text) = (ground.fake_channel.clone(), line.clone());
+    let delivered = tokio::spawn(async move { outlet.deliver_inbound(inbound_dm("boss", &text)).await });
     tokio::select! {
         _ = faults.wait_killed(), if point.is_some() => {}
         () = tokio::time::sleep(Duration::from_secs(5)) => assert!(point.is_none(), "{line}: {point:?} is not reached"),
@@ -135,8 +135,8 @@ async fn a_command_is_done_once_wherever_the_process_dies() {
 /// Otherwise the stories above would be the same because nothing happens in them.
 #[tokio::test(start_paused = true)]
 async fn what_a_command_changes_is_seen_in_its_story() {
-    let told = story("whoami", None).await;
-    for (command, said) in [
+    let notice = story("whoami", None).await;
+    for (command, reply) in [
         ("new", "A new conversation"),
         ("model", "lab/small from the next turn on"),
         ("agent", "ops answers"),
@@ -148,9 +148,9 @@ async fn what_a_command_changes_is_seen_in_its_story() {
         ("deny", "Denied: the agent is told."),
     ] {
         let story = story(command, None).await;
-        assert!(story.read.iter().any(|text| text.contains(said)), "{story:?}");
+        assert!(story.read.iter().any(|text| text.contains(reply)), "{story:?}");
         let changes = (&story.session, &story.jobs, &story.counts);
-        assert_ne!(changes, (&told.session, &told.jobs, &told.counts), "/{command}");
+        assert_ne!(changes, (&notice.session, &notice.jobs, &notice.counts), "/{command}");
     }
     let stopped = story("stop", None).await;
     assert!(stopped.read.iter().any(|text| text == "reply to wait"), "what waits is answered: {stopped:?}");
@@ -171,12 +171,12 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
         world.ground.fake_channel.deliver_inbound(inbound_group("-7", sender, "hello")).await;
     }
     world.wait_settled().await;
-    let standing = async || {
+    let status_of = async || {
         let session = world.engine.load_session(&key).await.unwrap();
         let renewed = recorded(&world, EventKind::SessionRenewed).await.len();
         (format!("{session:?}"), renewed, glances(&world, &key).await)
     };
-    let before = standing().await;
+    let before = status_of().await;
     for command in COMMANDS.iter().filter(|command| !CallerRole::AmongOthers.may_run(command.required_role)) {
         for rest in ["", "lab/small", "main", "agent:ops:telegram:group:-7", "ttl 1h", "off"] {
             let line = format!("/{} {rest}", command.name);
@@ -186,7 +186,7 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
         }
     }
     world.wait_settled().await;
-    assert_eq!(standing().await, before);
+    assert_eq!(status_of().await, before);
 }
 
 /// What a person reads of the model, and what is said to words that mean nothing or something else.
@@ -231,14 +231,14 @@ async fn commands_work_before_the_first_message() {
     ];
     for (n, line) in lines.iter().enumerate() {
         let key = SessionKey::from_parts(&AgentId::main(), &["web", &n.to_string()]);
-        let said = world.engine.run_command(&key, line).await.unwrap();
-        assert!(said.is_ok(), "{line}: {said:?}");
+        let reply = world.engine.run_command(&key, line).await.unwrap();
+        assert!(reply.is_ok(), "{line}: {reply:?}");
     }
     let key = SessionKey::from_parts(&AgentId::main(), &["web", "2"]);
     assert_eq!(world.engine.load_session(&key).await.unwrap().active_agent.as_str(), "coder");
     let spawned = SessionKey::from_parts(&AgentId::main(), &["web", "spawn"]);
-    let said = world.engine.run_command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
-    assert!(said.starts_with("Begun in "), "{said}");
+    let text = world.engine.run_command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
+    assert!(text.starts_with("Begun in "), "{text}");
     // A word about no conversation makes none, and nobody makes a sub-agent's session by a command.
     let none = SessionKey::from_parts(&AgentId::main(), &["web", "none"]);
     world.engine.run_command(&none, "/help").await.unwrap().unwrap();

@@ -32,23 +32,23 @@ async fn busy(config: &str) -> World {
     ground.start_engine(KillPointFaults::no_kill())
 }
 
-fn topic(mut letter: InboundMessage, id: &str) -> InboundMessage {
-    letter.context.thread = Some(ChatThread { kind: ThreadKind::Topic, id: id.into() });
-    letter.address.thread = Some(id.into());
-    letter.platform_id += id;
-    letter
+fn topic(mut message: InboundMessage, id: &str) -> InboundMessage {
+    message.context.thread = Some(ChatThread { kind: ThreadKind::Topic, id: id.into() });
+    message.address.thread = Some(id.into());
+    message.platform_id += id;
+    message
 }
 
-async fn take(world: &World, letter: InboundMessage) {
-    assert_eq!(world.ground.fake_channel.deliver_inbound(letter).await, IngestOutcome::Done);
+async fn take(world: &World, message: InboundMessage) {
+    assert_eq!(world.ground.fake_channel.deliver_inbound(message).await, IngestOutcome::Done);
 }
 
 /// What is read there next after a letter, while something else may go on.
-async fn told(world: &World, letter: InboundMessage) -> String {
-    let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
+async fn told(world: &World, message: InboundMessage) -> String {
+    let (peer, thread) = (message.address.peer.clone(), message.address.thread.clone());
     let read = || world.ground.fake_channel.texts_at(&peer, thread.as_deref());
     let before = read().len();
-    take(world, letter).await;
+    take(world, message).await;
     while read().len() == before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -56,8 +56,8 @@ async fn told(world: &World, letter: InboundMessage) -> String {
 }
 
 /// The question that was asked where the letter came from.
-async fn asked(world: &World, letter: InboundMessage) -> ApprovalId {
-    let text = told(world, letter).await;
+async fn asked(world: &World, message: InboundMessage) -> ApprovalId {
+    let text = told(world, message).await;
     let id = question(world).await;
     assert!(text.contains(&format!("/approve {id}")), "{text}");
     id
@@ -75,8 +75,8 @@ async fn runs_in(world: &World, key: &str) -> bool {
 }
 
 /// A message that is being worked at.
-async fn at_work(world: &World, letter: InboundMessage, key: &str) {
-    take(world, letter).await;
+async fn at_work(world: &World, message: InboundMessage, key: &str) {
+    take(world, message).await;
     wait_until("the turn runs", async || runs_in(world, key).await).await;
 }
 
@@ -103,8 +103,8 @@ async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
         let refused = told(&world, inbound_group("-8", "guest", &line)).await;
         assert_eq!(refused, "/approve is for the owner of this assistant.");
     }
-    let said = told(&world, inbound_group("-8", "boss", &format!("/deny {id} not today"))).await;
-    assert_eq!(said, "Denied: the agent is told.");
+    let text = told(&world, inbound_group("-8", "boss", &format!("/deny {id} not today"))).await;
+    assert_eq!(text, "Denied: the agent is told.");
     world.wait_settled().await;
 }
 
@@ -193,12 +193,15 @@ async fn a_chat_begins_anew_with_every_agent_it_talked_to() {
         told(&world, inbound_dm("guest", text)).await;
     }
     told(&world, inbound_dm("boss", "/ops mine")).await;
-    let anew = "A new conversation. The old one is kept.";
-    assert_eq!(told(&world, inbound_dm("guest", "/ops /new")).await, anew);
+    let restarted = "A new conversation. The old one is kept.";
+    assert_eq!(told(&world, inbound_dm("guest", "/ops /new")).await, restarted);
     assert!(said_in(&world, "agent:ops:telegram:dm:guest").await.is_empty());
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "only the named one");
     told(&world, inbound_dm("guest", "/ops once more")).await;
-    assert_eq!(told(&world, inbound_dm("guest", "/new")).await, format!("main: {anew}\nops: {anew}"));
+    assert_eq!(
+        told(&world, inbound_dm("guest", "/new")).await,
+        format!("main: {restarted}\nops: {restarted}")
+    );
     for key in ["agent:main:telegram:dm:guest", "agent:ops:telegram:dm:guest"] {
         assert!(said_in(&world, key).await.is_empty(), "{key}");
     }

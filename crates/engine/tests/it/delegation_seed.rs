@@ -198,9 +198,9 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
         let answer = world.send_and_wait("ask").await.text;
         assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
         assert_eq!(answer.matches("\"response\":\"done\"").count(), 3 - denied, "{answer}");
-        let begun = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
-        let begun: Vec<String> = begun.iter().map(|run| run.child.agent_id().unwrap().to_string()).collect();
-        assert_eq!(begun, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
+        let runs = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
+        let started: Vec<String> = runs.iter().map(|run| run.child.agent_id().unwrap().to_string()).collect();
+        assert_eq!(started, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
     }
     let ground = ground(author).await;
     store(&ground, AgentSpec::with_id(AgentId::main())).await;
@@ -223,7 +223,7 @@ fn d_11_depth_is_allowed_up_to_the_most_and_not_below() {
 /// `main` asks `expert`, who tries to ask `third`, whatever its words say about its depth.
 #[tokio::test(start_paused = true)]
 async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_depth() {
-    for (max_depth, begun) in [(1, 1), (2, 2)] {
+    for (max_depth, start) in [(1, 1), (2, 2)] {
         let author = |prompt: &Prompt| {
             let asked = task(prompt);
             match results(prompt) {
@@ -249,8 +249,8 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         world.wait_settled().await;
         let filter = sessions::SessionFilter { limit: 10, ..sessions::SessionFilter::default() };
         let all = world.engine.db().read(move |tx| sessions::list(tx, &filter)).await.unwrap();
-        assert_eq!(all.iter().filter(|session| session.owner.is_some()).count(), begun, "most {max_depth}");
-        assert_eq!(all.iter().map(|session| session.delegation_depth as usize).max(), Some(begun));
+        assert_eq!(all.iter().filter(|session| session.owner.is_some()).count(), start, "most {max_depth}");
+        assert_eq!(all.iter().map(|session| session.delegation_depth as usize).max(), Some(start));
     }
 }
 
@@ -433,9 +433,9 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
     tokio::time::sleep(Duration::from_secs(15)).await;
     world.wait_settled().await;
     let lines = transcript(world.engine.db(), &World::session_key("me")).await;
-    let told = announces(&lines);
-    assert_eq!(told.len(), 4, "each once");
-    for line in told {
+    let messages = announces(&lines);
+    assert_eq!(messages.len(), 4, "each once");
+    for line in messages {
         let meta = line.meta.as_ref().unwrap();
         assert_eq!(
             (line.text.as_str(), &meta["kind"]),

@@ -32,12 +32,12 @@ async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
     world.ground.fake_channel.plan_answer(SendOutcome::Rejected { reason: "blocked".into() });
     world.send_and_wait("hello").await;
     world.wait_settled().await;
-    let parcel = parcels(&world).await.remove(0);
-    assert_eq!((parcel.state, parcel.error.as_deref()), (OutboxState::Failed, Some("blocked")));
-    world.engine.resend_message(&parcel.id).await.unwrap();
+    let message = parcels(&world).await.remove(0);
+    assert_eq!((message.state, message.error.as_deref()), (OutboxState::Failed, Some("blocked")));
+    world.engine.resend_message(&message.id).await.unwrap();
     world.wait_settled().await;
     assert_eq!(world.ground.fake_channel.visible_messages().len(), 1);
-    assert!(world.engine.resend_message(&parcel.id).await.is_err(), "what is sent is not held");
+    assert!(world.engine.resend_message(&message.id).await.is_err(), "what is sent is not held");
 }
 
 #[tokio::test(start_paused = true)]

@@ -168,6 +168,6 @@ async fn a_conversation_that_can_not_be_read_ends_its_turn_and_holds_up_no_other
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("store_unreadable")));
     assert_eq!(world.wait_answer(&other).await.state, JobState::Done);
     world.engine.renew_session(&World::session_key("me")).await.unwrap();
-    let anew = world.send_text("me", "three").await.unwrap();
-    assert_eq!(world.wait_answer(&anew).await.state, JobState::Done, "a new conversation works");
+    let restarted = world.send_text("me", "three").await.unwrap();
+    assert_eq!(world.wait_answer(&restarted).await.state, JobState::Done, "a new conversation works");
 }

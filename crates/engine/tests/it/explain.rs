@@ -59,13 +59,13 @@ async fn everything(world: &World) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn it_tells_the_layer_the_agents_and_the_sessions() {
     let world = ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
-    let told = async |letter: &InboundMessage| {
-        let told = world.engine.explain_route(letter).await.unwrap();
+    let text_of = async |message: &InboundMessage| {
+        let explanation = world.engine.explain_route(message).await.unwrap();
         let answers: Vec<String> =
-            told.answers.iter().map(|one| format!("{} in {}", one.agent, one.session)).collect();
-        (told.admission, told.layer, answers.join(", "))
+            explanation.answers.iter().map(|one| format!("{} in {}", one.agent, one.session)).collect();
+        (explanation.admission, explanation.layer, answers.join(", "))
     };
-    for (letter, admission, layer, answers) in [
+    for (message, admission, layer, answers) in [
         (inbound_dm("guest", "hi"), "admitted", RouteLayer::Binding, "main in agent:main:telegram:dm:guest"),
         (inbound_dm("eve", "hi"), "pair", RouteLayer::Binding, "main in agent:main:telegram:dm:eve"),
         (
@@ -93,7 +93,7 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
             "ops in agent:ops:telegram:group:-9, main in agent:main:telegram:group:-9",
         ),
     ] {
-        assert_eq!(told(&letter).await, (admission, Some(layer), answers.to_owned()), "{letter:?}");
+        assert_eq!(text_of(&message).await, (admission, Some(layer), answers.to_owned()), "{message:?}");
     }
     let command = world.engine.explain_route(&inbound_dm("guest", "/status")).await.unwrap();
     assert_eq!((command.command, command.layer, command.answers.len()), (Some("status"), None, 0));
@@ -112,15 +112,15 @@ async fn it_says_what_then_happens_and_changes_nothing() {
     read_after(&world, inbound_dm("guest", "hello")).await;
     read_after(&world, inbound_dm("eve", "hello")).await;
     let before = everything(&world).await;
-    for letter in [
+    for message in [
         inbound_dm("guest", "more"),
         inbound_dm("eve", "more"),
         inbound_dm("new", "hi"),
         inbound_dm("guest", "/new"),
     ] {
-        world.engine.explain_route(&letter).await.unwrap();
+        world.engine.explain_route(&message).await.unwrap();
     }
     assert_eq!(everything(&world).await, before);
-    let told = world.engine.explain_route(&inbound_dm("guest", "more")).await.unwrap();
-    assert_eq!((told.layer, told.answers[0].agent.as_str()), (Some(RouteLayer::Active), "ops"));
+    let explanation = world.engine.explain_route(&inbound_dm("guest", "more")).await.unwrap();
+    assert_eq!((explanation.layer, explanation.answers[0].agent.as_str()), (Some(RouteLayer::Active), "ops"));
 }

@@ -117,9 +117,9 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.wait_settled().await;
     let lines = transcript(world.engine.db(), &World::session_key("me")).await;
-    let told = announces(&lines);
-    assert_eq!(told.len(), 3, "{lines:#?}");
-    for line in &told {
+    let messages = announces(&lines);
+    assert_eq!(messages.len(), 3, "{lines:#?}");
+    for line in &messages {
         let meta = line.meta.as_ref().unwrap();
         assert_eq!((meta["result"]["status"].as_str(), line.deliver), (Some("ok"), false));
         assert_eq!((line.channel.as_str(), line.text.as_str()), ("internal", "[@agent:main#main] finish"));
@@ -134,12 +134,12 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     no_block_is_stored(world.engine.db()).await;
     let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
-    let told =
+    let events =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.told"), None, 10)).await.unwrap();
-    let mut named: Vec<&str> = told.iter().filter_map(|event| event.data["run_id"].as_str()).collect();
+    let mut named: Vec<&str> = events.iter().filter_map(|event| event.data["run_id"].as_str()).collect();
     named.sort_unstable();
     named.dedup();
-    assert_eq!((told.len(), named.len()), (3, 3), "each announce is an event");
+    assert_eq!((events.len(), named.len()), (3, 3), "each announce is an event");
 }
 
 /// A child may be done before its owner says that it waits: the announce is due then, and resting is no mistake.
@@ -403,8 +403,8 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
     assert_eq!(model.prompts().len(), asked, "nobody is asked after a stop");
     world.send_text("me", "and now?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let told = said(&model.prompts()[asked]);
-    assert_eq!(told.matches("Status: cancelled").count(), 4, "{told}");
+    let text = said(&model.prompts()[asked]);
+    assert_eq!(text.matches("Status: cancelled").count(), 4, "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -574,14 +574,14 @@ async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let begun = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
-    assert_eq!(begun, 3, "the first, and one for each automatic turn");
+    let start = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
+    assert_eq!(start, 3, "the first, and one for each automatic turn");
     let held =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.held"), None, 10)).await.unwrap();
     assert_eq!(held.len(), 1);
     world.send_text("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let lines = transcript(world.engine.db(), &World::session_key("me")).await;
-    let begun = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
-    assert!(begun > 3 && announces(&lines).len() + 1 >= begun, "the held announce was taken up");
+    let start = world.engine.list_runs(&World::session_key("me"), 100).await.unwrap().len();
+    assert!(start > 3 && announces(&lines).len() + 1 >= start, "the held announce was taken up");
 }

@@ -149,11 +149,11 @@ async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the
         InternalMessage { provenance: MessageProvenance::Person(AgentId::main()), ..from_other("p") };
     world.engine.inject_message(&World::session_key("new"), "hello", person).await.unwrap();
     world.wait_settled().await;
-    let said = |lines: Vec<polyclaw_store::messages::SessionMessage>| {
+    let text_of = |lines: Vec<polyclaw_store::messages::SessionMessage>| {
         let own = lines.into_iter().filter(|line| line.address.is_some());
         own.map(|line| format!("{} {}", line.origin, line.text)).collect::<Vec<_>>()
     };
-    assert_eq!(said(world.transcript("me").await), ["cron it is time", "agent:main news"]);
-    assert_eq!(said(world.transcript("new").await), ["user hello"]);
+    assert_eq!(text_of(world.transcript("me").await), ["cron it is time", "agent:main news"]);
+    assert_eq!(text_of(world.transcript("new").await), ["user hello"]);
     assert!(world.ground.fake_channel.visible_messages().is_empty(), "nothing of it leaves");
 }

@@ -67,8 +67,8 @@ impl Stage {
     }
 
     async fn command(&self, line: &str) -> String {
-        let said = self.world.engine.run_command(&World::session_key("me"), line).await.unwrap();
-        said.unwrap_or_else(|error| error.to_string())
+        let reply = self.world.engine.run_command(&World::session_key("me"), line).await.unwrap();
+        reply.unwrap_or_else(|error| error.to_string())
     }
 
     async fn run(&self) -> SubagentRun {
@@ -77,8 +77,8 @@ impl Stage {
 
     /// Something a person wrote waits in the sub-agent.
     async fn with_a_message_waiting(self) -> Self {
-        let said = self.command("/subagents send 1 and then paint").await;
-        assert_eq!(said, "It is told at its next step.");
+        let text = self.command("/subagents send 1 and then paint").await;
+        assert_eq!(text, "It is told at its next step.");
         self
     }
 
@@ -99,8 +99,8 @@ async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
     let stage = staged(db).await.with_a_message_waiting().await;
     assert_eq!(stage.command("/subagents kill worker").await, "Stopped: worker.");
     stage.nothing_is_left().await;
-    let told = transcript(stage.world.engine.db(), &World::session_key("me")).await;
-    assert_eq!(announces(&told).len(), 1, "its owner is told once");
+    let messages = transcript(stage.world.engine.db(), &World::session_key("me")).await;
+    assert_eq!(announces(&messages).len(), 1, "its owner is told once");
     // Whoever writes to it later is answered.
     assert_eq!(stage.command("/subagents send 1 still there?").await, "It is told.");
     stage.world.wait_settled().await;
@@ -133,8 +133,8 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     let owner = World::session_key("me");
     world.send_and_wait("hello").await;
     for text in ["do dig one", "do dig two"] {
-        let said = world.engine.run_command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
-        assert!(said.unwrap().starts_with("Begun in "));
+        let reply = world.engine.run_command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
+        assert!(reply.unwrap().starts_with("Begun in "));
     }
     let second = |world: &World| {
         let engine = world.engine.clone();
@@ -143,8 +143,8 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     let child: SessionKey = second(&world).await.child;
     let waiting = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 5)).await.unwrap();
     assert_eq!(waiting.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Queued]);
-    let said = world.engine.run_command(&owner, "/subagents kill 2").await.unwrap().unwrap();
-    assert_eq!(said, "Stopped: do dig two.");
+    let reply = world.engine.run_command(&owner, "/subagents kill 2").await.unwrap().unwrap();
+    assert_eq!(reply, "Stopped: do dig two.");
     assert_eq!(second(&world).await.status, RunStatus::Cancelled, "with the command, not with its deadline");
     world.engine.stop_session(&owner).await.unwrap();
     world.wait_settled().await;
@@ -157,9 +157,9 @@ async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
     stage.world.wait_settled().await;
     assert_eq!(stage.run().await.result.unwrap().text, "res");
     let lines = transcript(stage.world.engine.db(), &World::session_key("me")).await;
-    let told = announces(&lines);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].meta.as_ref().unwrap()["result"]["summary"], "res");
+    let messages = announces(&lines);
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].meta.as_ref().unwrap()["result"]["summary"], "res");
     // The answer is read where it was asked for, and no model takes it for its own words.
     let shown: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(
@@ -175,18 +175,18 @@ async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
 async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
     let gate = Arc::new(Semaphore::new(0));
     let own = Arc::clone(&gate);
-    let is_begun = Arc::new(Semaphore::new(0));
+    let has_started = Arc::new(Semaphore::new(0));
     let model = ScriptedProvider::new(move |prompt: &Prompt| match (task(prompt), results(prompt)) {
         // The child is at work before it is sent more.
         (first, 0) if first.contains("do dig") && last_user_text(prompt).contains("do dig") => {
-            is_begun.add_permits(1);
+            has_started.add_permits(1);
             script(prompt, &own)
         }
         ("begin", 1) => {
             let key = said(prompt).split("child_session_key\":\"").nth(1).unwrap_or_default().to_owned();
             let key = key.split('"').next().unwrap_or_default().to_owned();
             let send = json!({ "session_key": key, "message": "also the roof" });
-            vec![ScriptStep::Gate(Arc::clone(&is_begun)), ScriptStep::Call("sessions_send".into(), send)]
+            vec![ScriptStep::Gate(Arc::clone(&has_started)), ScriptStep::Call("sessions_send".into(), send)]
         }
         ("begin", 2) => vec![ScriptStep::Say("begun".into())],
         _ => script(prompt, &own),

@@ -69,9 +69,9 @@ fn glance(transcript: &[SessionMessage]) -> Vec<String> {
             role => {
                 let calls = polyclaw_domain::message::tool_calls(&message.parts)
                     .map(|call| format!("call {}", call.name));
-                let said =
+                let text =
                     (!message.text.is_empty()).then(|| format!("{} {}", role.as_str(), first_line(message)));
-                said.into_iter().chain(calls).collect()
+                text.into_iter().chain(calls).collect()
             }
         })
         .collect()

@@ -113,8 +113,8 @@ async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
     world.send_and_wait("hello").await;
     world.ground.clock.set_time(MONTH_MS);
     tokio::time::sleep(Duration::from_secs(2 * 3_600)).await;
-    let told = recorded(&world, EventKind::SessionCleaned).await;
-    assert!(!told.is_empty() && told.iter().all(|data| data["removed"] == 0), "{told:?}");
+    let entries = recorded(&world, EventKind::SessionCleaned).await;
+    assert!(!entries.is_empty() && entries.iter().all(|data| data["removed"] == 0), "{entries:?}");
     assert_eq!(count(&world).await, 1);
     let mut settings = world.ground.settings.clone();
     settings.retention.rules.mode = MaintenanceMode::Enforce;

@@ -28,9 +28,9 @@ fn viewer(session: &SessionKey) -> MemoryViewer {
 }
 
 async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> MemoryEntry {
-    let brain = world.engine.memory_store();
-    let memory = brain.new_memory(&viewer(&World::session_key(session)), scope, content.to_owned());
-    brain.put_memories(vec![memory]).await.unwrap().remove(0)
+    let memories = world.engine.memory_store();
+    let memory = memories.new_memory(&viewer(&World::session_key(session)), scope, content.to_owned());
+    memories.put_memories(vec![memory]).await.unwrap().remove(0)
 }
 
 fn texts(prompt: &Prompt) -> Vec<&str> {
@@ -170,16 +170,16 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
         MemoryEntry { key: "k2".into(), ..draft }
     }]);
     kept.await.unwrap();
-    let by_guest = async |text: &str| {
+    let by_sender = async |text: &str| {
         let mut inbound = World::inbound("eve", text);
         Authority::Guest.write_to_meta(&mut inbound.meta);
         let accepted = world.engine.accept_message(inbound).await.unwrap();
         world.wait_answer(&accepted).await.text
     };
-    let shared = by_guest("share the vault opens for eve").await;
+    let shared = by_sender("share the vault opens for eve").await;
     assert!(shared.contains("\"scope\":\"session\""), "{shared}");
-    assert_eq!(by_guest("forget k2").await, "Nothing of yours has that id or key.");
-    assert!(by_guest("find vault").await.contains("opens at nine"), "what the agent knows is read by all");
+    assert_eq!(by_sender("forget k2").await, "Nothing of yours has that id or key.");
+    assert!(by_sender("find vault").await.contains("opens at nine"), "what the agent knows is read by all");
     assert_eq!(says(&world, "owner", "forget k2").await, "Forgotten: 1.");
 }
 
@@ -223,10 +223,10 @@ async fn the_context_is_accounted_for() {
     assert_eq!((account.messages, account.memories, account.summary), (2, 1, 0));
     assert!(account.system > 0 && account.tools > 0 && account.history > 0 && account.recalled > 0);
     assert_eq!(account.window, 128_000);
-    let told = world.engine.run_command(&World::session_key("me"), "/context").await.unwrap().unwrap();
+    let text = world.engine.run_command(&World::session_key("me"), "/context").await.unwrap().unwrap();
     assert!(
-        told.contains("history") && told.contains("1 memories") && told.contains("scripted/model"),
-        "{told}"
+        text.contains("history") && text.contains("1 memories") && text.contains("scripted/model"),
+        "{text}"
     );
     assert!(world.engine.context_usage(&World::session_key("nobody")).await.is_err());
 }
@@ -325,8 +325,8 @@ async fn a_slow_embedding_model_does_not_hold_a_turn_up_and_the_event_says_so() 
     world.send_and_wait("zeppelin?").await;
     assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
     let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, None, None, 500);
-    let told = world.engine.db().read(read).await.unwrap();
-    let partial = told.iter().find(|row| row.kind == "recall.partial").unwrap();
+    let events = world.engine.db().read(read).await.unwrap();
+    let partial = events.iter().find(|row| row.kind == "recall.partial").unwrap();
     assert_eq!(partial.data["reason"], "the embedding model was slow");
 }
 
@@ -342,11 +342,11 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
     let world = ground.start_engine(KillPointFaults::no_kill());
     embedded(&world).await;
     let session = World::session_key("me");
-    let eyes = viewer(&session);
+    let filter = viewer(&session);
     let (found, partial) = world
         .engine
         .memory_store()
-        .search(&MemorySearch { viewer: Some(&eyes), text: "artichoke", limit: 3 })
+        .search(&MemorySearch { viewer: Some(&filter), text: "artichoke", limit: 3 })
         .await
         .unwrap();
     assert_eq!(
@@ -364,8 +364,8 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
         "vectors of two models are not compared"
     );
     embedded(&world).await;
-    let standing = world.engine.memory_store().status().await.unwrap();
-    assert_eq!((standing.model.as_deref(), standing.memories), (Some("two"), 3));
+    let status = world.engine.memory_store().status().await.unwrap();
+    assert_eq!((status.model.as_deref(), status.memories), (Some("two"), 3));
 }
 
 #[tokio::test(start_paused = true)]

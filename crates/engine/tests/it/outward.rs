@@ -108,8 +108,8 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let never = json!({ "id": "late", "schedule": "now and then", "message": "x" });
     assert!(call(&world, "cron_add", &never).await.contains("schedule:"));
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    let told = world.engine.load_session(&SessionKey::for_cron_job("mail")).await.unwrap();
-    assert_eq!(told.agent, AgentId::main());
+    let notice = world.engine.load_session(&SessionKey::for_cron_job("mail")).await.unwrap();
+    assert_eq!(notice.agent, AgentId::main());
     let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
     assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
@@ -164,9 +164,9 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
         call(&world, "cron_add", &elsewhere).await.contains("tools.message_to"),
         "a grant is needed for that"
     );
-    let errand =
+    let job =
         json!({ "id": "chain", "schedule": "every 10m", "message": format!("call cron_add {elsewhere}") });
-    call(&world, "cron_add", &errand).await;
+    call(&world, "cron_add", &job).await;
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
     world.wait_settled().await;
     let ids: Vec<String> =

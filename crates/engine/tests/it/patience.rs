@@ -37,14 +37,14 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "at last"));
     let took = began.elapsed().as_secs();
     assert!((40..=51).contains(&took), "{took} s");
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
         if let FrameKind::Notice { text, .. } = &frame.kind {
-            told.push(text.clone());
+            lines.push(text.clone());
         }
     }
-    assert_eq!(told.len(), 2);
-    assert!(told[0].starts_with("scripted/model asks to slow down. I ask again in 2"), "{told:?}");
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].starts_with("scripted/model asks to slow down. I ask again in 2"), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,10 +110,10 @@ async fn a_wait_ends_at_once_when_somebody_stops_it() {
 fn busy_worker(times: usize) -> Arc<ScriptedProvider> {
     let asked = AtomicUsize::new(0);
     ScriptedProvider::new(move |prompt| {
-        let said = polyclaw_testkit::last_user_text(prompt);
+        let text = polyclaw_testkit::last_user_text(prompt);
         let has_looked = prompt.messages.iter().any(|m| matches!(m, PromptMessage::ToolResult { .. }));
-        match said.contains("work") {
-            false => vec![ScriptStep::Say(format!("reply to {said}"))],
+        match text.contains("work") {
+            false => vec![ScriptStep::Say(format!("reply to {text}"))],
             true if !has_looked => vec![ScriptStep::Call("look".into(), serde_json::json!({}))],
             true if asked.fetch_add(1, Ordering::Relaxed) < times => {
                 vec![ScriptStep::Fail(limited(Some(60_000)))]

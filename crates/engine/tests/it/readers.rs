@@ -43,6 +43,6 @@ async fn a_reader_that_connects_after_a_crash_hears_the_first_words_of_the_new_l
     assert_eq!(read(late).await, "Once upon a time.");
     world.wait_settled().await;
     let mut after = world.engine.hub.subscribe(&World::session_key("me"));
-    let told = tokio::time::timeout(Duration::from_secs(1), after.recv()).await;
-    assert!(told.is_err(), "what is stored is in the transcript: {told:?}");
+    let result = tokio::time::timeout(Duration::from_secs(1), after.recv()).await;
+    assert!(result.is_err(), "what is stored is in the transcript: {result:?}");
 }

@@ -66,10 +66,10 @@ pub async fn said_in(world: &World, key: &str) -> Vec<String> {
 }
 
 /// What a person reads where they wrote, after everything has settled.
-pub async fn read_after(world: &World, letter: InboundMessage) -> Vec<String> {
-    let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
+pub async fn read_after(world: &World, message: InboundMessage) -> Vec<String> {
+    let (peer, thread) = (message.address.peer.clone(), message.address.thread.clone());
     let before = world.ground.fake_channel.texts_at(&peer, thread.as_deref()).len();
-    assert_eq!(world.ground.fake_channel.deliver_inbound(letter).await, IngestOutcome::Done);
+    assert_eq!(world.ground.fake_channel.deliver_inbound(message).await, IngestOutcome::Done);
     world.wait_settled().await;
     world.ground.fake_channel.texts_at(&peer, thread.as_deref()).split_off(before)
 }
@@ -90,7 +90,7 @@ async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
     let mut topic = inbound_group("-8", "guest", "in a topic");
     topic.context.thread = Some(thread);
     topic.address.thread = Some("5".into());
-    for (letter, key, text) in [
+    for (message, key, text) in [
         (inbound_dm("guest", "hello"), "agent:main:telegram:dm:guest", "hello"),
         (inbound_group("-7", "guest", "deploy"), "agent:ops:telegram:group:-7", "deploy"),
         (inbound_group("-8", "stranger", "hi"), "agent:main:telegram:group:-8", "hi"),
@@ -105,7 +105,7 @@ async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
         ),
         (inbound_dm("guest", "/steer left"), "agent:main:telegram:dm:guest", "left"),
     ] {
-        assert_eq!(read_after(&world, letter).await, [format!("echo: {text}")], "{key}");
+        assert_eq!(read_after(&world, message).await, [format!("echo: {text}")], "{key}");
         assert!(said_in(&world, key).await.contains(&text.to_owned()), "{key}");
     }
 }
@@ -118,14 +118,14 @@ async fn who_may_not_write_is_neither_answered_nor_stored() {
     let mut elsewhere = inbound_dm("guest", "by another account");
     elsewhere.context.account = "gone".into();
     elsewhere.address.account = "gone".into();
-    for (n, letter) in
+    for (n, message) in
         [inbound_dm("mallory", "let me in"), inbound_group("-99", "guest", "hi"), unspoken, elsewhere]
             .into_iter()
             .enumerate()
     {
-        assert!(read_after(&world, letter.clone()).await.is_empty(), "{n}");
+        assert!(read_after(&world, message.clone()).await.is_empty(), "{n}");
         assert!(
-            read_after(&world, InboundMessage { platform_id: format!("again {n}"), ..letter })
+            read_after(&world, InboundMessage { platform_id: format!("again {n}"), ..message })
                 .await
                 .is_empty()
         );
@@ -271,11 +271,11 @@ async fn a_silent_conversation_begins_anew() {
 async fn what_can_not_be_taken_is_said() {
     let world = world().await;
     let long = "x".repeat(polyclaw_engine::ingress::MAX_MESSAGE_CHARS + 1);
-    let mut letter = inbound_dm("guest", &long);
-    letter.platform_id = "long".into();
-    let read = read_after(&world, letter.clone()).await;
+    let mut message = inbound_dm("guest", &long);
+    message.platform_id = "long".into();
+    let read = read_after(&world, message.clone()).await;
     assert!(read[0].starts_with("I can not take this: the message has 1000001 characters"), "{read:?}");
-    assert!(read_after(&world, letter).await.is_empty(), "once");
+    assert!(read_after(&world, message).await.is_empty(), "once");
     let mut endless = polyclaw_testkit::inbound_dm("guest", "hi");
     endless.context.peer = ChatPeer { kind: PeerKind::Dm, id: "x".repeat(600) };
     assert!(read_after(&world, endless).await.is_empty());
@@ -423,7 +423,7 @@ async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
     read_after(&world, inbound_dm("guest", "hi")).await;
     let prompts = model.prompts();
     let [.., group, alone] = &prompts[..] else { panic!("{}", prompts.len()) };
-    let said = |prompt: &Prompt| -> Vec<String> {
+    let text_of = |prompt: &Prompt| -> Vec<String> {
         let text = |message: &PromptMessage| match message {
             PromptMessage::User { text, .. } => Some(text.clone()),
             _ => None,
@@ -438,11 +438,11 @@ async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
         "system: 'Backlog'",
         &format!("{}…", "x".repeat(64)),
     ];
-    for (n, (text, name)) in said(group).iter().zip(shown).enumerate() {
+    for (n, (text, name)) in text_of(group).iter().zip(shown).enumerate() {
         let mark = format!("<from-{nonce} id=\"p{n}\" name=\"{name}\"/>\nword {n}\n");
         assert!(text.starts_with(&mark), "{text}");
         assert_eq!(text.matches(&nonce).count(), 1, "the mark is there once: {text}");
     }
-    assert_eq!(said(alone), ["hi"]);
+    assert_eq!(text_of(alone), ["hi"]);
     assert!(!alone.system.contains("<from-"));
 }

@@ -130,10 +130,10 @@ async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     assert!(!world.send_and_wait("go").await.text.contains("max_concurrent"));
     let other = world.send_text("other", "go").await.unwrap();
-    let told = world.wait_answer(&other).await.text;
+    let text = world.wait_answer(&other).await.text;
     assert!(
-        told.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
-        "{told}"
+        text.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
+        "{text}"
     );
     assert_eq!(world.engine.list_runs(&World::session_key("other"), 9).await.unwrap().len(), 1);
     tokio::time::sleep(Duration::from_secs(90)).await;
@@ -200,15 +200,15 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
         }
     }
     let world = delegating_ground(author).await.start_engine(KillPointFaults::no_kill());
-    let told = world.send_and_wait("ask").await.text;
-    let told = answers(&told);
-    let statuses: Vec<&str> = told.iter().map(|one| one["status"].as_str().unwrap()).collect();
+    let text = world.send_and_wait("ask").await.text;
+    let entries = answers(&text);
+    let statuses: Vec<&str> = entries.iter().map(|one| one["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["completed", "timeout", "rejected", "accepted"]);
-    for one in &told {
+    for one in &entries {
         assert!(one["duration_ms"].is_i64() && one.get("session_key").is_some(), "{one}");
         assert!(one["agent_id"].is_string(), "{one}");
     }
-    assert!(told[0]["duration_ms"].as_i64().unwrap() >= 1_000 && told[2]["session_key"].is_null());
+    assert!(entries[0]["duration_ms"].as_i64().unwrap() >= 1_000 && entries[2]["session_key"].is_null());
     // What nobody waits for has the time it was given, too.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let run = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap().remove(0);
@@ -235,16 +235,16 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
     let (ground, model) = ground(author).await;
     store(&ground, of("expert", Some(rules.clone()))).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
-    let told = world.send_and_wait("ask").await.text;
+    let text = world.send_and_wait("ask").await.text;
     let is_hidden = |prompt: &Prompt| prompt.tools.iter().all(|tool| tool.name != "delegate_to_agent");
     assert!(model.prompts().iter().all(is_hidden));
     assert!(
-        told.contains("\"code\":\"delegation_denied\"") && told.contains("\"status\":\"rejected\""),
-        "{told}"
+        text.contains("\"code\":\"delegation_denied\"") && text.contains("\"status\":\"rejected\""),
+        "{text}"
     );
     store(&ground, of("main", Some(rules))).await;
-    let told = world.send_and_wait("ask again").await.text;
-    assert!(told.contains("\"status\":\"completed\""), "{told}");
+    let text = world.send_and_wait("ask again").await.text;
+    assert!(text.contains("\"status\":\"completed\""), "{text}");
     let below = model.prompts().into_iter().rfind(|prompt| task(prompt).contains("do part below")).unwrap();
     assert!(is_hidden(&below) && last_user_text(&below).contains("do part below"));
     assert!(said(&below).contains("\"code\":\"delegation_depth_exceeded\""), "{}", said(&below));
@@ -306,9 +306,9 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     assert!(world.send_and_wait("go").await.text.contains("\"status\":\"accepted\""));
     let other = world.send_text("somebody else", "go").await.unwrap();
-    let told = world.wait_answer(&other).await.text;
-    assert!(told.contains("\"code\":\"max_concurrent_exceeded\""), "{told}");
-    assert!(told.contains("1 delegations of this agent are at work already"), "{told}");
+    let text = world.wait_answer(&other).await.text;
+    assert!(text.contains("\"code\":\"max_concurrent_exceeded\""), "{text}");
+    assert!(text.contains("1 delegations of this agent are at work already"), "{text}");
     world.engine.stop_session(&World::session_key("me")).await.unwrap();
     world.wait_settled().await;
 }

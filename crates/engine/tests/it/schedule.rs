@@ -40,9 +40,9 @@ fn errand(rule: &str, catch_up: CatchUp) -> CronJob {
     }
 }
 
-async fn ground(errand: CronJob) -> DurableWorld {
+async fn ground(job: CronJob) -> DurableWorld {
     let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo()).await;
-    ground.settings.cron_jobs = vec![errand];
+    ground.settings.cron_jobs = vec![job];
     ground
 }
 
@@ -65,12 +65,12 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
     let world = ground(errand("every 10m", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(35 * 60)).await;
     world.wait_settled().await;
-    let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
-    assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
+    let messages = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
+    assert_eq!(messages.len(), 3);
+    assert!(messages.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
     assert_eq!(world.ground.fake_channel.visible_messages().len(), 3);
-    let standing = &world.engine.list_cron_jobs().await.unwrap()[0];
-    assert!(standing.last_due.is_some() && standing.next_due > standing.last_due);
+    let status = &world.engine.list_cron_jobs().await.unwrap()[0];
+    assert!(status.last_due.is_some() && status.next_due > status.last_due);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,8 +79,8 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
     ground.clock.set_time(60_007);
     let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let standing = world.engine.list_cron_jobs().await.unwrap().remove(0);
-    assert_eq!(standing.last_due, None, "where it was begun is no due time");
+    let status = world.engine.list_cron_jobs().await.unwrap().remove(0);
+    assert_eq!(status.last_due, None, "where it was begun is no due time");
     let ground = world.kill().await;
     ground.clock.set_time(89 * 60_000);
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -108,9 +108,9 @@ async fn what_was_missed_is_left_out_or_made_good_once() {
         let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.wait_settled().await;
-        let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
-        assert_eq!(told.len(), runs, "{policy:?}");
-        assert!(told.iter().all(|message| message.text.contains("runs before it were missed")));
+        let messages = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
+        assert_eq!(messages.len(), runs, "{policy:?}");
+        assert!(messages.iter().all(|message| message.text.contains("runs before it were missed")));
         let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "schedule.missed");
         assert_eq!(missed, runs == 0, "{policy:?}");
     }
@@ -130,8 +130,9 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
         let world = ground.start_engine(KillPointFaults::no_kill());
         tokio::time::sleep(Duration::from_secs(60)).await;
         world.wait_settled().await;
-        let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
-        let mut keys: Vec<_> = told.iter().filter_map(|message| message.idempotency_key.clone()).collect();
+        let messages = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
+        let mut keys: Vec<_> =
+            messages.iter().filter_map(|message| message.idempotency_key.clone()).collect();
         let all = keys.len();
         keys.dedup();
         let passed = usize::try_from(world.ground.clock.now().since(began) / 600_000).unwrap();
@@ -186,9 +187,9 @@ async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
 
 /// The moments for which runs were begun.
 async fn due_times(db: &Db) -> Vec<i64> {
-    let told = told(db, SessionKey::for_cron_job("tick")).await;
+    let messages = told(db, SessionKey::for_cron_job("tick")).await;
     let at = |message: &SessionMessage| message.idempotency_key.as_deref()?.rsplit(':').next()?.parse().ok();
-    told.iter().map(|message| at(message).expect("the moment is in the key")).collect()
+    messages.iter().map(|message| at(message).expect("the moment is in the key")).collect()
 }
 
 /// 2027-03-28 and 2027-10-31 at midnight UTC, an hour before the clocks of Berlin are set.
@@ -264,9 +265,9 @@ async fn an_agent_with_nothing_to_say_says_nothing() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     world.wait_settled().await;
     assert_eq!(told(world.engine.db(), session).await.len(), 2);
-    let said: Vec<_> =
+    let texts: Vec<_> =
         world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(said, ["The mail server is down."]);
+    assert_eq!(texts, ["The mail server is down."]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -223,10 +223,11 @@ async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on
 async fn a_secret_is_not_remembered() {
     let world = World::with_provider(ScriptedProvider::echo()).await;
     knowing(&world);
-    let brain = world.engine.memory_store();
+    let memories = world.engine.memory_store();
     let viewer =
         MemoryViewer::for_session(&AgentId::main(), &World::session_key("me"), &ContextPolicy::default());
-    let told = format!("the key is {CANARY}");
-    let stored = brain.put_memories(vec![brain.new_memory(&viewer, MemoryScope::Agent, told)]).await.unwrap();
+    let text = format!("the key is {CANARY}");
+    let stored =
+        memories.put_memories(vec![memories.new_memory(&viewer, MemoryScope::Agent, text)]).await.unwrap();
     assert_eq!(stored[0].content, format!("the key is {REDACTION_MARK}"));
 }

@@ -38,8 +38,9 @@ async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
     assert_eq!(stored.last().unwrap().meta.as_ref().unwrap()["said"], "one, two, thr");
     world.send_and_wait("go on").await;
     let prompt = model.prompts().pop().unwrap();
-    let said = PromptMessage::Assistant { text: "one, two, thr\n[cut off: stopped]".into(), calls: vec![] };
-    assert!(prompt.messages.contains(&said), "{:?}", prompt.messages);
+    let message =
+        PromptMessage::Assistant { text: "one, two, thr\n[cut off: stopped]".into(), calls: vec![] };
+    assert!(prompt.messages.contains(&message), "{:?}", prompt.messages);
 }
 
 #[tokio::test(start_paused = true)]

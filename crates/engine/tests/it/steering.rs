@@ -122,8 +122,8 @@ async fn a_message_during_the_final_model_call_runs_right_after() {
     let gate = closed();
     let held = Arc::clone(&gate);
     let model = ScriptedProvider::new(move |prompt| {
-        let said = polyclaw_testkit::last_user_text(prompt).to_owned();
-        vec![ScriptStep::Say("re: ".into()), ScriptStep::Gate(Arc::clone(&held)), ScriptStep::Say(said)]
+        let text = polyclaw_testkit::last_user_text(prompt).to_owned();
+        vec![ScriptStep::Say("re: ".into()), ScriptStep::Gate(Arc::clone(&held)), ScriptStep::Say(text)]
     });
     let world = World::with_provider(model).await;
     let first = world.send_text("me", "one").await.unwrap();

@@ -46,16 +46,16 @@ async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
         child(prompt).unwrap_or_else(|| match results(prompt) {
             0 => vec![spawn("quick"), spawn("slow")],
             2 => {
-                let told = said(prompt);
-                let ids: Vec<Value> = told.lines().filter_map(run).map(|run| run["run_id"].clone()).collect();
+                let text = said(prompt);
+                let ids: Vec<Value> = text.lines().filter_map(run).map(|run| run["run_id"].clone()).collect();
                 vec![ScriptStep::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 60 }))]
             }
             _ => vec![ScriptStep::Say("heard".into())],
         })
     }
-    let told = told_after_a_stop(waiting).await;
-    assert_eq!(told.matches("the quick part is done").count(), 1, "{told}");
-    assert_eq!(told.matches("Status: cancelled").count(), 1, "{told}");
+    let text = told_after_a_stop(waiting).await;
+    assert_eq!(text.matches("the quick part is done").count(), 1, "{text}");
+    assert_eq!(text.matches("Status: cancelled").count(), 1, "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,6 +67,6 @@ async fn what_a_child_told_one_that_spoke_waits_for_somebody_to_write() {
             _ => vec![ScriptStep::Say("I am still".into()), ScriptStep::Hang],
         })
     }
-    let told = told_after_a_stop(speaking).await;
-    assert_eq!(told.matches("the quick part is done").count(), 1, "{told}");
+    let text = told_after_a_stop(speaking).await;
+    assert_eq!(text.matches("the quick part is done").count(), 1, "{text}");
 }

@@ -126,8 +126,8 @@ async fn a_fourth_stranger_and_an_old_code_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn many_strangers_at_once_take_three_places() {
     let world = world().await;
-    let letters = (0..20).map(|n| world.ground.fake_channel.deliver_inbound(numbered(&format!("s{n}"), 0)));
-    let taken = futures_util::future::join_all(letters).await;
+    let messages = (0..20).map(|n| world.ground.fake_channel.deliver_inbound(numbered(&format!("s{n}"), 0)));
+    let taken = futures_util::future::join_all(messages).await;
     assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
     world.wait_settled().await;
     assert_eq!(world.engine.list_pairings().await.unwrap().len(), 3);

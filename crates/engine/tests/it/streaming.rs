@@ -20,9 +20,11 @@ use serde_json::json;
 const EXPERT: &str = "expert: e0 e1 e2 e3 e4 e5 ";
 const CALLER: &str = "c0 c1 c2 c3 ";
 
-fn slowly(letter: char, words: usize) -> ModelScript {
+fn slowly(character: char, words: usize) -> ModelScript {
     (0..words)
-        .flat_map(|n| [ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say(format!("{letter}{n} "))])
+        .flat_map(|n| {
+            [ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say(format!("{character}{n} "))]
+        })
         .collect()
 }
 
@@ -77,19 +79,19 @@ async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
     world.wait_answer(&accepted).await;
     world.wait_settled().await;
     assert_eq!(visible(&world), [EXPERT, CALLER]);
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
         match &frame.kind {
             FrameKind::DelegateDelta { speaker, text } => {
                 assert_eq!((speaker.name.as_str(), &speaker.turn_id), ("expert", &accepted.turn_id));
-                told.push(text.clone());
+                lines.push(text.clone());
             }
-            FrameKind::DelegateEnded { text, is_whole, .. } => told.push(format!("[{text}|{is_whole}]")),
-            FrameKind::Delta { text, .. } => told.push(text.clone()),
+            FrameKind::DelegateEnded { text, is_whole, .. } => lines.push(format!("[{text}|{is_whole}]")),
+            FrameKind::Delta { text, .. } => lines.push(text.clone()),
             _ => {}
         }
     }
-    assert_eq!(told.concat(), "e0 e1 e2 e3 e4 e5 [e0 e1 e2 e3 e4 e5 |true]c0 c1 c2 c3 ");
+    assert_eq!(lines.concat(), "e0 e1 e2 e3 e4 e5 [e0 e1 e2 e3 e4 e5 |true]c0 c1 c2 c3 ");
 }
 
 fn keyed() -> IngressMessage {
@@ -205,13 +207,13 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
         assert_eq!(shown[0], format!("expert: e0 e1 e2 \n\n{mark}"), "{case}");
         assert!(answer.contains("\"partial_response\":\"e0 e1 e2 \""), "{case}: {answer}");
         assert!(answer.contains(&format!("\"status\":\"{status}\"")), "{case}: {answer}");
-        let told = loop {
+        let reply = loop {
             match &watch.recv().await.unwrap().kind {
                 FrameKind::DelegateEnded { text, .. } => break text.clone(),
                 _ => continue,
             }
         };
-        assert_eq!(told, format!("e0 e1 e2 \n\n{mark}"), "{case}");
+        assert_eq!(reply, format!("e0 e1 e2 \n\n{mark}"), "{case}");
     }
 }
 

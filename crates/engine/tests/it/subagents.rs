@@ -120,8 +120,8 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let world = begun().await;
     let before = world.ground.fake_channel.visible_messages().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
-    let told = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert_eq!(told, "It is told at its next step.");
+    let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
+    assert_eq!(reply, "It is told at its next step.");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let visible: Vec<String> = world
         .ground
@@ -144,8 +144,8 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
     let world = World::with_provider(ScriptedProvider::new(with_two)).await;
     world.send_and_wait("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
-    let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert!(said.starts_with("Begun in agent:main:subagent:"), "{said}");
+    let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
+    assert!(reply.starts_with("Begun in agent:main:subagent:"), "{reply}");
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.wait_settled().await;
     let lines = transcript(world.engine.db(), &me()).await;
@@ -169,14 +169,14 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     let world = ground.start_engine(KillPointFaults::no_kill());
     read_after(&world, inbound_dm("boss", "begin")).await;
     let post = |text: &str, n: u32| {
-        let mut letter = inbound_dm("boss", text);
-        letter.platform_id = format!("p{n}");
-        letter
+        let mut message = inbound_dm("boss", text);
+        message.platform_id = format!("p{n}");
+        message
     };
     for (n, which) in ["digger", "1"].into_iter().enumerate() {
         let n = u32::try_from(n).unwrap() * 10;
-        let said = read_after(&world, post(&format!("/focus {which}"), n)).await;
-        assert!(said[0].starts_with("What you write here goes to agent:main:subagent:"), "{said:?}");
+        let texts = read_after(&world, post(&format!("/focus {which}"), n)).await;
+        assert!(texts[0].starts_with("What you write here goes to agent:main:subagent:"), "{texts:?}");
         assert_eq!(read_after(&world, post("deeper?", n + 1)).await, ["child: deeper?"]);
         assert_eq!(read_after(&world, post("/unfocus", n + 2)).await, ["Back in this conversation."]);
         assert_eq!(read_after(&world, post("hello", n + 3)).await, ["parent: hello"]);
@@ -186,8 +186,8 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     assert_eq!(read_after(&world, post("still there?", 32)).await, ["child: still there?"]);
     world.ground.clock.set_time(61 * MINUTE_MS);
     assert_eq!(read_after(&world, post("and now?", 33)).await, ["parent: and now?"]);
-    let guest = read_after(&world, inbound_dm("guest", "/focus digger")).await;
-    assert_eq!(guest, ["/focus is for the owner of this assistant."]);
+    let senders = read_after(&world, inbound_dm("guest", "/focus digger")).await;
+    assert_eq!(senders, ["/focus is for the owner of this assistant."]);
 }
 
 /// Begins one child that is kept and one that goes with its end; asks for both when it is told to.
@@ -270,9 +270,9 @@ async fn held() -> (World, SubagentRun) {
 async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let (world, run) = held().await;
     assert_eq!((run.held.as_deref(), run.status), (Some("automatic_budget_spent"), RunStatus::Ok));
-    let told = world.ground.fake_channel.visible_messages();
-    let told = told.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
-    assert_eq!(told.count(), 1, "people are told that it waits for them");
+    let notice = world.ground.fake_channel.visible_messages();
+    let notice = notice.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
+    assert_eq!(notice.count(), 1, "people are told that it waits for them");
     let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     assert_eq!(world.engine.list_held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
     assert_eq!(world.send_and_wait("what is new?").await.text, "heard 1");
@@ -371,8 +371,8 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     tokio::time::sleep(Duration::from_secs(5)).await;
     let running = world.engine.db().read(jobs::count_by_state).await.unwrap();
     assert_eq!(running, [("running".to_owned(), 40)]);
-    let said = command(&world, "/stop").await;
-    assert!(said.ends_with(", 30 more."), "{said}");
+    let text = command(&world, "/stop").await;
+    assert!(text.ends_with(", 30 more."), "{text}");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let tree = world.engine.session_tree(&me()).await.unwrap();
     let below = tree.children.iter().chain(tree.children.iter().flat_map(|branch| &branch.children));
@@ -435,8 +435,8 @@ async fn a_hold_inside_a_sub_agent_is_told_to_the_person_and_released_when_they_
     let world = ground.start_engine(KillPointFaults::no_kill());
     world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let told = world.ground.fake_channel.texts_at("me", None);
-    assert!(told.iter().any(|text| text.contains("waits") && text.contains("Write anything")), "{told:?}");
+    let lines = world.ground.fake_channel.texts_at("me", None);
+    assert!(lines.iter().any(|text| text.contains("waits") && text.contains("Write anything")), "{lines:?}");
     assert!(command(&world, "/queue").await.contains("1 result of sub-agents wait until you write"));
     // Its time stands still, and it takes no place.
     tokio::time::sleep(Duration::from_secs(3_600)).await;

@@ -48,8 +48,8 @@ async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
         2,
         "the others run, and what could not be read does not"
     );
-    let told = &model.prompts()[1].messages[2];
-    assert!(matches!(told, PromptMessage::ToolResult { is_error: true, .. }), "{told:?}");
+    let notice = &model.prompts()[1].messages[2];
+    assert!(matches!(notice, PromptMessage::ToolResult { is_error: true, .. }), "{notice:?}");
 }
 
 #[tokio::test(start_paused = true)]

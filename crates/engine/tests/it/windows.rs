@@ -34,13 +34,13 @@ pub fn size(prompt: &Prompt) -> usize {
 
 /// The conversation alone.
 fn said(prompt: &Prompt) -> usize {
-    let said = prompt.messages.iter().map(|message| match message {
+    let line = prompt.messages.iter().map(|message| match message {
         PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => {
             estimate_text_tokens(text)
         }
         PromptMessage::ToolResult { content, .. } => estimate_text_tokens(content),
     });
-    said.sum()
+    line.sum()
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,8 +63,8 @@ async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
     let model = narrow(8_000);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     for n in 0..40 {
-        let said = world.send_and_wait(&format!("{n}: {}", "word ".repeat(600))).await;
-        assert_eq!(said.text, "yes", "message {n}");
+        let answer = world.send_and_wait(&format!("{n}: {}", "word ".repeat(600))).await;
+        assert_eq!(answer.text, "yes", "message {n}");
     }
     let refused = model.prompts().iter().filter(|prompt| size(prompt) > 8_000).count();
     assert!(refused < 10, "what was learnt is kept: {refused} prompts were refused");
@@ -93,8 +93,8 @@ async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_helps_a_way_out_is_named() {
     let world = World::with_provider(narrow(0)).await;
-    let said = world.send_and_wait("hello").await.text;
-    assert!(said.contains("/new"), "{said}");
+    let text = world.send_and_wait("hello").await.text;
+    assert!(text.contains("/new"), "{text}");
 }
 
 /// Writes summaries that do not end, and answers everything else in a word.

@@ -119,15 +119,15 @@ mod tests {
 
     /// All that an editor sees: `say` lets the model speak, and the answer is stored at last.
     fn seen(whole: &str, say: impl FnOnce(&mut StreamProgress, &mut String)) -> String {
-        let (mut told, mut seen) = (StreamProgress::default(), String::new());
-        say(&mut told, &mut seen);
-        seen.extend(told.complete_text(whole));
+        let (mut progress, mut seen) = (StreamProgress::default(), String::new());
+        say(&mut progress, &mut seen);
+        seen.extend(progress.complete_text(whole));
         seen
     }
 
-    fn hear(told: &mut StreamProgress, seen: &mut String, pieces: &[&str]) {
+    fn hear(progress: &mut StreamProgress, seen: &mut String, pieces: &[&str]) {
         for piece in pieces {
-            seen.extend(told.push_piece(0, piece));
+            seen.extend(progress.push_piece(0, piece));
         }
     }
 
@@ -135,10 +135,10 @@ mod tests {
     fn an_answer_that_is_said_again_without_its_first_pieces_is_told_once() {
         for missed in 0..4 {
             let pieces = ["one ", "two ", "three ", "four"];
-            let all = seen(&pieces.concat(), |told, seen| {
-                hear(told, seen, &pieces[..2]);
-                told.mark_missed();
-                hear(told, seen, &pieces[missed..]);
+            let all = seen(&pieces.concat(), |progress, seen| {
+                hear(progress, seen, &pieces[..2]);
+                progress.mark_missed();
+                hear(progress, seen, &pieces[missed..]);
             });
             assert_eq!(all, pieces.concat(), "{missed}");
         }
@@ -146,39 +146,39 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_out_differently_is_told_whole_and_once() {
-        let missed = seen("one six", |told, seen| {
-            hear(told, seen, &["one ", "two "]);
-            told.mark_missed();
-            hear(told, seen, &["six"]);
+        let missed = seen("one six", |progress, seen| {
+            hear(progress, seen, &["one ", "two "]);
+            progress.mark_missed();
+            hear(progress, seen, &["six"]);
         });
         assert_eq!(missed, "one two \n\none six");
-        let restarted = seen("one six seven", |told, seen| {
-            hear(told, seen, &["one ", "two "]);
-            told.restart_step();
-            hear(told, seen, &["one ", "six ", "seven"]);
+        let restarted = seen("one six seven", |progress, seen| {
+            hear(progress, seen, &["one ", "two "]);
+            progress.restart_step();
+            hear(progress, seen, &["one ", "six ", "seven"]);
         });
         assert_eq!(restarted, "one two \n\none six seven");
     }
 
     #[test]
     fn an_answer_that_is_said_again_from_its_beginning_goes_on_live() {
-        let (mut told, mut live) = (StreamProgress::default(), String::new());
-        hear(&mut told, &mut live, &["one ", "two "]);
-        told.mark_missed();
-        told.restart_step();
-        hear(&mut told, &mut live, &["one two", " three ", "four"]);
+        let (mut progress, mut live) = (StreamProgress::default(), String::new());
+        hear(&mut progress, &mut live, &["one ", "two "]);
+        progress.mark_missed();
+        progress.restart_step();
+        hear(&mut progress, &mut live, &["one two", " three ", "four"]);
         assert_eq!(live, "one two three four");
-        assert_eq!(told.complete_text("one two three four"), None);
+        assert_eq!(progress.complete_text("one two three four"), None);
     }
 
     #[test]
     fn a_step_that_was_told_to_its_end_is_not_heard_again() {
-        let mut told = StreamProgress::default();
-        assert_eq!(told.push_piece(0, "look").as_deref(), Some("look"));
-        assert_eq!((told.end_step(), told.end_step()), (Some("\n\n"), None));
-        assert_eq!(told.push_piece(0, "look"), None);
-        assert_eq!(told.push_piece(1, "found").as_deref(), Some("found"));
-        assert_eq!(told.complete_text("found it").as_deref(), Some(" it"));
+        let mut progress = StreamProgress::default();
+        assert_eq!(progress.push_piece(0, "look").as_deref(), Some("look"));
+        assert_eq!((progress.end_step(), progress.end_step()), (Some("\n\n"), None));
+        assert_eq!(progress.push_piece(0, "look"), None);
+        assert_eq!(progress.push_piece(1, "found").as_deref(), Some("found"));
+        assert_eq!(progress.complete_text("found it").as_deref(), Some(" it"));
     }
 
     #[test]

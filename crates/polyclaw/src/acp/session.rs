@@ -18,8 +18,8 @@ impl EditorConnection {
         if let Some(agent) = &self.agent {
             body["agent"] = json!(agent);
         }
-        let begun = client.post("/sessions", &body).await?;
-        Ok(json!({ "sessionId": begun["session_key"] }))
+        let started = client.post("/sessions", &body).await?;
+        Ok(json!({ "sessionId": started["session_key"] }))
     }
 
     /// What was said is told again, as it was told at first.

@@ -240,8 +240,8 @@ async fn request_permission(editor: &EditorConnection, session: &str, (approval,
         { "optionId": "deny", "name": "Do not run it", "kind": "reject_once" },
     ]);
     let params = json!({ "sessionId": session, "toolCall": call, "options": options });
-    let said = editor.peer.send_request("session/request_permission", params).await.unwrap_or_default();
-    let yes = said["outcome"]["outcome"] == "selected" && said["outcome"]["optionId"] == ALLOW_OPTION;
+    let reply = editor.peer.send_request("session/request_permission", params).await.unwrap_or_default();
+    let yes = reply["outcome"]["outcome"] == "selected" && reply["outcome"]["optionId"] == ALLOW_OPTION;
     let body = &json!({ "decision": if yes { "approve" } else { "deny" } });
     let path = &format!("/approvals/{}", encode_segment(&approval));
     if let Err(fault) =

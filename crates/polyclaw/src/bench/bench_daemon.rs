@@ -24,9 +24,9 @@ pub struct DirectCall(String);
 
 impl DirectCall {
     pub fn after_turns(turns: usize) -> Self {
-        let said = |role: &str, content: &str| json!({ "role": role, "content": content });
-        let history = (0..turns).flat_map(|_| [said("user", "hi"), said("assistant", "ok")]);
-        let messages: Vec<Value> = history.chain([said("user", "hi")]).collect();
+        let text_of = |role: &str, content: &str| json!({ "role": role, "content": content });
+        let history = (0..turns).flat_map(|_| [text_of("user", "hi"), text_of("assistant", "ok")]);
+        let messages: Vec<Value> = history.chain([text_of("user", "hi")]).collect();
         Self(json!({ "model": "m", "stream": true, "messages": messages }).to_string())
     }
 }

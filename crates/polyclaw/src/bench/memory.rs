@@ -40,25 +40,25 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     insert_memories(&db, 0..MEMORY_COUNT).await?;
     report.add("memories stored and indexed per second", calls_per_second(began.elapsed()), "/s", None);
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
-    let brain = MemoryStore::new(
+    let memories = MemoryStore::new(
         MemoryLocation::Open(db),
         Arc::clone(&clock),
         Arc::new(SortableIds::new(clock)),
         bench_vectors(),
     );
-    brain.set_embedder(Some(Arc::new(HashedEmbedder)));
+    memories.set_embedder(Some(Arc::new(HashedEmbedder)));
     let began = Instant::now();
-    brain.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
+    memories.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
     report.add("first recall, which reads all vectors", began.elapsed().as_secs_f64() * 1000.0, "ms", None);
     // Reading goes on behind a turn's deadline.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    measure_recalls(report, &brain, seconds, "recall, 100,000 memories", Some(20.0)).await?;
+    measure_recalls(report, &memories, seconds, "recall, 100,000 memories", Some(20.0)).await?;
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are small")]
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     report.add("brain.db", megabytes(std::fs::metadata(&path)?.len()), "MB", None);
-    report.add("vectors in memory", megabytes(brain.status().await?.cached_bytes as u64), "MB", None);
+    report.add("vectors in memory", megabytes(memories.status().await?.cached_bytes as u64), "MB", None);
     report.add("process, grown by", resident_mb()? - before, "MB", None);
-    measure_with_model(report, &brain, seconds).await
+    measure_with_model(report, &memories, seconds).await
 }
 
 /// What a recall takes with so many memories, each count beyond the one before; the median in milliseconds.
@@ -72,11 +72,11 @@ pub(super) async fn measure_growth(counts: &[u64], seconds: Duration) -> anyhow:
         before = count;
         let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
-        let brain = MemoryStore::new(MemoryLocation::Open(db.clone()), clock, ids, bench_vectors());
-        brain.set_embedder(Some(Arc::new(HashedEmbedder)));
-        brain.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
+        let memories = MemoryStore::new(MemoryLocation::Open(db.clone()), clock, ids, bench_vectors());
+        memories.set_embedder(Some(Arc::new(HashedEmbedder)));
+        memories.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        medians.push(time_recalls(&brain, seconds).await?.0.percentile(0.5));
+        medians.push(time_recalls(&memories, seconds).await?.0.percentile(0.5));
     }
     Ok(medians)
 }
@@ -84,11 +84,11 @@ pub(super) async fn measure_growth(counts: &[u64], seconds: Duration) -> anyhow:
 /// The same with the embedding of each question, where the weights are here.
 async fn measure_with_model(
     report: &mut BenchmarkReport,
-    brain: &MemoryStore,
+    memories: &MemoryStore,
     seconds: Duration,
 ) -> anyhow::Result<()> {
-    let shelf = ModelDir::for_home(&Home::locate()?);
-    if !shelf.is_present(&EMBEDDING_WEIGHTS) {
+    let models = ModelDir::for_home(&Home::locate()?);
+    if !models.is_present(&EMBEDDING_WEIGHTS) {
         report.add(
             "embedding of a question: not measured, no weights (model pull all-minilm-l6-v2)",
             0.0,
@@ -97,7 +97,7 @@ async fn measure_with_model(
         );
         return Ok(());
     }
-    let model = Arc::new(RealEmbedder(LocalEmbeddings::new(shelf.weights_path(&EMBEDDING_WEIGHTS))));
+    let model = Arc::new(RealEmbedder(LocalEmbeddings::new(models.weights_path(&EMBEDDING_WEIGHTS))));
     let mut times = OperationTimes::default();
     for n in 0..50 {
         let began = Instant::now();
@@ -105,18 +105,18 @@ async fn measure_with_model(
         times.push(began.elapsed());
     }
     report.add("embedding of a question p50", times.percentile(0.5), "ms", None);
-    brain.set_embedder(Some(model));
-    measure_recalls(report, brain, seconds, "recall with the embedding of its question", None).await
+    memories.set_embedder(Some(model));
+    measure_recalls(report, memories, seconds, "recall with the embedding of its question", None).await
 }
 
 async fn measure_recalls(
     report: &mut BenchmarkReport,
-    brain: &MemoryStore,
+    memories: &MemoryStore,
     seconds: Duration,
     name: &str,
     bar: Option<f64>,
 ) -> anyhow::Result<()> {
-    let (mut times, partial) = time_recalls(brain, seconds).await?;
+    let (mut times, partial) = time_recalls(memories, seconds).await?;
     report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
     report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(FigureTarget::AtMost));
     report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
@@ -125,13 +125,13 @@ async fn measure_recalls(
 }
 
 /// Recalls for so long, and how many of them went by words alone.
-async fn time_recalls(brain: &MemoryStore, seconds: Duration) -> anyhow::Result<(OperationTimes, u32)> {
+async fn time_recalls(memories: &MemoryStore, seconds: Duration) -> anyhow::Result<(OperationTimes, u32)> {
     let (mut times, mut partial, began, viewer) =
         (OperationTimes::default(), 0_u32, Instant::now(), bench_viewer());
     while began.elapsed() < seconds {
         let asked = make_question(times.len() as u64 * 7 + 1);
         let start = Instant::now();
-        let recalled = brain.recall_memories(&viewer, &asked, 800).await?;
+        let recalled = memories.recall_memories(&viewer, &asked, 800).await?;
         times.push(start.elapsed());
         partial += u32::from(recalled.words_only.is_some());
     }

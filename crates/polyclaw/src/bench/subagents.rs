@@ -97,8 +97,8 @@ async fn wait_for_announce(clock: &Mutex<AnnounceTimes>) -> anyhow::Result<Durat
     while began.elapsed() < ANNOUNCE_TIMEOUT {
         {
             let clock = clock.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Some(asked), Some(told)) = (clock.asked, clock.announced) {
-                return Ok(told.duration_since(asked));
+            if let (Some(asked), Some(notified_at)) = (clock.asked, clock.announced) {
+                return Ok(notified_at.duration_since(asked));
             }
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -207,8 +207,8 @@ fn spawn_children_script(children: usize, part: &str) -> ReplyScript {
 
 /// The runs that a prompt tells of.
 fn announced_runs(request: &ReceivedRequest) -> Vec<String> {
-    let told = request.messages().iter().filter_map(|message| message["content"].as_str());
-    let blocks = told.filter(|text| text.contains(ANNOUNCE_CONTEXT));
+    let body = request.messages().iter().filter_map(|message| message["content"].as_str());
+    let blocks = body.filter(|text| text.contains(ANNOUNCE_CONTEXT));
     let named =
         blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("Run: ")?.split_once(", session "));
     named.map(|(run, _)| run.to_owned()).collect()

@@ -150,8 +150,8 @@ impl ClaimerProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let said = BufReader::new(child.stdout.take().context("no output")?);
-        let mut claimer = Self { child, stdout: said };
+        let text = BufReader::new(child.stdout.take().context("no output")?);
+        let mut claimer = Self { child, stdout: text };
         claimer.write_line(&serde_json::to_string(order)?)?;
         let mut line = String::new();
         claimer.stdout.read_line(&mut line)?;
@@ -169,10 +169,10 @@ impl ClaimerProcess {
     }
 
     fn collect_claims(mut self) -> anyhow::Result<ClaimTimes> {
-        let mut said = String::new();
-        self.stdout.read_to_string(&mut said)?;
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text)?;
         ensure!(self.child.wait()?.success(), "a process failed");
-        Ok(serde_json::from_str(&said)?)
+        Ok(serde_json::from_str(&text)?)
     }
 }
 

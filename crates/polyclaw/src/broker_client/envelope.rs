@@ -41,8 +41,8 @@ impl LeasedEnvelope {
 
     /// The trace of the turn that wrote it goes on here. An operator's word begins one.
     pub fn trace(&self) -> TraceId {
-        let begun = || format!("{INSTANCE_CHANNEL}-{}", self.thread_id());
-        TraceId::new(self.trace_id.clone().unwrap_or_else(begun))
+        let start_run = || format!("{INSTANCE_CHANNEL}-{}", self.thread_id());
+        TraceId::new(self.trace_id.clone().unwrap_or_else(start_run))
     }
 
     fn payload_text(&self, name: &str) -> Option<&str> {
@@ -106,9 +106,9 @@ impl LeasedEnvelope {
 
     /// What it says: its text, or all of it.
     pub fn text(&self) -> String {
-        let said = ["text", "task", "message"].iter().find_map(|name| self.payload_text(name));
-        match said {
-            Some(said) => said.to_owned(),
+        let text = ["text", "task", "message"].iter().find_map(|name| self.payload_text(name));
+        match text {
+            Some(text) => text.to_owned(),
             None => format!("{}: {}", self.kind, self.payload),
         }
     }
@@ -151,11 +151,11 @@ mod tests {
             (json!({ "n": 1 }), "note: {\"n\":1}", "agent:lab/unknown"),
             (json!("bare"), "note: \"bare\"", "agent:lab/unknown"),
         ] {
-            let letter = letter("note", payload);
-            assert_eq!((letter.text().as_str(), letter.origin().to_string().as_str()), (text, origin));
+            let envelope = letter("note", payload);
+            assert_eq!((envelope.text().as_str(), envelope.origin().to_string().as_str()), (text, origin));
             assert_eq!(
                 MessageOrigin::parse(origin),
-                Some(letter.origin()),
+                Some(envelope.origin()),
                 "it is read back from where it is stored"
             );
         }

@@ -30,12 +30,12 @@ pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
         let Ok(first) = Arc::clone(&room).acquire_owned().await else { return };
         let limit = room.available_permits().min(POLL_BATCH_SIZE - 1) + 1;
         drop(first);
-        for letter in asking.poll_messages(&exchange, limit).await {
+        for envelope in asking.poll_messages(&exchange, limit).await {
             // No more were asked for than there is room for.
             let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
             tokio::spawn(async move {
-                process_envelope(&exchange, &engine, &letter).await;
+                process_envelope(&exchange, &engine, &envelope).await;
                 drop(permit);
             });
         }
@@ -46,9 +46,9 @@ pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
 pub async fn run_answers(exchange: Arc<BrokerClient>, engine: Engine) {
     let mut asking = PollLoop::new(true);
     while !engine.is_draining() {
-        for letter in asking.poll_messages(&exchange, POLL_BATCH_SIZE).await {
+        for envelope in asking.poll_messages(&exchange, POLL_BATCH_SIZE).await {
             let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
-            tokio::spawn(async move { process_envelope(&exchange, &engine, &letter).await });
+            tokio::spawn(async move { process_envelope(&exchange, &engine, &envelope).await });
         }
     }
 }
@@ -67,9 +67,9 @@ impl PollLoop {
 
     async fn poll_messages(&mut self, exchange: &BrokerClient, limit: usize) -> Vec<LeasedEnvelope> {
         match exchange.fetch_pending(&self.word, limit, self.only_answers).await {
-            Ok(letters) => {
+            Ok(envelopes) => {
                 (self.pause, self.word) = (INITIAL_BACKOFF, random_nonce());
-                letters
+                envelopes
             }
             Err(failure) => {
                 tracing::debug!(error = %failure, "the control plane gives no messages");
@@ -92,22 +92,22 @@ pub(super) enum EnvelopeOutcome {
     Released,
 }
 
-async fn process_envelope(exchange: &BrokerClient, engine: &Engine, letter: &LeasedEnvelope) {
-    let outcome = match letter.is_answer() {
-        true => answers::process_answer(exchange, engine, letter).await,
-        false => deliver_to_agent(exchange, engine, letter).await,
+async fn process_envelope(exchange: &BrokerClient, engine: &Engine, envelope: &LeasedEnvelope) {
+    let outcome = match envelope.is_answer() {
+        true => answers::process_answer(exchange, engine, envelope).await,
+        false => deliver_to_agent(exchange, engine, envelope).await,
     };
     let (verb, more) = match outcome {
         EnvelopeOutcome::Done => ("ack", json!({})),
         EnvelopeOutcome::Refused(error) => {
-            tracing::warn!(message.id = letter.id, error, "a message of another instance is not taken up");
+            tracing::warn!(message.id = envelope.id, error, "a message of another instance is not taken up");
             ("fail", json!({ "error": error }))
         }
         EnvelopeOutcome::Released => return,
     };
-    if let Err(failure) = report_outcome(exchange, engine, letter, verb, more).await {
+    if let Err(failure) = report_outcome(exchange, engine, envelope, verb, more).await {
         // It is handed out again, and found to be there already.
-        tracing::info!(message.id = letter.id, error = %failure, "what became of a message is not heard");
+        tracing::info!(message.id = envelope.id, error = %failure, "what became of a message is not heard");
     }
 }
 
@@ -115,18 +115,18 @@ async fn process_envelope(exchange: &BrokerClient, engine: &Engine, letter: &Lea
 async fn report_outcome(
     exchange: &BrokerClient,
     engine: &Engine,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
     verb: &str,
     more: Value,
 ) -> Result<(), CommandFailure> {
     let mut pause = INITIAL_BACKOFF;
     loop {
-        match exchange.update_message(letter, verb, more.clone()).await {
+        match exchange.update_message(envelope, verb, more.clone()).await {
             Err(failure) if failure.exit == FailureExit::Unavailable && !engine.is_draining() => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(MAX_BACKOFF);
             }
-            said => return said.map(drop),
+            reply => return reply.map(drop),
         }
     }
 }
@@ -134,19 +134,19 @@ async fn report_outcome(
 async fn deliver_to_agent(
     exchange: &BrokerClient,
     engine: &Engine,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
 ) -> EnvelopeOutcome {
-    let agent = letter.target_agent().unwrap_or_else(|| engine.settings().default_agent.clone());
+    let agent = envelope.target_agent().unwrap_or_else(|| engine.settings().default_agent.clone());
     let from = MessageProvenance::Remote(
         agent.clone(),
-        letter.origin(),
-        letter.relay_info(&agent, RelayKind::Begin),
+        envelope.origin(),
+        envelope.relay_info(&agent, RelayKind::Begin),
     );
-    let how = letter.to_internal_message(letter.reply_address(), from);
-    match accept_internal_message(exchange, engine, letter, &letter.session_key(&agent), how).await {
+    let how = envelope.to_internal_message(envelope.reply_address(), from);
+    match accept_internal_message(exchange, engine, envelope, &envelope.session_key(&agent), how).await {
         Ok(accepted) => {
-            send_working_status(exchange, letter, agent.as_str(), &accepted).await;
-            wait_for_turn_end(exchange, engine, letter, &accepted).await
+            send_working_status(exchange, envelope, agent.as_str(), &accepted).await;
+            wait_for_turn_end(exchange, engine, envelope, &accepted).await
         }
         Err(outcome) => outcome,
     }
@@ -155,42 +155,42 @@ async fn deliver_to_agent(
 /// Whoever handed a task over is told that it is worked on.
 async fn send_working_status(
     exchange: &BrokerClient,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
     agent: &str,
     accepted: &AcceptedMessage,
 ) {
-    if letter.kind != HANDOFF_KIND {
+    if envelope.kind != HANDOFF_KIND {
         return;
     }
     let message = json!({
-        "to": letter.from,
+        "to": envelope.from,
         "type": STATUS_KIND,
-        "correlation_id": letter.thread_id(),
-        "idempotency_key": format!("status:{}", letter.id),
-        "trace_id": letter.trace(),
+        "correlation_id": envelope.thread_id(),
+        "idempotency_key": format!("status:{}", envelope.id),
+        "trace_id": envelope.trace(),
         "payload": { "status": "working", "agent": agent, "turn_id": accepted.turn_id },
     });
     if let Err(failure) = exchange.send_message(&message).await {
-        tracing::debug!(message.id = letter.id, error = %failure, "nobody is told that a task is worked on");
+        tracing::debug!(message.id = envelope.id, error = %failure, "nobody is told that a task is worked on");
     }
 }
 
 pub(super) async fn accept_internal_message(
     exchange: &BrokerClient,
     engine: &Engine,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
     session: &SessionKey,
     how: InternalMessage,
 ) -> Result<AcceptedMessage, EnvelopeOutcome> {
     loop {
-        match engine.inject_message(session, &letter.text(), how.clone()).await {
+        match engine.inject_message(session, &envelope.text(), how.clone()).await {
             Ok(accepted) => return Ok(accepted),
             Err(Error::Draining) => return Err(EnvelopeOutcome::Released),
             // Taken and answered before; its session was deleted since.
             Err(Error::Deleted) => return Err(EnvelopeOutcome::Done),
             Err(error) if error.category() == ErrorCategory::Retry => {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                if !renew_lease(exchange, letter).await {
+                if !renew_lease(exchange, envelope).await {
                     return Err(EnvelopeOutcome::Released);
                 }
             }
@@ -203,7 +203,7 @@ pub(super) async fn accept_internal_message(
 pub(super) async fn wait_for_turn_end(
     exchange: &BrokerClient,
     engine: &Engine,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
     accepted: &AcceptedMessage,
 ) -> EnvelopeOutcome {
     loop {
@@ -214,18 +214,18 @@ pub(super) async fn wait_for_turn_end(
             Err(Error::UnknownTurn(_)) => return EnvelopeOutcome::Done,
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(message.id = letter.id, %error, "it is not known how a turn stands");
+                tracing::warn!(message.id = envelope.id, %error, "it is not known how a turn stands");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
-        if !renew_lease(exchange, letter).await {
+        if !renew_lease(exchange, envelope).await {
             return EnvelopeOutcome::Released;
         }
     }
 }
 
 /// Whether the message is still ours. Where nobody can say, it is taken to be.
-pub(super) async fn renew_lease(exchange: &BrokerClient, letter: &LeasedEnvelope) -> bool {
-    let renewed: Result<Value, _> = exchange.update_message(letter, "renew", json!({})).await;
+pub(super) async fn renew_lease(exchange: &BrokerClient, envelope: &LeasedEnvelope) -> bool {
+    let renewed: Result<Value, _> = exchange.update_message(envelope, "renew", json!({})).await;
     !matches!(renewed, Err(failure) if ["lease_lost", "unknown_message"].contains(&failure.code.as_str()))
 }

@@ -35,9 +35,9 @@ fn short_call_id(call_id: &str) -> String {
 /// The call a message is an answer to.
 pub fn find_asking_call(
     tx: &mut Tx<'_>,
-    letter: &LeasedEnvelope,
+    envelope: &LeasedEnvelope,
 ) -> polyclaw_store::Result<Option<AskingCall>> {
-    let Some((turn, hash)) = letter.thread_id().split_once('.') else { return Ok(None) };
+    let Some((turn, hash)) = envelope.thread_id().split_once('.') else { return Ok(None) };
     let turn = TurnId::new(turn);
     let Some(job) = jobs::get(tx, &turn)? else { return Ok(None) };
     let steps = messages::list_by_turn(tx, &turn)?;
@@ -45,7 +45,7 @@ pub fn find_asking_call(
     let call = made
         .into_iter()
         .find(|call| TOOL_NAMES.contains(&call.name.as_str()) && short_call_id(&call.id) == hash);
-    let Some(call) = call.filter(|call| is_addressed_to(call, letter)).cloned() else { return Ok(None) };
+    let Some(call) = call.filter(|call| is_addressed_to(call, envelope)).cloned() else { return Ok(None) };
     let is_open = intents::is_unfinished(tx, &turn, &call.id)?;
     let given =
         steps.iter().find(|step| is_result(step, &call.id)).and_then(|step| answer_id_in_result(&step.text));
@@ -63,7 +63,7 @@ fn answer_id_in_result(result: &str) -> Option<String> {
 }
 
 /// Whether whoever answers is whom the call wrote to.
-fn is_addressed_to(call: &ToolCall, letter: &LeasedEnvelope) -> bool {
+fn is_addressed_to(call: &ToolCall, envelope: &LeasedEnvelope) -> bool {
     let named = call.arguments["instance"].as_str();
-    named.is_some_and(|named| named == letter.from || Some(named) == letter.from_name.as_deref())
+    named.is_some_and(|named| named == envelope.from || Some(named) == envelope.from_name.as_deref())
 }

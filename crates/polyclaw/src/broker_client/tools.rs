@@ -120,14 +120,15 @@ impl BrokerClient {
                 let limit = Duration::from_millis(
                     given.timeout_ms.unwrap_or(DEFAULT_ANSWER_TIMEOUT_MS).clamp(1_000, 900_000),
                 );
-                let mut has_begun = false;
-                let answer = tokio::time::timeout(limit, await_answer(&mut news, sign, &mut has_begun)).await;
+                let mut has_started = false;
+                let answer =
+                    tokio::time::timeout(limit, await_answer(&mut news, sign, &mut has_started)).await;
                 self.waiters.remove_waiter(&correlation);
-                let told = match answer.ok().flatten() {
+                let body = match answer.ok().flatten() {
                     Some(answer) => answer_result(&answer),
-                    None => timeout_result(has_begun),
+                    None => timeout_result(has_started),
                 };
-                Ok(with_instance_and_correlation(told, &given.instance, &correlation).to_string())
+                Ok(with_instance_and_correlation(body, &given.instance, &correlation).to_string())
             }
         }
     }
@@ -156,14 +157,14 @@ impl BrokerClient {
             let hint = failure.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
             format!("{} ({}){hint}", failure.message, failure.code)
         })?;
-        let told = json!({
+        let body = json!({
             "status": "accepted",
             "message_id": receipt["id"],
             "correlation_id": correlation,
             "instance": instance,
             "redacted": receipt["redacted"],
         });
-        Ok(told.to_string())
+        Ok(body.to_string())
     }
 }
 
@@ -171,13 +172,13 @@ impl BrokerClient {
 async fn await_answer(
     news: &mut tokio::sync::mpsc::UnboundedReceiver<WaiterUpdate>,
     sign: ProgressSink<'_>,
-    has_begun: &mut bool,
+    has_started: &mut bool,
 ) -> Option<Box<super::envelope::LeasedEnvelope>> {
     loop {
         match tokio::time::timeout(PROGRESS_INTERVAL, news.recv()).await {
-            Ok(Some(WaiterUpdate::Answer(letter))) => return Some(letter),
+            Ok(Some(WaiterUpdate::Answer(envelope))) => return Some(envelope),
             Ok(Some(WaiterUpdate::Progress)) => {
-                *has_begun = true;
+                *has_started = true;
                 sign("");
             }
             Err(_) => sign(""),
@@ -186,29 +187,29 @@ async fn await_answer(
     }
 }
 
-fn answer_result(letter: &super::envelope::LeasedEnvelope) -> Value {
+fn answer_result(envelope: &super::envelope::LeasedEnvelope) -> Value {
     json!({
-        "status": if letter.error().is_some() { "failed" } else { "completed" },
-        "error": letter.error(),
-        "response": letter.text(),
-        ANSWER_ID_FIELD: letter.id,
+        "status": if envelope.error().is_some() { "failed" } else { "completed" },
+        "error": envelope.error(),
+        "response": envelope.text(),
+        ANSWER_ID_FIELD: envelope.id,
     })
 }
 
-fn timeout_result(has_begun: bool) -> Value {
-    let message = if has_begun {
+fn timeout_result(has_started: bool) -> Value {
+    let message = if has_started {
         "The other instance is still working on the task. Its result arrives later as a message."
     } else {
         "The other instance has not started the task: it may be stopped or busy. The task waits in its queue until it \
          expires. If it is started before then, its result arrives later as a message."
     };
-    json!({ "status": "timeout", "started": has_begun, "message": message })
+    json!({ "status": "timeout", "started": has_started, "message": message })
 }
 
-fn with_instance_and_correlation(mut told: Value, instance: &str, correlation: &str) -> Value {
-    told["instance"] = instance.into();
-    told["correlation_id"] = correlation.into();
-    told
+fn with_instance_and_correlation(mut body: Value, instance: &str, correlation: &str) -> Value {
+    body["instance"] = instance.into();
+    body["correlation_id"] = correlation.into();
+    body
 }
 
 impl Toolbox for BrokerClient {

@@ -34,16 +34,16 @@ impl AnswerWaiters {
         self.lock_waiters().remove(correlation);
     }
 
-    pub fn notify_progress(&self, letter: &LeasedEnvelope) {
-        if let Some(line) = self.lock_waiters().get(letter.thread_id()) {
+    pub fn notify_progress(&self, envelope: &LeasedEnvelope) {
+        if let Some(line) = self.lock_waiters().get(envelope.thread_id()) {
             let _ = line.send(WaiterUpdate::Progress);
         }
     }
 
     /// Hands an answer to the call that waits for it: one call is given one answer.
-    pub fn deliver_answer(&self, letter: &LeasedEnvelope) {
-        if let Some(line) = self.lock_waiters().remove(letter.thread_id()) {
-            let _ = line.send(WaiterUpdate::Answer(Box::new(letter.clone())));
+    pub fn deliver_answer(&self, envelope: &LeasedEnvelope) {
+        if let Some(line) = self.lock_waiters().remove(envelope.thread_id()) {
+            let _ = line.send(WaiterUpdate::Answer(Box::new(envelope.clone())));
         }
     }
 }

@@ -16,7 +16,7 @@ const MAX_SHOWN_ARGUMENT_CHARS: usize = 600;
 /// The entry wrapped to a width, with an empty line after it.
 pub fn entry_lines(entry: &TranscriptEntry, width: usize) -> Vec<Line<'static>> {
     let lines = match entry {
-        TranscriptEntry::User(said) => user_lines(said),
+        TranscriptEntry::User(message) => user_lines(message),
         TranscriptEntry::InternalMessage { origin, text, .. } => internal_message_lines(origin, text),
         TranscriptEntry::Answer { text, open, .. } => answer_lines(text, *open),
         TranscriptEntry::DelegateText { name, text, open, .. } => delegate_lines(name, text, *open),
@@ -30,14 +30,14 @@ pub fn entry_lines(entry: &TranscriptEntry, width: usize) -> Vec<Line<'static>> 
     wrapped
 }
 
-fn user_lines(said: &UserMessage) -> Vec<Line<'static>> {
+fn user_lines(message: &UserMessage) -> Vec<Line<'static>> {
     let mark =
         |first: bool| Span::styled(if first { "› " } else { "  " }, Style::new().fg(Color::Green).bold());
     let line = |(n, line): (usize, &str)| {
         Line::from(vec![mark(n == 0), Span::raw(strip_control_chars(line)).bold()])
     };
-    let mut lines: Vec<_> = said.text.lines().enumerate().map(line).collect();
-    let state = match said.state {
+    let mut lines: Vec<_> = message.text.lines().enumerate().map(line).collect();
+    let state = match message.state {
         UserMessageState::Sending => "sending…",
         UserMessageState::Waiting => "waiting: taken up at the next step of the running turn",
         UserMessageState::Refused => "not accepted",

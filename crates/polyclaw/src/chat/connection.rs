@@ -205,11 +205,11 @@ impl ChatConnection {
 
     async fn run_command(&self, text: &str) {
         match one_shot::run_chat_command(&self.client, &self.session, text).await {
-            Ok(said) => {
+            Ok(reply) => {
                 // A new conversation, another agent or model: the stored state says what holds now.
                 let changes =
                     parse(text).is_some_and(|(command, _)| matches!(command.name, "new" | "agent" | "model"));
-                self.send_event(ChatEvent::CommandAnswered { text: said.unwrap_or_default(), changes });
+                self.send_event(ChatEvent::CommandAnswered { text: reply.unwrap_or_default(), changes });
             }
             Err(failure) => self.send_event(ChatEvent::Failed(failure_text(&failure))),
         }

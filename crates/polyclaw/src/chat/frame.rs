@@ -66,26 +66,27 @@ impl ChatState {
         let state =
             if data["waiting"] == true { UserMessageState::Waiting } else { UserMessageState::Accepted };
         if self
-            .find_user_message(|said| {
-                said.id.as_deref() == Some(id) && said.state != UserMessageState::Sending
+            .find_user_message(|message| {
+                message.id.as_deref() == Some(id) && message.state != UserMessageState::Sending
             })
             .is_some()
         {
             return;
         }
-        let ours = |said: &UserMessage| {
-            said.id.as_deref() == Some(id)
-                || (said.id.is_none()
-                    && said.state == UserMessageState::Sending
-                    && said.text.trim() == text.trim())
+        let ours = |message: &UserMessage| {
+            message.id.as_deref() == Some(id)
+                || (message.id.is_none()
+                    && message.state == UserMessageState::Sending
+                    && message.text.trim() == text.trim())
         };
         if self.find_user_message(ours).is_none() {
-            let said = UserMessage { text: text.to_owned(), key: String::new(), id: None, turn: None, state };
-            self.entries.push(TranscriptEntry::User(said));
+            let message =
+                UserMessage { text: text.to_owned(), key: String::new(), id: None, turn: None, state };
+            self.entries.push(TranscriptEntry::User(message));
         }
-        let newest = |said: &UserMessage| ours(said) || (said.id.is_none() && said.text == text);
-        if let Some(said) = self.find_user_message(newest) {
-            (said.id, said.turn, said.state) = (Some(id.to_owned()), Some(turn.to_owned()), state);
+        let newest = |message: &UserMessage| ours(message) || (message.id.is_none() && message.text == text);
+        if let Some(message) = self.find_user_message(newest) {
+            (message.id, message.turn, message.state) = (Some(id.to_owned()), Some(turn.to_owned()), state);
         }
     }
 
@@ -106,10 +107,10 @@ impl ChatState {
             agent.clone_into(&mut self.agent);
         }
         for entry in &mut self.entries {
-            if let TranscriptEntry::User(said) = entry
-                && said.turn.as_deref() == Some(turn)
+            if let TranscriptEntry::User(message) = entry
+                && message.turn.as_deref() == Some(turn)
             {
-                said.state = UserMessageState::Accepted;
+                message.state = UserMessageState::Accepted;
             }
         }
     }
@@ -182,9 +183,9 @@ impl ChatState {
             (Some(text), None) => text.clear(),
             (None, piece) => {
                 let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
-                let told = data["name"].as_str().unwrap_or_default();
+                let reply = data["name"].as_str().unwrap_or_default();
                 // One that is new since the chat began is named as the server names it, now and after a reload.
-                let name = self.faces.entry(agent).or_insert_with(|| told.to_owned()).clone();
+                let name = self.faces.entry(agent).or_insert_with(|| reply.to_owned()).clone();
                 let text = piece.unwrap_or_default().to_owned();
                 let turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
                 self.insert_entry(TranscriptEntry::DelegateText {

@@ -58,9 +58,9 @@ impl ChatState {
         }
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         let question = self.open_question().filter(|_| plain)?.id.clone();
-        let (word, letter) = match key.code {
-            KeyCode::Char(letter) if self.input.is_empty() => {
-                (letter.to_lowercase().to_string(), Some(letter))
+        let (word, character) = match key.code {
+            KeyCode::Char(character) if self.input.is_empty() => {
+                (character.to_lowercase().to_string(), Some(character))
             }
             KeyCode::Enter => (typed, None),
             _ => return None,
@@ -70,7 +70,7 @@ impl ChatState {
             "n" | "no" => "deny",
             _ => return None,
         };
-        self.answered = letter.map(|letter| letter.to_ascii_lowercase());
+        self.answered = character.map(|character| character.to_ascii_lowercase());
         self.input.clear();
         Some(vec![ChatEffect::Decide { id: question, decision }])
     }
@@ -102,7 +102,7 @@ impl ChatState {
             KeyCode::Enter => self.insert_typed("\n"),
             KeyCode::Backspace => self.apply_delete(|model| model.input.delete_word()),
             KeyCode::Left | KeyCode::Char('b') => self.input.move_word_left(),
-            KeyCode::Char(letter) => self.insert_typed(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(character) => self.insert_typed(character.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         Vec::new()
@@ -127,7 +127,7 @@ impl ChatState {
             KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(PAGE_SCROLL_LINES),
             KeyCode::Backspace => self.apply_delete(|model| model.input.backspace()),
             KeyCode::Delete => self.apply_delete(|model| model.input.delete_next()),
-            KeyCode::Char(letter) => self.insert_typed(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(character) => self.insert_typed(character.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         Vec::new()

@@ -20,7 +20,7 @@ pub async fn run_plain_chat(
     agent: Option<&str>,
 ) -> anyhow::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let (mut failed, mut told) = (None, false);
+    let (mut failed, mut is_notified) = (None, false);
     while let Some(line) = lines.next_line().await? {
         let line = line.trim();
         if line.is_empty() {
@@ -32,7 +32,7 @@ pub async fn run_plain_chat(
         match answer_line(client, session, agent, line).await {
             Ok(answer) => {
                 context.output.print_value(&json!({ "text": answer.text }), |_| answer.text.clone())?;
-                if answer.is_demo() && !std::mem::replace(&mut told, true) {
+                if answer.is_demo() && !std::mem::replace(&mut is_notified, true) {
                     warn_demo_answer();
                 }
             }

@@ -183,9 +183,11 @@ impl ChatState {
                     tool.output.clone_from(&seen.output);
                 }
             }
-            TranscriptEntry::User(said) if said.id.is_none() && said.state != UserMessageState::Refused => {
-                match find_stored_copy(said, rows, seen) {
-                    Some(stored) => stored.key.clone_from(&said.key),
+            TranscriptEntry::User(message)
+                if message.id.is_none() && message.state != UserMessageState::Refused =>
+            {
+                match find_stored_copy(message, rows, seen) {
+                    Some(stored) => stored.key.clone_from(&message.key),
                     None => rows.push(TranscriptRow { turn: String::new(), entry }),
                 }
             }
@@ -196,7 +198,7 @@ impl ChatState {
 
 fn message_id(entry: &TranscriptEntry) -> Option<&str> {
     match entry {
-        TranscriptEntry::User(said) => said.id.as_deref(),
+        TranscriptEntry::User(message) => message.id.as_deref(),
         _ => None,
     }
 }
@@ -207,10 +209,13 @@ fn find_stored_copy<'a>(
     rows: &'a mut [TranscriptRow],
     seen: &HashSet<String>,
 ) -> Option<&'a mut UserMessage> {
-    let is_new =
-        |said: &UserMessage| said.key.is_empty() && said.id.as_ref().is_some_and(|id| !seen.contains(id));
+    let is_new = |message: &UserMessage| {
+        message.key.is_empty() && message.id.as_ref().is_some_and(|id| !seen.contains(id))
+    };
     rows.iter_mut().find_map(|row| match &mut row.entry {
-        TranscriptEntry::User(said) if is_new(said) && said.text.trim() == ours.text.trim() => Some(said),
+        TranscriptEntry::User(message) if is_new(message) && message.text.trim() == ours.text.trim() => {
+            Some(message)
+        }
         _ => None,
     })
 }

@@ -214,24 +214,24 @@ impl ChatState {
         let waiting = answer["waiting"].as_bool();
         let id = answer["message_id"].as_str();
         if id.is_some()
-            && self.find_user_message(|said| said.id.as_deref() == id && said.key != key).is_some()
+            && self.find_user_message(|message| message.id.as_deref() == id && message.key != key).is_some()
         {
             // It was read with the conversation already.
             self.entries.retain(|entry| !matches!(entry, TranscriptEntry::User(said) if said.key == key));
             return;
         }
-        let Some(said) = self.find_user_message(|said| said.key == key) else { return };
-        said.id = id.map(str::to_owned);
-        said.turn = answer["turn_id"].as_str().map(str::to_owned);
-        if said.state == UserMessageState::Sending {
-            said.state =
+        let Some(message) = self.find_user_message(|message| message.key == key) else { return };
+        message.id = id.map(str::to_owned);
+        message.turn = answer["turn_id"].as_str().map(str::to_owned);
+        if message.state == UserMessageState::Sending {
+            message.state =
                 if waiting == Some(true) { UserMessageState::Waiting } else { UserMessageState::Accepted };
         }
     }
 
     fn mark_refused(&mut self, key: &str, reason: String) {
-        if let Some(said) = self.find_user_message(|said| said.key == key) {
-            said.state = UserMessageState::Refused;
+        if let Some(message) = self.find_user_message(|message| message.key == key) {
+            message.state = UserMessageState::Refused;
         }
         self.add_note(reason, NoteTone::Bad);
     }
@@ -241,7 +241,7 @@ impl ChatState {
         test: impl Fn(&UserMessage) -> bool,
     ) -> Option<&mut UserMessage> {
         self.entries.iter_mut().find_map(|entry| match entry {
-            TranscriptEntry::User(said) if test(said) => Some(said),
+            TranscriptEntry::User(message) if test(message) => Some(message),
             _ => None,
         })
     }

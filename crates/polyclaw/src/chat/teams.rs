@@ -49,8 +49,8 @@ impl ChatState {
 /// Draws the section if it is open; returns what is left for the conversation.
 pub(super) fn draw_teams(frame: &mut Frame<'_>, area: Rect, model: &ChatState) -> Rect {
     let Some(teams) = &model.teams else { return area };
-    let is_beside = area.width >= TEAMS_PANEL_WIDTH + MIN_CHAT_WIDTH;
-    let width = if is_beside { TEAMS_PANEL_WIDTH } else { area.width };
+    let is_sibling = area.width >= TEAMS_PANEL_WIDTH + MIN_CHAT_WIDTH;
+    let width = if is_sibling { TEAMS_PANEL_WIDTH } else { area.width };
     let own = Rect { x: area.right() - width, width, ..area };
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
@@ -164,10 +164,10 @@ fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
 }
 
 /// That the turns of the one above fail.
-fn failure_line(setback: &Value) -> Option<Line<'static>> {
-    let failures = setback["failures"].as_u64()?;
+fn failure_line(streak: &Value) -> Option<Line<'static>> {
+    let failures = streak["failures"].as_u64()?;
     let turns = if failures == 1 { "turn" } else { "turns" };
-    Some(warning(format!("   {failures} {turns} failed: {}", printable_text(&setback["code"]))))
+    Some(warning(format!("   {failures} {turns} failed: {}", printable_text(&streak["code"]))))
 }
 
 fn warning(words: impl Into<String>) -> Line<'static> {

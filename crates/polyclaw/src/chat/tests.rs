@@ -30,13 +30,13 @@ fn key(model: &mut ChatState, code: KeyCode) -> Vec<ChatEffect> {
     model.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn ctrl(model: &mut ChatState, letter: char) -> Vec<ChatEffect> {
-    model.handle_key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
+fn ctrl(model: &mut ChatState, character: char) -> Vec<ChatEffect> {
+    model.handle_key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::CONTROL))
 }
 
 fn type_in(model: &mut ChatState, text: &str) {
-    for letter in text.chars() {
-        key(model, KeyCode::Char(letter));
+    for character in text.chars() {
+        key(model, KeyCode::Char(character));
     }
 }
 
@@ -63,7 +63,7 @@ fn ended(model: &mut ChatState, turn: &str, state: &str, text: Option<&str>) {
 
 fn said(model: &ChatState) -> Vec<(&str, UserMessageState)> {
     let users = model.entries.iter().filter_map(|entry| match entry {
-        TranscriptEntry::User(said) => Some((said.text.as_str(), said.state)),
+        TranscriptEntry::User(message) => Some((message.text.as_str(), message.state)),
         _ => None,
     });
     users.collect()
@@ -189,15 +189,15 @@ fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
 
 #[test]
 fn what_no_person_typed_is_shown_as_who_wrote_it_live_and_stored() {
-    let told = "[@agent:Expert#expert] finish";
+    let text = "[@agent:Expert#expert] finish";
     let mut live = chat();
-    let accepted = json!({ "message_id": "m1", "turn_id": "t1", "origin": "agent:expert", "text": told });
+    let accepted = json!({ "message_id": "m1", "turn_id": "t1", "origin": "agent:expert", "text": text });
     for _ in 0..2 {
         frame(&mut live, "message.accepted", accepted.clone());
     }
     let mut stored = chat();
     let message =
-        json!({ "id": "m1", "role": "user", "origin": "agent:expert", "text": told, "turn_id": "t1" });
+        json!({ "id": "m1", "role": "user", "origin": "agent:expert", "text": text, "turn_id": "t1" });
     load(&mut stored, json!({}), vec![message]);
     for model in [&mut live, &mut stored] {
         assert!(said(model).is_empty(), "nobody typed it");
@@ -508,7 +508,7 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
 fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
     let mut model = chat();
     ctrl(&mut model, 't');
-    let setback = json!({ "code": "provider_failed", "failures": 3 });
+    let streak = json!({ "code": "provider_failed", "failures": 3 });
     let task = |no: u32| json!({ "task_id": no, "status": "pending", "title": "Draw the header of the new page", "blocked_by": [] });
     let team = json!({
         "name": "web", "status": "active", "lead_status": "idle", "counts": { "pending": 9 },
@@ -516,7 +516,7 @@ fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
         "members": [
             { "name": "ann", "status": "idle", "plan": "submitted", "tasks": [] },
             { "name": "somebody-with-a-very-long-name-indeed", "status": "working", "tasks": ["#1 Draws the header of the page"] },
-            { "name": "bob", "status": "idle", "setback": setback },
+            { "name": "bob", "status": "idle", "setback": streak },
         ],
         "open": (1..=9).map(task).collect::<Vec<_>>(),
     });

@@ -53,10 +53,10 @@ pub fn internal_author(message: &Value) -> Option<String> {
 }
 
 fn assistant_entries(message: &Value, turn: &str, text: String) -> Vec<TranscriptEntry> {
-    let said = message["meta"]["said"].as_str().unwrap_or_default().to_owned();
+    let reply = message["meta"]["said"].as_str().unwrap_or_default().to_owned();
     let answer = |text| TranscriptEntry::Answer { turn: turn.to_owned(), step: None, text, open: false };
     let mut entries: Vec<TranscriptEntry> =
-        [said, text].into_iter().filter(|text| !text.trim().is_empty()).map(answer).collect();
+        [reply, text].into_iter().filter(|text| !text.trim().is_empty()).map(answer).collect();
     if message["meta"]["finish_reason"] == "length" {
         entries.push(TranscriptEntry::Note { text: TRUNCATED_NOTE.to_owned(), tone: NoteTone::Plain });
     }
@@ -103,15 +103,15 @@ fn apply_tool_result(
 
 /// What another agent said here, as the result of the call that asked it keeps it.
 fn delegate_entry(turn: &str, result: &str, faces: &HashMap<String, String>) -> Option<TranscriptEntry> {
-    let told: Value = serde_json::from_str(result).ok().filter(|told: &Value| told["streamed"] == true)?;
-    let text = match (told["response"].as_str(), told["partial_response"].as_str()) {
+    let body: Value = serde_json::from_str(result).ok().filter(|body: &Value| body["streamed"] == true)?;
+    let text = match (body["response"].as_str(), body["partial_response"].as_str()) {
         (Some(whole), _) => whole.to_owned(),
         (None, Some(partial)) => format!("{partial}\n\n(Cut short.)"),
         (None, None) => return None,
     };
-    let agent = told["agent_id"].as_str().unwrap_or_default();
+    let agent = body["agent_id"].as_str().unwrap_or_default();
     let name = faces.get(agent).map_or(agent, String::as_str).to_owned();
-    let run = told["run_id"].as_str().unwrap_or_default().to_owned();
+    let run = body["run_id"].as_str().unwrap_or_default().to_owned();
     Some(TranscriptEntry::DelegateText {
         turn: turn.to_owned(),
         run,

@@ -74,26 +74,26 @@ fn input_rows(model: &ChatState, width: usize) -> (Vec<String>, (usize, usize)) 
     let (before, _) = model.input.around_cursor();
     let mut rows = vec![String::new()];
     let (mut column, mut cursor, mut seen) = (0, (0, 0), 0);
-    for letter in model.input.text().chars() {
-        let columns = letter.width().unwrap_or(0);
-        if letter == '\n' || column + columns > width {
+    for character in model.input.text().chars() {
+        let columns = character.width().unwrap_or(0);
+        if character == '\n' || column + columns > width {
             rows.push(String::new());
             column = 0;
         }
         if seen == before.len() {
-            cursor = (rows.len() - 1 - usize::from(letter == '\n'), column);
-            if letter == '\n' {
+            cursor = (rows.len() - 1 - usize::from(character == '\n'), column);
+            if character == '\n' {
                 let last = rows.len() - 2;
                 cursor = (last, unicode_width::UnicodeWidthStr::width(rows[last].as_str()));
             }
         }
-        if letter != '\n' {
+        if character != '\n' {
             if let Some(row) = rows.last_mut() {
-                row.push(if letter == '\t' { ' ' } else { letter });
+                row.push(if character == '\t' { ' ' } else { character });
             }
             column += columns;
         }
-        seen += letter.len_utf8();
+        seen += character.len_utf8();
     }
     if seen == before.len() {
         cursor = (rows.len() - 1, column);

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 pub fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     let width = width.max(2);
-    let letters: Vec<(char, usize)> = line
+    let chars: Vec<(char, usize)> = line
         .spans
         .iter()
         .enumerate()
@@ -13,16 +13,16 @@ pub fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
         .collect();
     let mut rows = Vec::new();
     let mut start = 0;
-    while start < letters.len() {
-        let end = row_end(&letters, start, width);
-        rows.push(build_row(line, &letters[start..end]));
+    while start < chars.len() {
+        let end = row_end(&chars, start, width);
+        rows.push(build_row(line, &chars[start..end]));
         start = end;
         // The space at which a row ended is not the next one's first.
-        while rows.len() < letters.len()
-            && start < letters.len()
+        while rows.len() < chars.len()
+            && start < chars.len()
             && start > 0
-            && letters[start].0 == ' '
-            && letters[start - 1].0 != ' '
+            && chars[start].0 == ' '
+            && chars[start - 1].0 != ' '
         {
             start += 1;
         }
@@ -33,30 +33,34 @@ pub fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     rows
 }
 
-fn row_end(letters: &[(char, usize)], start: usize, width: usize) -> usize {
+fn row_end(chars: &[(char, usize)], start: usize, width: usize) -> usize {
     let mut used = 0;
     let mut space = None;
-    for (at, (letter, _)) in letters.iter().enumerate().skip(start) {
-        let columns = letter.width().unwrap_or(0);
+    for (at, (character, _)) in chars.iter().enumerate().skip(start) {
+        let columns = character.width().unwrap_or(0);
         if used + columns > width {
             let hard = at.max(start + 1);
-            return if *letter == ' ' { hard } else { space.filter(|space| *space > start).unwrap_or(hard) };
+            return if *character == ' ' {
+                hard
+            } else {
+                space.filter(|space| *space > start).unwrap_or(hard)
+            };
         }
-        if *letter == ' ' {
+        if *character == ' ' {
             space = Some(at + 1);
         }
         used += columns;
     }
-    letters.len()
+    chars.len()
 }
 
-fn build_row(line: &Line<'static>, letters: &[(char, usize)]) -> Line<'static> {
+fn build_row(line: &Line<'static>, chars: &[(char, usize)]) -> Line<'static> {
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut last = None;
-    for (letter, index) in letters {
+    for (character, index) in chars {
         match spans.last_mut().filter(|_| last == Some(*index)) {
-            Some(span) => span.content.to_mut().push(*letter),
-            None => spans.push(Span::styled(letter.to_string(), line.spans[*index].style)),
+            Some(span) => span.content.to_mut().push(*character),
+            None => spans.push(Span::styled(character.to_string(), line.spans[*index].style)),
         }
         last = Some(*index);
     }

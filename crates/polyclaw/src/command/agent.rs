@@ -73,8 +73,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
             return Err(CommandFailure::usage(why).into());
         }
-        let said = run_chat_command(&client, &session, &text).await?.unwrap_or_default();
-        return Ok(context.output.print_value(&json!({ "text": said }), |_| said.clone())?);
+        let reply = run_chat_command(&client, &session, &text).await?.unwrap_or_default();
+        return Ok(context.output.print_value(&json!({ "text": reply }), |_| reply.clone())?);
     }
     let mut ask = OneShotRequest::new(&client, &session, agent.as_deref(), text);
     ask.deliver = args.deliver;

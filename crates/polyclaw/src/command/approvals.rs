@@ -77,10 +77,10 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 
 /// The question, how it stands, where it was asked and how long it waits.
 fn approval_text(asked: &Value) -> String {
-    let told = |key: &str| cell_text(&asked[key]);
-    let (state, session) = (told("state"), told("session_key"));
+    let text_of = |key: &str| cell_text(&asked[key]);
+    let (state, session) = (text_of("state"), text_of("session_key"));
     let until = if state == "pending" { "open until" } else { "it was open until" };
-    let (question, asked_by, expires_at) = (told("question"), told("asked_by"), told("expires_at"));
+    let (question, asked_by, expires_at) = (text_of("question"), text_of("asked_by"), text_of("expires_at"));
     format!("{question}\n\n{state}; asked by {asked_by} in {session}, {until} {expires_at}")
 }
 

@@ -182,8 +182,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 .print_value(&gone, |_| format!("{id} is gone; its conversation stays readable."))?)
         }
         Some(CronCommand::Run { id }) => {
-            let begun = client.post(&format!("{}/run", at(id)), &json!({})).await?;
-            Ok(context.output.print_value(&begun, |_| match begun["session_key"].as_str() {
+            let started = client.post(&format!("{}/run", at(id)), &json!({})).await?;
+            Ok(context.output.print_value(&started, |_| match started["session_key"].as_str() {
                 Some(session) => format!("It runs in {session}."),
                 None => "There is nothing to do.".to_owned(),
             })?)

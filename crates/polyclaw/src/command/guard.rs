@@ -43,14 +43,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 async fn run_guarded(args: &Args) -> anyhow::Result<i32> {
-    let mut told = signal(SignalKind::terminate())?;
+    let mut notice = signal(SignalKind::terminate())?;
     let mut child = tokio::process::Command::new(&args.program[0])
         .args(&args.program[1..])
         .spawn()
         .map_err(|error| anyhow::anyhow!("{}: {error}", args.program[0].to_string_lossy()))?;
     tokio::select! {
         status = child.wait() => Ok(status?.code().unwrap_or(1)),
-        _ = told.recv() => Ok(1),
+        _ = notice.recv() => Ok(1),
     }
 }
 

@@ -181,7 +181,10 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 ("model", json!(model)),
                 ("restart", json!(restart)),
             ];
-            wishes.into_iter().filter(|(_, wish)| !wish.is_null()).for_each(|(key, wish)| body[key] = wish);
+            wishes
+                .into_iter()
+                .filter(|(_, requested)| !requested.is_null())
+                .for_each(|(key, requested)| body[key] = requested);
             let made = client.post("/instances", &body).await?;
             let names_one = model.is_some() || provider.is_some();
             let hint = if names_one { None } else { Some(no_model_hint(&client, name).await) };
@@ -221,8 +224,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             logs::save_logs(&client, context, &at(instance, "/logs/download"), file).await
         }
         Some(InstancesCommand::Logs { instance, lines, follow, level, save: None }) => {
-            let wish = logs::LogQuery { lines: *lines, follow: *follow, level: level.as_deref() };
-            logs::show_logs(&client, context, &at(instance, "/logs"), &wish).await
+            let query = logs::LogQuery { lines: *lines, follow: *follow, level: level.as_deref() };
+            logs::show_logs(&client, context, &at(instance, "/logs"), &query).await
         }
     }
 }

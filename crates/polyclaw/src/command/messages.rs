@@ -97,7 +97,9 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let wishes =
                 [("to", to), ("from", from), ("state", state), ("correlation_id", correlation)].into_iter();
             let query: Vec<String> = wishes
-                .filter_map(|(name, wish)| Some(format!("{name}={}", encode_segment(wish.as_ref()?))))
+                .filter_map(|(name, requested)| {
+                    Some(format!("{name}={}", encode_segment(requested.as_ref()?)))
+                })
                 .collect();
             list_messages(&client, context, &format!("/messages?{}", query.join("&")), *limit).await
         }

@@ -70,7 +70,7 @@ enum ModelCommand {
 }
 
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
-    let shelf = ModelDir::for_home(&context.home);
+    let models = ModelDir::for_home(&context.home);
     match &args.verb {
         ModelCommand::Pull { names, from } => {
             let chosen = match names[..] {
@@ -81,7 +81,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             for weights in chosen {
                 let progress = ProgressDisplay::new(context.output.json);
                 let path = pull_weights(&WeightsPull {
-                    model_dir: &shelf,
+                    model_dir: &models,
                     weights,
                     from: from.as_deref(),
                     progress,
@@ -94,16 +94,16 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             };
             context.output.print_value(&done, |_| done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
         }
-        ModelCommand::List => list_weights(&shelf, context)?,
+        ModelCommand::List => list_weights(&models, context)?,
         ModelCommand::Remove { name } => {
             let weights = ModelWeights::find_by_name(name)?;
-            let removed = shelf.remove_weights(weights)?;
-            let said = if removed { "was removed" } else { "was not here" };
+            let removed = models.remove_weights(weights)?;
+            let reply = if removed { "was removed" } else { "was not here" };
             context
                 .output
-                .print_value(&json!({ "model": name, "removed": removed }), |_| format!("{name} {said}"))?;
+                .print_value(&json!({ "model": name, "removed": removed }), |_| format!("{name} {reply}"))?;
         }
-        ModelCommand::Bench => bench_model(&shelf, context)?,
+        ModelCommand::Bench => bench_model(&models, context)?,
     }
     Ok(())
 }
@@ -112,11 +112,11 @@ fn value_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn list_weights(shelf: &ModelDir, context: &CommandContext) -> std::io::Result<()> {
-    let found = ALL_WEIGHTS.map(|weights| (weights, shelf.verified_state(weights)));
+fn list_weights(models: &ModelDir, context: &CommandContext) -> std::io::Result<()> {
+    let found = ALL_WEIGHTS.map(|weights| (weights, models.verified_state(weights)));
     let value = found.map(|(weights, found)| {
         json!({ "model": weights.name, "about": weights.about, "here": found == WeightsState::Whole,
-            "state": found.as_str(), "path": shelf.weights_path(weights), "download_mb": weights.megabytes() })
+            "state": found.as_str(), "path": models.weights_path(weights), "download_mb": weights.megabytes() })
     });
     let rows = found.map(|(weights, found)| {
         let size = format!("{} MB", weights.megabytes());
@@ -136,8 +136,8 @@ fn bench_prompt() -> Prompt {
     polyclaw_engine::build_opening_prompt(&spec, "", tools, "")
 }
 
-fn bench_model(shelf: &ModelDir, context: &CommandContext) -> anyhow::Result<()> {
-    match shelf.quick_state(&CHAT_WEIGHTS) {
+fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()> {
+    match models.quick_state(&CHAT_WEIGHTS) {
         WeightsState::Whole => {}
         WeightsState::Missing => {
             return Err(CommandFailure::new(
@@ -154,11 +154,11 @@ fn bench_model(shelf: &ModelDir, context: &CommandContext) -> anyhow::Result<()>
         }
     }
     let chat =
-        embedded::measure_model(&shelf.weights_path(&CHAT_WEIGHTS), BENCH_PROSE.trim_end(), &bench_prompt())
+        embedded::measure_model(&models.weights_path(&CHAT_WEIGHTS), BENCH_PROSE.trim_end(), &bench_prompt())
             .map_err(damaged_file)?;
-    let embeddings = match shelf.is_present(&EMBEDDING_WEIGHTS) {
+    let embeddings = match models.is_present(&EMBEDDING_WEIGHTS) {
         true => Some(
-            embedded::measure_embeddings(&shelf.weights_path(&EMBEDDING_WEIGHTS)).map_err(damaged_file)?,
+            embedded::measure_embeddings(&models.weights_path(&EMBEDDING_WEIGHTS)).map_err(damaged_file)?,
         ),
         false => None,
     };

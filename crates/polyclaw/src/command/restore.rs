@@ -46,6 +46,6 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             keys.join(", ")
         ),
     };
-    let said = || format!("{head}: {}.{missing}", backup_summary(&list));
-    Ok(context.output.print_value(&describe_backup(&from, &list), |_| said())?)
+    let text_of = || format!("{head}: {}.{missing}", backup_summary(&list));
+    Ok(context.output.print_value(&describe_backup(&from, &list), |_| text_of())?)
 }

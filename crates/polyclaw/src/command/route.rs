@@ -110,23 +110,23 @@ impl RouteExplainArgs {
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let client = ApiClient::new(context)?;
     let RouteCommand::Explain(event) = &args.verb;
-    let told = client.post("/route/explain", &event.request_body()?).await?;
-    Ok(context.output.print_value(&told, |output| explanation_text(&told, *output))?)
+    let body = client.post("/route/explain", &event.request_body()?).await?;
+    Ok(context.output.print_value(&body, |output| explanation_text(&body, *output))?)
 }
 
-fn explanation_text(told: &Value, output: CliOutput) -> String {
-    let list = |field: &str| told[field].as_array().cloned().unwrap_or_default();
-    let mut lines = vec![format!("admission  {}", cell_text(&told["admission"]))];
-    match told["command"].as_str() {
+fn explanation_text(body: &Value, output: CliOutput) -> String {
+    let list = |field: &str| body[field].as_array().cloned().unwrap_or_default();
+    let mut lines = vec![format!("admission  {}", cell_text(&body["admission"]))];
+    match body["command"].as_str() {
         Some(command) => lines.push(format!("command    /{command}: nobody is asked")),
-        None if told["layer"].is_null() => lines.push("nobody answers".to_owned()),
+        None if body["layer"].is_null() => lines.push("nobody answers".to_owned()),
         None => lines.push(format!(
             "decided by {}, best tier {}",
-            cell_text(&told["layer"]),
-            cell_text(&told["tier"])
+            cell_text(&body["layer"]),
+            cell_text(&body["tier"])
         )),
     }
-    if told["asks_classifier"] == true {
+    if body["asks_classifier"] == true {
         lines.push("A model would be asked whether another agent fits better.".to_owned());
     }
     for one in list("answers") {

@@ -114,8 +114,8 @@ async fn dismiss_runs(
         let message = format!("{}; {} were dismissed before that", failure.message, dismissed.len());
         return Err(CommandFailure { message, ..failure }.into());
     }
-    let told = json!({ "runs": dismissed });
-    Ok(context.output.print_value(&told, |_| format!("{} dismissed.", dismissed.len()))?)
+    let body = json!({ "runs": dismissed });
+    Ok(context.output.print_value(&body, |_| format!("{} dismissed.", dismissed.len()))?)
 }
 
 /// One of several that somebody else took up meanwhile needs no word.

@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn a_long_run_gives_signs_of_life_and_not_too_many() {
-        let told = |all: u64, redrawn: bool| {
+        let text_of = |all: u64, redrawn: bool| {
             (0..=all).filter(|done| should_print_progress(*done, all, redrawn)).count()
         };
-        assert_eq!((told(10_000, false), told(1, false), told(7, false)), (11, 2, 8));
-        assert_eq!(told(1_000, true), 101);
+        assert_eq!((text_of(10_000, false), text_of(1, false), text_of(7, false)), (11, 2, 8));
+        assert_eq!(text_of(1_000, true), 101);
     }
 }

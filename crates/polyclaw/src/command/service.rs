@@ -102,12 +102,12 @@ fn install_unit(unit: &ServiceUnit, how: &ServiceChangeArgs, context: &CommandCo
         make_private(unit.path.parent().unwrap_or(Path::new("/")))?;
         write_private(&unit.path, &unit.text).map_err(|error| access_failure(&unit.path, &error))?;
     }
-    let told = run_system_commands(&unit.install, how);
+    let text = run_system_commands(&unit.install, how);
     print_state(
         unit,
         context,
         "installed",
-        &format!("Installed as {}.{told}", visible_line(&unit.path.display().to_string())),
+        &format!("Installed as {}.{text}", visible_line(&unit.path.display().to_string())),
     )
 }
 
@@ -129,9 +129,9 @@ fn uninstall_unit(
     };
     check_root(how, "this would take a service of root's away")?;
     check_ours(unit, Some(&present))?;
-    let told = run_system_commands(&unit.uninstall, how);
+    let text = run_system_commands(&unit.uninstall, how);
     fs::remove_file(&unit.path).map_err(|error| access_failure(&unit.path, &error))?;
-    print_state(unit, context, "uninstalled", &format!("Taken away.{told}"))
+    print_state(unit, context, "uninstalled", &format!("Taken away.{text}"))
 }
 
 fn show_status(unit: &ServiceUnit, context: &CommandContext) -> anyhow::Result<()> {

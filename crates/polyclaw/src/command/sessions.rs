@@ -202,8 +202,8 @@ fn session_heading(session: &Value) -> String {
 
 /// Whose message it is: where somebody else than a person wrote in a person's place, that one.
 fn message_author(message: &Value) -> String {
-    let is_told = message["role"] == "user" && message["origin"].is_string();
-    let who = if is_told { &message["origin"] } else { &message["role"] };
+    let is_notified = message["role"] == "user" && message["origin"].is_string();
+    let who = if is_notified { &message["origin"] } else { &message["role"] };
     format!("{} · {}", cell_text(who), cell_text(&message["created_at"]))
 }
 
@@ -212,10 +212,10 @@ fn message_body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
     let calls: Vec<String> =
         calls.map(|call| format!("→ {} {}", cell_text(&call["name"]), call["arguments"])).collect();
-    let said = visible_line(message["meta"]["said"].as_str().unwrap_or_default());
+    let reply = visible_line(message["meta"]["said"].as_str().unwrap_or_default());
     let text = visible_line(message["text"].as_str().unwrap_or_default());
     let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", visible_line(line)));
-    [said, text, calls.join("\n"), sandbox.unwrap_or_default()]
+    [reply, text, calls.join("\n"), sandbox.unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
@@ -296,14 +296,14 @@ async fn stop_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
 fn stop_summary(answer: &Value) -> String {
     let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell_text).collect();
     let tasks = answer["interrupted_tasks"].as_u64().unwrap_or_default();
-    let said = match (answer["turn_id"].is_null(), tasks) {
+    let text = match (answer["turn_id"].is_null(), tasks) {
         (true, 0) if children.is_empty() => return "Nothing is running.".to_owned(),
         (_, 0) => "Stopped.".to_owned(),
         (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
     };
     match children.len() {
-        0 => said,
-        count => format!("{said} With it {count} that it began: {}.", children.join(", ")),
+        0 => text,
+        count => format!("{text} With it {count} that it began: {}.", children.join(", ")),
     }
 }
 

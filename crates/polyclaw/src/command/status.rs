@@ -38,7 +38,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let counts = client.get("/status").await?;
     // The rest is worth telling where the file of memories is damaged.
     let memory = client.get("/memory/status").await;
-    let told = match &memory {
+    let text = match &memory {
         Ok(status) => memory::status_sentence(status),
         Err(failure) => format!(
             "memories can not be read: {} ({}); `polyclaw doctor` looks at their file",
@@ -68,7 +68,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             ),
             format!("model {}", models::default_model_text(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
-            told.clone(),
+            text.clone(),
         ]);
         lines.extend(channels.as_array().into_iter().flatten().map(accounts::describe_account));
         lines.extend(found.iter().flat_map(deep::probe_lines));
@@ -114,15 +114,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_and_nothing_where_nothing_is() {
-        let said = |store: &str, state: &str| {
+        let text_of = |store: &str, state: &str| {
             let health =
                 json!({ "store": { "status": store }, "tasks": [{ "task": "worker", "state": state }] });
             health_problems(&health).collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(said("ok", "running"), "");
+        assert_eq!(text_of("ok", "running"), "");
         assert_eq!(health_problems(&Value::Null).count(), 0, "one that is older says less");
-        assert!(said("disk_full", "running").starts_with("the disk is full"));
-        assert!(said("store_unavailable", "running").contains("store_unavailable"));
-        assert_eq!(said("ok", "restarting"), "worker is starting again");
+        assert!(text_of("disk_full", "running").starts_with("the disk is full"));
+        assert!(text_of("store_unavailable", "running").contains("store_unavailable"));
+        assert_eq!(text_of("ok", "restarting"), "worker is starting again");
     }
 }

@@ -341,14 +341,14 @@ fn lead_text(team: &Value) -> String {
 }
 
 /// That somebody's turns fail: since when, why, and what is done about it.
-fn failure_streak_text(name: &str, setback: &Value) -> Option<String> {
-    let since = setback["since"].as_str()?;
-    let next = match setback["retry_at"].as_str().map(millis_until) {
+fn failure_streak_text(name: &str, streak: &Value) -> Option<String> {
+    let since = streak["since"].as_str()?;
+    let next = match streak["retry_at"].as_str().map(millis_until) {
         Some(left @ 1..) => format!("tried again in {} if mail or a task waits", format_duration(left)),
         Some(_) => "tried again now if mail or a task waits".to_owned(),
         None => "tried again when somebody writes".to_owned(),
     };
-    let (code, failures) = (cell_text(&setback["code"]), cell_text(&setback["failures"]));
+    let (code, failures) = (cell_text(&streak["code"]), cell_text(&streak["failures"]));
     let times = if failures == "1" { "time" } else { "times" };
     let since = format_duration(millis_until(since).saturating_neg().max(0));
     Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
@@ -392,13 +392,12 @@ mod tests {
 
     #[test]
     fn a_failure_is_counted_in_words_and_told_by_the_clock_here() {
-        let setback =
-            json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
-        let told = failure_streak_text("ann", &setback).unwrap();
+        let streak = json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
+        let text = failure_streak_text("ann", &streak).unwrap();
         assert!(
-            told.starts_with("ann: turns fail for ") && told.contains("(provider_failed, 1 time)"),
-            "{told}"
+            text.starts_with("ann: turns fail for ") && text.contains("(provider_failed, 1 time)"),
+            "{text}"
         );
-        assert!(!told.contains("2020"), "{told}");
+        assert!(!text.contains("2020"), "{text}");
     }
 }

@@ -65,11 +65,11 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None => list_tools(&client, context, &ToolScopeArgs::default()).await,
         Some(ToolsCommand::List(place)) => list_tools(&client, context, place).await,
         Some(ToolsCommand::Explain { tool, place }) => {
-            let told = client
+            let body = client
                 .get(&format!("/tools/{}/explain{}", encode_segment(tool), place.scope_query()))
                 .await?;
-            Ok(context.output.print_value(&told, |output| {
-                explanation_text(&told, |rows| {
+            Ok(context.output.print_value(&body, |output| {
+                explanation_text(&body, |rows| {
                     output.format_table(&["LAYER", "SAYS", "RULE", "SET IN"], rows)
                 })
             })?)
@@ -82,8 +82,8 @@ async fn list_tools(
     context: &CommandContext,
     place: &ToolScopeArgs,
 ) -> anyhow::Result<()> {
-    let told = client.get(&format!("/tools{}", place.scope_query())).await?;
-    let tools = told["tools"].as_array().cloned().unwrap_or_default();
+    let body = client.get(&format!("/tools{}", place.scope_query())).await?;
+    let tools = body["tools"].as_array().cloned().unwrap_or_default();
     let row = |tool: &Value| {
         let has = if tool["allowed"] == true { "yes" } else { "no" };
         let asks = if tool["asks"] == true || tool["consent"] == "by_call" { "yes" } else { "" };
@@ -96,25 +96,25 @@ async fn list_tools(
         ]
     };
     let rows: Vec<_> = tools.iter().map(row).collect();
-    Ok(context.output.print_value(&told, |output| {
+    Ok(context.output.print_value(&body, |output| {
         output.format_table(&["TOOL", "HAS IT", "ASKS", "RISK", "RULE"], &rows)
     })?)
 }
 
-fn explanation_text(told: &Value, table: impl Fn(&[Vec<String>]) -> String) -> String {
-    let layers = told["layers"].as_array().cloned().unwrap_or_default();
+fn explanation_text(body: &Value, table: impl Fn(&[Vec<String>]) -> String) -> String {
+    let layers = body["layers"].as_array().cloned().unwrap_or_default();
     let row = |layer: &Value| {
         let verdict = if layer["allows"] == true { "yes" } else { "NO" };
         let says = format!("{verdict}: {}", cell_text(&layer["says"]));
         vec![cell_text(&layer["layer"]), says, cell_text(&layer["rule"]), cell_text(&layer["set_in"])]
     };
     let rows: Vec<_> = layers.iter().map(row).collect();
-    let (name, agent) = (cell_text(&told["name"]), cell_text(&told["agent_id"]));
-    let verdict = match (&told["allowed"], &told["asks"]) {
+    let (name, agent) = (cell_text(&body["name"]), cell_text(&body["agent_id"]));
+    let verdict = match (&body["allowed"], &body["asks"]) {
         (Value::Bool(true), Value::Bool(true)) => "has it, and asks a person before each call",
         (Value::Bool(true), _) => "has it",
         _ => "does not have it",
     };
-    let change = told["change"].as_str().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
-    format!("{agent} {verdict}: {name}, decided by {}\n\n{}{change}", cell_text(&told["rule"]), table(&rows))
+    let change = body["change"].as_str().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
+    format!("{agent} {verdict}: {name}, decided by {}\n\n{}{change}", cell_text(&body["rule"]), table(&rows))
 }

@@ -130,7 +130,7 @@ async fn wait_for_model(client: &ApiClient) -> Result<String, CommandFailure> {
 /// On a machine where nothing can answer the demo model is fetched, so that the first message gets a reply. What
 /// goes wrong is said and does not keep Polyclaw from starting.
 fn pull_demo_model(context: &CommandContext) {
-    let shelf = ModelDir::for_home(&context.home);
+    let models = ModelDir::for_home(&context.home);
     let switched_off =
         std::env::var("POLYCLAW_NO_PULL").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     let Ok(config) = context.home.read_config() else { return };
@@ -138,14 +138,14 @@ fn pull_demo_model(context: &CommandContext) {
     if switched_off
         || choice.model.is_some()
         || !choice.providers.is_empty()
-        || shelf.is_present(&CHAT_WEIGHTS)
+        || models.is_present(&CHAT_WEIGHTS)
     {
         return;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     let progress = ProgressDisplay::new(context.output.json);
     runtime.block_on(async {
-        if choice.search_local_servers(&shelf).await {
+        if choice.search_local_servers(&models).await {
             return;
         }
         progress.print_note(&format!(
@@ -153,7 +153,7 @@ fn pull_demo_model(context: &CommandContext) {
              --no-pull` start without it.",
             CHAT_WEIGHTS.megabytes()
         ));
-        let asked = WeightsPull { model_dir: &shelf, weights: &CHAT_WEIGHTS, from: None, progress: ProgressDisplay::new(context.output.json) };
+        let asked = WeightsPull { model_dir: &models, weights: &CHAT_WEIGHTS, from: None, progress: ProgressDisplay::new(context.output.json) };
         if let Err(failure) = pull_weights(&asked).await {
             progress.print_note(&format!("{}. Polyclaw starts without a model.", failure.message));
         }

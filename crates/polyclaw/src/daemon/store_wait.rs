@@ -42,15 +42,15 @@ pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
 }
 
 fn probe_until_reachable(target: &DbTarget, limit: Option<Duration>) {
-    let (began, mut told, mut pause) = (Instant::now(), Instant::now(), INITIAL_BACKOFF);
+    let (began, mut notified_at, mut pause) = (Instant::now(), Instant::now(), INITIAL_BACKOFF);
     while limit.is_none_or(|limit| began.elapsed() < limit) {
         thread::sleep(pause);
         pause = (pause * 2).min(MAX_BACKOFF);
         let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
             return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL answers");
         };
-        if told.elapsed() >= LOG_INTERVAL {
-            told = Instant::now();
+        if notified_at.elapsed() >= LOG_INTERVAL {
+            notified_at = Instant::now();
             tracing::warn!(error = message, "PostgreSQL can still not be reached");
         }
     }

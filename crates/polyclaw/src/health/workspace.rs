@@ -16,13 +16,13 @@ pub(super) fn check_folders(home: &Home, config: &Config) -> Option<HealthCheck>
     for spec in config.agents.agent_specs() {
         agents.entry(spec.workspace_folder(&root, &default)).or_default().push(spec.agent_id.to_string());
     }
-    let told = agents.iter().filter_map(|(folder, agents)| {
+    let notice = agents.iter().filter_map(|(folder, agents)| {
         let why = folder_obstacle(folder)?;
         Some(format!("{} of {}: {why}", folder.display(), agents.join(", ")))
     });
-    let told: Vec<String> = told.collect();
+    let lines: Vec<String> = notice.collect();
     let hint = "make the folder and give it to the user that runs the daemon, or name another as the agent's workspace";
-    (!told.is_empty()).then(|| HealthCheck::fail("workspace", told.join("; "), hint))
+    (!lines.is_empty()).then(|| HealthCheck::fail("workspace", lines.join("; "), hint))
 }
 
 /// Why there can be no folder here.
@@ -59,9 +59,9 @@ mod tests {
             ("file/ops", Some("file is not a folder")),
             ("link", Some("link is not a folder")),
         ] {
-            let said = folder_obstacle(&home.path().join(folder));
-            assert_eq!(said.is_some(), why.is_some(), "{folder}: {said:?}");
-            assert!(said.unwrap_or_default().ends_with(why.unwrap_or_default()), "{folder}");
+            let text = folder_obstacle(&home.path().join(folder));
+            assert_eq!(text.is_some(), why.is_some(), "{folder}: {text:?}");
+            assert!(text.unwrap_or_default().ends_with(why.unwrap_or_default()), "{folder}");
         }
     }
 }

@@ -41,16 +41,16 @@ pub async fn run(
     command: &[String],
     event: HookEvent,
     body: Vec<u8>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), String> {
-    run_hook_program(command, event, body, patience).await.map_err(String::from)
+    run_hook_program(command, event, body, timeout).await.map_err(String::from)
 }
 
 pub async fn run_hook_program(
     command: &[String],
     event: HookEvent,
     body: Vec<u8>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), HookFailure> {
     let failed = |error: String| HookFailure::Failed(error);
     let (program, arguments) =
@@ -71,16 +71,16 @@ pub async fn run_hook_program(
         .spawn()
         .map_err(|error| failed(format!("{program}: {error}")))?;
     let mut guard = GuardedChild(child);
-    match tokio::time::timeout(patience, exchange_with_program(&mut guard.0, &body)).await {
+    match tokio::time::timeout(timeout, exchange_with_program(&mut guard.0, &body)).await {
         Ok(ended) => ended,
         Err(_) => {
-            Err(failed(format!("{program}: ended, because it took longer than {} s", patience.as_secs())))
+            Err(failed(format!("{program}: ended, because it took longer than {} s", timeout.as_secs())))
         }
     }
 }
 
 async fn exchange_with_program(child: &mut Child, body: &[u8]) -> Result<(), HookFailure> {
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let stdin = child.stdin.take();
     let stderr = child.stderr.take();
     let write = async {
@@ -91,18 +91,18 @@ async fn exchange_with_program(child: &mut Child, body: &[u8]) -> Result<(), Hoo
     };
     let read = async {
         if let Some(stderr) = stderr {
-            let _ = stderr.take(MAX_LOGGED_OUTPUT_BYTES).read_to_end(&mut said).await;
+            let _ = stderr.take(MAX_LOGGED_OUTPUT_BYTES).read_to_end(&mut text).await;
         }
     };
     let ((), (), status) = tokio::join!(write, read, child.wait());
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) if status.code() == Some(REFUSAL_EXIT_CODE) => {
-            Err(HookFailure::Refused(sanitize::limit_block(&String::from_utf8_lossy(&said), 2_000)))
+            Err(HookFailure::Refused(sanitize::limit_block(&String::from_utf8_lossy(&text), 2_000)))
         }
         Ok(status) => {
-            let said = sanitize::to_single_line(&String::from_utf8_lossy(&said), 500);
-            Err(HookFailure::Failed(format!("{status}: {said}")))
+            let text = sanitize::to_single_line(&String::from_utf8_lossy(&text), 500);
+            Err(HookFailure::Failed(format!("{status}: {text}")))
         }
         Err(error) => Err(HookFailure::Failed(error.to_string())),
     }

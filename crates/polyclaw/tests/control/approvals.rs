@@ -76,9 +76,9 @@ fn who_may_not_make_an_agent_may_not_approve_that_one_is_made() {
     let answer = format!("{APPROVALS}/{id}");
     let refused = as_(&plane, &operate, &answer, json!({ "decision": "approve" }));
     assert_eq!(refused.refusal(), (403, "wrong_scope"), "{}", refused.body);
-    let said = &refused.body["error"];
-    assert!(said["message"].as_str().unwrap().contains("'agent_create'"), "{said}");
-    assert!(said["hint"].as_str().unwrap().starts_with("deny it"), "{said}");
+    let reply = &refused.body["error"];
+    assert!(reply["message"].as_str().unwrap().contains("'agent_create'"), "{reply}");
+    assert!(reply["hint"].as_str().unwrap().starts_with("deny it"), "{reply}");
     let command = json!({ "text": format!(" /Approve  {id} please") });
     let refused = as_(&plane, &operate, &format!("{SESSION_PATH}/commands"), command);
     assert_eq!(refused.refusal(), (403, "wrong_scope"), "{}", refused.body);

@@ -23,8 +23,8 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     let made = plane.post("/instances", json!({ "name": "one", "port": free_port() })).ok();
     let etag = plane.get("/instances/one/config").etag.unwrap();
     let leave = [("if-match", etag.as_str()), ("x-allow-secret-write", "true")];
-    let mut said: Vec<(String, String)> = Vec::new();
-    let mut note = |what: &str, body: &Value| said.push((what.to_owned(), body.to_string()));
+    let mut reply: Vec<(String, String)> = Vec::new();
+    let mut note = |what: &str, body: &Value| reply.push((what.to_owned(), body.to_string()));
     note("patch", &plane.call("PATCH", "/instances/one/config", Some(planted()), &leave).body);
     plane.start("one");
     let etag = plane.get("/instances/one/config").etag.unwrap();
@@ -83,14 +83,15 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     plane.get(&format!("/nowhere?code={CANARY}"));
     let copy = plane.dir.path().join("copy");
     note("backup", &plane.run(&["backup", &copy.display().to_string()]).1);
-    said.push(("list of the backup".into(), fs::read_to_string(copy.join("backup.json")).unwrap()));
-    said.push(("log of the server".into(), fs::read_to_string(plane.dir.path().join("server.log")).unwrap()));
-    said.push(("log of the instance".into(), fs::read_to_string(&log).unwrap()));
-    let told: Vec<&String> =
-        said.iter().filter(|(_, text)| text.contains(CANARY)).map(|(what, _)| what).collect();
-    assert!(told.is_empty(), "{told:?}");
+    reply.push(("list of the backup".into(), fs::read_to_string(copy.join("backup.json")).unwrap()));
+    reply
+        .push(("log of the server".into(), fs::read_to_string(plane.dir.path().join("server.log")).unwrap()));
+    reply.push(("log of the instance".into(), fs::read_to_string(&log).unwrap()));
+    let lines: Vec<&String> =
+        reply.iter().filter(|(_, text)| text.contains(CANARY)).map(|(what, _)| what).collect();
+    assert!(lines.is_empty(), "{lines:?}");
     assert!(
-        said.iter().any(|(what, text)| what == "wrong patch" && text.contains("prot")),
+        reply.iter().any(|(what, text)| what == "wrong patch" && text.contains("prot")),
         "it was looked at"
     );
 }
@@ -129,14 +130,14 @@ fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
     assert_eq!(first.refusal(), (404, "unknown_instance"));
     let secrets = ["c0ffee", "sk-proj", &plane.token(), &issued];
     for (what, answer) in [("first", first)].into_iter().chain(answers) {
-        let said = answer.body.to_string();
-        assert!((400..500).contains(&answer.status), "{what}: {said}");
-        assert!(!secrets.iter().any(|secret| said.contains(secret)), "{what}: {said}");
+        let text = answer.body.to_string();
+        assert!((400..500).contains(&answer.status), "{what}: {text}");
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "{what}: {text}");
     }
     for path in [format!("/ws/instances/{KEY}/logs"), format!("/ws/messages?instance={KEY}")] {
-        let told = Socket::open(&plane, &path).next();
-        assert_eq!(told["code"], "unknown_instance");
-        assert!(!told.to_string().contains("c0ffee"), "{told}");
+        let body = Socket::open(&plane, &path).next();
+        assert_eq!(body["code"], "unknown_instance");
+        assert!(!body.to_string().contains("c0ffee"), "{body}");
     }
     let log = fs::read(plane.dir.path().join("server.log")).unwrap();
     let files = fs::read_dir(plane.home().join("cp")).unwrap().map(|file| file.unwrap().path());

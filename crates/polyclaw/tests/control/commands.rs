@@ -24,8 +24,8 @@ fn every_verb_works_from_the_command_line() {
         (vec!["archive", "one"], "archived"),
         (vec!["unarchive", "one"], "stopped"),
     ] {
-        let (code, said) = run(&args);
-        assert_eq!((code, &said["ok"]["status"]), (0, &json!(status)), "{args:?} {said}");
+        let (code, reply) = run(&args);
+        assert_eq!((code, &reply["ok"]["status"]), (0, &json!(status)), "{args:?} {reply}");
     }
     let (_, logs) = run(&["logs", "one", "-n", "200"]);
     assert!(logs["ok"]["lines"].to_string().contains("ready"), "{logs}");
@@ -42,9 +42,9 @@ fn every_verb_works_from_the_command_line() {
         (vec!["create", "lab", "--model", "lab/m"], 2, "bad_config"),
         (vec!["config", "set", "one", "agents.defaults.model", "lab/m"], 2, "bad_config"),
     ] {
-        let (found, said) = run(&args);
-        assert_eq!((found, said["error"]["code"].as_str()), (code, Some(error)), "{args:?}");
-        assert_ne!(said["error"]["hint"], "start it first", "{args:?}");
+        let (found, reply) = run(&args);
+        assert_eq!((found, reply["error"]["code"].as_str()), (code, Some(error)), "{args:?}");
+        assert_ne!(reply["error"]["hint"], "start it first", "{args:?}");
     }
     run(&["archive", "two"]);
     assert_eq!(run(&["delete", "two"]).0, 0);
@@ -95,10 +95,10 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
         model.url()
     );
     fs::write(plane.home().join("config.toml"), &config).unwrap();
-    let (mut first, said) = up(&plane, &[]);
+    let (mut first, reply) = up(&plane, &[]);
     let place = format!("http://127.0.0.1:{port}/?code=");
-    assert!(said["ok"]["link"].as_str().is_some_and(|link| link.starts_with(&place)), "{said}");
-    assert!(said["ok"]["control"].as_str().unwrap().starts_with(&plane.url()), "{said}");
+    assert!(reply["ok"]["link"].as_str().is_some_and(|link| link.starts_with(&place)), "{reply}");
+    assert!(reply["ok"]["control"].as_str().unwrap().starts_with(&plane.url()), "{reply}");
     let answered = plane.command(&["agent", "-m", "hi"]).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&answered.stdout),
@@ -114,13 +114,13 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     let provider = config.split_once("[providers").unwrap().1;
     fs::write(folder.join("config.toml"), format!("{text}\n[providers{provider}")).unwrap();
     assert_eq!(plane.run(&["instances", "start", "second"]).0, 0);
-    let said = plane
+    let reply = plane
         .post(
             "/instances/second/gateway/sessions/agent%3Amain%3Amain/messages?wait=20",
             json!({ "text": "hi" }),
         )
         .ok();
-    assert_eq!(said["reply"]["text"], "two", "{said}");
+    assert_eq!(reply["reply"]["text"], "two", "{reply}");
     for name in ["main", "second"] {
         let usage = plane.get(&format!("/instances/{name}/usage")).ok();
         assert_eq!((&usage["request_count"], &usage["total_tokens"]), (&json!(1), &json!(15)), "{name}");
@@ -132,9 +132,9 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
         listed.iter().find(|one| one["name"] == name).unwrap()["usage"]["total_tokens"].clone()
     };
     assert_eq!(["main", "second", "idle"].map(used), [json!(15), json!(15), json!(null)], "{listed}");
-    let told = plane.command(&["instances", "list"]).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("TOKENS 24H  COST 24H") && told.contains(" 15 "), "{told}");
+    let output = plane.command(&["instances", "list"]).output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    assert!(output.contains("TOKENS 24H  COST 24H") && output.contains(" 15 "), "{output}");
     let refused = [
         plane.post("/instances/main/archive", json!({})).status,
         plane.delete("/instances/main").refusal().0,
@@ -202,12 +202,12 @@ fn a_text_that_is_not_taken_is_kept_for_whoever_wrote_it() {
         fs::write(&editor, script).unwrap();
         let mut command = plane.command(&["--json", "instances", "config", "edit", "one"]);
         let ran = command.env("EDITOR", format!("sh {}", editor.display())).output().unwrap();
-        let said: serde_json::Value = serde_json::from_slice(&[ran.stdout, ran.stderr].concat()).unwrap();
-        let hint = said["error"]["hint"].as_str().unwrap().to_owned();
+        let reply: serde_json::Value = serde_json::from_slice(&[ran.stdout, ran.stderr].concat()).unwrap();
+        let hint = reply["error"]["hint"].as_str().unwrap().to_owned();
         let kept = hint.rsplit_once(" is kept in ").unwrap().1.to_owned();
         let text = fs::read_to_string(&kept).unwrap();
         fs::remove_file(kept).unwrap();
-        (ran.status.code().unwrap(), said["error"]["code"].clone(), text)
+        (ran.status.code().unwrap(), reply["error"]["code"].clone(), text)
     };
     let (code, error, text) = edit("echo '[turns' > \"$1\"");
     assert_eq!((code, error, text.as_str()), (2, json!("config_not_toml"), "[turns\n"));
@@ -227,8 +227,8 @@ fn up_finds_a_daemon_that_runs_already_and_leaves_it_running() {
     let mut daemon =
         Up(plane.command(&["daemon"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     until(&|| "the daemon answers".to_owned(), || plane.run(&["status"]).0 == 0);
-    let (mut first, said) = up(&plane, &[]);
-    assert!(said["ok"]["link"].as_str().unwrap().contains(&port.to_string()), "{said}");
+    let (mut first, reply) = up(&plane, &[]);
+    assert!(reply["ok"]["link"].as_str().unwrap().contains(&port.to_string()), "{reply}");
     assert_eq!(plane.get("/instances/main").ok()["pid"].as_u64(), Some(daemon.0.id().into()));
     first.end();
     assert!(is_alive(daemon.0.id().into()), "it was not up that started it");

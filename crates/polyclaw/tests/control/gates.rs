@@ -132,12 +132,12 @@ fn tests_of(module: &str) -> BTreeSet<String> {
 #[test]
 fn every_gate_has_a_test_that_runs() {
     let rows = rows();
-    let mut told: Vec<String> = rows.iter().flat_map(|row| &row.gates).map(ToString::to_string).collect();
+    let mut lines: Vec<String> = rows.iter().flat_map(|row| &row.gates).map(ToString::to_string).collect();
     let asked = GATES.iter().flat_map(|(phase, count)| (1..=*count).map(move |n| format!("{phase}.{n}")));
     let mut asked: Vec<String> = asked.collect();
-    told.sort();
+    lines.sort();
     asked.sort();
-    assert_eq!(told, asked, "each gate has one row");
+    assert_eq!(lines, asked, "each gate has one row");
     for Row { gates, tests } in rows {
         assert!(!tests.is_empty(), "{gates:?} has no test");
         for (module, name) in tests {

@@ -93,11 +93,11 @@ fn sockets_and_streams_are_handed_through_as_they_come() {
         frames
     });
     assert!(frames.contains("\"res\"") && frames.contains("\"event\""));
-    let said: Value = plane
+    let reply: Value = plane
         .post(
             "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages?wait=20",
             json!({ "text": "again" }),
         )
         .body;
-    assert!(said["reply"].is_object() || said["turn_id"].is_string(), "{said}");
+    assert!(reply["reply"].is_object() || reply["turn_id"].is_string(), "{reply}");
 }

@@ -125,8 +125,8 @@ fn a_home_of_the_first_generation_becomes_an_instance_that_runs() {
         )
         .ok();
     assert_eq!(plane.start("openclaw")["status"], "running");
-    let said = plane.get("/instances/openclaw/gateway/sessions/agent%3Amain%3Amain/transcript").ok();
-    assert!(said.to_string().contains("the word is plum"), "{said}");
+    let reply = plane.get("/instances/openclaw/gateway/sessions/agent%3Amain%3Amain/transcript").ok();
+    assert!(reply.to_string().contains("the word is plum"), "{reply}");
     let runs = plane.get("/import/runs").ok();
     assert_eq!(
         (&runs["runs"][0]["state"], &runs["runs"][0]["instance_id"]),
@@ -336,9 +336,9 @@ fn the_command_line_brings_in_with_and_without_a_control_plane() {
     plane.serve();
     let (exit, again) = plane.run(&["migrate", "from-openclaw", &path]);
     assert_eq!((exit, &again["ok"]["already"]), (0, &json!(true)), "{again}");
-    let told = plane.command(&["migrate", "from-openclaw", &path, "--dry-run"]).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("gateway.port: an instance gets") && !told.contains(CANARY), "{told}");
+    let output = plane.command(&["migrate", "from-openclaw", &path, "--dry-run"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("gateway.port: an instance gets") && !text.contains(CANARY), "{text}");
     let (exit, refused) = plane.run(&["migrate", "from-openclaw", "/nowhere"]);
     assert_eq!((exit, &refused["error"]["code"]), (3, &json!("import_not_found")));
 }
@@ -469,8 +469,8 @@ fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
     };
     assert!(admission("123456789").contains("admitted"), "{}", admission("123456789"));
     for stranger in ["99999", "777"] {
-        let told = admission(stranger);
-        assert!(!told.contains("admitted") && told.contains("sender_not_listed"), "{stranger}: {told}");
+        let text = admission(stranger);
+        assert!(!text.contains("admitted") && text.contains("sender_not_listed"), "{stranger}: {text}");
     }
 }
 #[test]

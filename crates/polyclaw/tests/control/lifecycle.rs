@@ -180,9 +180,9 @@ fn one_that_does_not_end_is_killed_in_the_end() {
 #[test]
 fn one_server_per_home() {
     let plane = Plane::new();
-    let (code, said) = plane.run(&["control", "serve", "--port", &free_port().to_string()]);
-    assert_eq!((code, said["error"]["code"].as_str()), (4, Some("control_running")));
-    assert!(said["error"]["message"].as_str().unwrap().contains(&plane.pid().to_string()));
+    let (code, reply) = plane.run(&["control", "serve", "--port", &free_port().to_string()]);
+    assert_eq!((code, reply["error"]["code"].as_str()), (4, Some("control_running")));
+    assert!(reply["error"]["message"].as_str().unwrap().contains(&plane.pid().to_string()));
 }
 
 /// Root may look at everything: where the test is root, the server is nobody. The first process of all is root's.

@@ -204,8 +204,8 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
     let provider = "\n[providers.lab]\nkind = \"openai\"\napi_key = \"canary-of-a-4711\"\n";
     std::fs::write(&config, text + provider).unwrap();
     let mark = "[redacted secret]";
-    let said = format!("{own}, {given_out} and canary-of-a-4711");
-    assert_eq!(send(&said), format!("{mark}, {mark} and {mark}"));
+    let reply = format!("{own}, {given_out} and canary-of-a-4711");
+    assert_eq!(send(&reply), format!("{mark}, {mark} and {mark}"));
     assert_eq!(send(&"0f".repeat(32)), "0f".repeat(32), "a hash is no token");
     for secret in [own, given_out, "canary-of-a-4711"] {
         for word in ["correlation_id", "trace_id"] {

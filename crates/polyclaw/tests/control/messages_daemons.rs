@@ -115,8 +115,8 @@ fn kill_at_random(plane: &mut Plane, registry: &Registry, total: usize) {
     for kill in 1..=KILLS {
         let share = total * kill / (KILLS + 1);
         let done = || registry.done("task.handoff");
-        let standing = || format!("{share} of {total} are done: {}", standing(plane, registry));
-        until(&standing, || done() >= share);
+        let status_of = || format!("{share} of {total} are done: {}", standing(plane, registry));
+        until(&status_of, || done() >= share);
         if kill % SERVER == 0 {
             plane.kill();
             plane.serve();

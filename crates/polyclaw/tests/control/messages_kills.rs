@@ -72,8 +72,8 @@ pub async fn send(talker: Talker, first: usize, (total, instances): (usize, usiz
             "payload": { "n": n }, "idempotency_key": format!("k{n}"),
         });
         n = match die_or(&mut random, talker.call("POST", "/messages", &body)).await {
-            Some((status, said)) => {
-                assert!(matches!(status, 200 | 201), "{status} {said}");
+            Some((status, reply)) => {
+                assert!(matches!(status, 200 | 201), "{status} {reply}");
                 n + SENDERS
             }
             None => n.saturating_sub(random.usize(..=FORGOTTEN) * SENDERS).max(first),
@@ -89,15 +89,15 @@ async fn fetch(talker: Talker, name: String, is_over: Arc<AtomicBool>) {
         asked += 1;
         let path =
             format!("/instances/{name}/messages/pending?wait=1&limit=100&life={life}&lease={name}-{asked}");
-        let (status, said) = talker.call("GET", &path, &json!({})).await;
-        assert_eq!(status, 200, "{said}");
-        for message in said["messages"].as_array().unwrap() {
+        let (status, reply) = talker.call("GET", &path, &json!({})).await;
+        assert_eq!(status, 200, "{reply}");
+        for message in reply["messages"].as_array().unwrap() {
             let path = format!("/messages/{}/ack", message["id"].as_str().unwrap());
             let body = json!({ "lease": message["lease"] });
             match die_or(&mut random, talker.call("POST", &path, &body)).await {
                 Some((200, _)) => {}
                 // Somebody else has it by now, or an earlier word of ours was heard.
-                Some((status, said)) => assert_eq!(said["error"]["code"], "lease_lost", "{status}"),
+                Some((status, reply)) => assert_eq!(reply["error"]["code"], "lease_lost", "{status}"),
                 None => {
                     life += 1;
                     break;

@@ -72,8 +72,8 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
         }
     });
     let answer = chat(&plane, "please delegate this");
-    let said = answer.to_string();
-    assert!(said.contains("seven, says b (true)") && said.contains("completed"), "{said}");
+    let reply = answer.to_string();
+    assert!(reply.contains("seven, says b (true)") && reply.contains("completed"), "{reply}");
     until(&|| format!("all are acknowledged: {:?}", messages(&plane, "")), || {
         let all = messages(&plane, "");
         all.len() == 3 && all.iter().all(|one| one["state"] == "acknowledged")
@@ -104,11 +104,11 @@ fn the_answer_of_a_turn_that_failed_says_so() {
         }
         None => ReplyScript::error(400, json!({ "error": { "message": "no" } })),
     });
-    let said = chat(&plane, "please delegate this").to_string();
+    let text = chat(&plane, "please delegate this").to_string();
     let result = messages(&plane, "").into_iter().find(|one| one["type"] == "task.result").unwrap();
     let result = plane.get(&format!("/messages/{}", result["id"].as_str().unwrap())).ok();
     assert!(result["payload"]["error"].is_string() && result["payload"]["text"].is_string(), "{result}");
-    assert!(said.contains("failed"), "the agent that asked is told: {said}");
+    assert!(text.contains("failed"), "the agent that asked is told: {text}");
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_se
             _ if text.contains("origin=\"agent:") => ReplyScript::reply("thanks"),
             _ => {
                 let secret = "it is sk-proj-abcdefghij0123456789".to_owned();
-                let said = if text.contains("large") { "x".repeat(70_000) } else { secret };
-                ReplyScript::new().call("c1", "instance_send", json!({ "instance": "b", "message": said }))
+                let reply = if text.contains("large") { "x".repeat(70_000) } else { secret };
+                ReplyScript::new().call("c1", "instance_send", json!({ "instance": "b", "message": reply }))
             }
         }
     });

@@ -126,23 +126,26 @@ fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
     let mut plane = pair();
     let canary = "canary-secret-value-4711-abc";
     let payload = json!({ "password": canary, "deep": { "access_token": [canary] } });
-    let mut told = Socket::open(&plane, "/ws/messages");
-    told.next();
+    let mut notice = Socket::open(&plane, "/ws/messages");
+    notice.next();
     let id = task(&plane, json!({ "payload": payload })).ok()["id"].clone();
     let received = pending(&plane, "b");
     let path = format!("/messages/{}/fail", id.as_str().unwrap());
     let refused = json!({ "lease": received[0]["lease"], "error": format!("Bearer {}", plane.token()) });
     plane.post(&path, refused).ok();
     let token = plane.token();
-    let frames = frames_to_failure(&mut told, &id);
-    let anew = Socket::open(&plane, "/ws/messages").next().to_string();
-    assert!(frames.contains("failed") && anew.contains("failed"), "what was told has the failure: {frames}");
-    for frame in [frames, anew] {
+    let frames = frames_to_failure(&mut notice, &id);
+    let restarted = Socket::open(&plane, "/ws/messages").next().to_string();
+    assert!(
+        frames.contains("failed") && restarted.contains("failed"),
+        "what was told has the failure: {frames}"
+    );
+    for frame in [frames, restarted] {
         assert!(!frame.contains(canary) && !frame.contains(&token), "{frame}");
     }
     for path in [format!("/messages/{}", id.as_str().unwrap()), "/messages".into(), "/audit".into()] {
-        let said = plane.get(&path).body.to_string();
-        assert!(!said.contains(canary) && !said.contains(&token), "{path}: {said}");
+        let reply = plane.get(&path).body.to_string();
+        assert!(!reply.contains(canary) && !reply.contains(&token), "{path}: {reply}");
     }
     plane.kill();
     let kept = fs::read_dir(plane.home().join("cp")).unwrap().map(|entry| entry.unwrap().path());

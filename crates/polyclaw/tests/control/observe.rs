@@ -101,7 +101,7 @@ fn tasks_and_usage_come_from_the_instance() {
         plane.post(path, json!({ "text": text })).ok();
     }
     let all = plane.get("/instances/one/tasks?limit=2").ok();
-    let said = |page: &Value, field: &str| -> Vec<String> {
+    let text_of = |page: &Value, field: &str| -> Vec<String> {
         page["tasks"]
             .as_array()
             .unwrap()
@@ -110,18 +110,18 @@ fn tasks_and_usage_come_from_the_instance() {
             .collect()
     };
     assert_eq!(
-        (said(&all, "summary"), said(&all, "outcome")),
+        (text_of(&all, "summary"), text_of(&all, "outcome")),
         (vec!["c".into(), "b".into()], vec!["third".into(), "second".into()])
     );
     assert_eq!(all, plane.get("/instances/one/tasks?limit=2").ok(), "the same again");
     let cursor = all["next_cursor"].as_str().unwrap();
     assert_eq!(
-        said(&plane.get(&format!("/instances/one/tasks?limit=2&cursor={cursor}")).ok(), "summary"),
+        text_of(&plane.get(&format!("/instances/one/tasks?limit=2&cursor={cursor}")).ok(), "summary"),
         ["a"]
     );
     assert!(all["tasks"][0]["duration_ms"].is_i64() && all["tasks"][0]["trace_id"].is_string());
-    assert!(said(&plane.get("/instances/one/tasks?status=failed").ok(), "id").is_empty());
-    assert!(said(&plane.get("/instances/one/tasks?after=2999-01-01T00:00:00Z").ok(), "id").is_empty());
+    assert!(text_of(&plane.get("/instances/one/tasks?status=failed").ok(), "id").is_empty());
+    assert!(text_of(&plane.get("/instances/one/tasks?after=2999-01-01T00:00:00Z").ok(), "id").is_empty());
     assert_eq!(plane.get("/instances/one/tasks?status=odd").refusal(), (400, "invalid_parameter"));
     let usage = plane.get("/instances/one/usage?window=1h").ok();
     assert_eq!(

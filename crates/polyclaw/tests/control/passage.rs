@@ -17,8 +17,8 @@ fn entries(plane: &Plane) -> Vec<Value> {
 
 /// The actions behind those that were there.
 fn since(plane: &Plane, count: usize) -> Vec<String> {
-    let told = |entry: &Value| entry["action"].as_str().unwrap().to_owned();
-    entries(plane)[count..].iter().map(told).collect()
+    let text_of = |entry: &Value| entry["action"].as_str().unwrap().to_owned();
+    entries(plane)[count..].iter().map(text_of).collect()
 }
 
 #[test]
@@ -31,27 +31,27 @@ fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after
         let path = format!("/instances/one/gateway/{path}");
         plane.call(method, &path, Some(body), &[("authorization", &bearer)])
     };
-    let begun = entries(&plane).len();
+    let start = entries(&plane).len();
     for path in ["agents", "sessions", "approvals", "v1/models"] {
         plane.get(&format!("/instances/one/gateway/{path}")).ok();
     }
     let asked = json!({ "channel": "telegram", "peer": { "id": "1" }, "text": "hi" });
     call("POST", "route/explain", asked).ok();
     call("POST", "sessions/cleanup", json!({ "dry_run": true })).ok();
-    assert!(since(&plane, begun).is_empty(), "who looks is not recorded: {:?}", since(&plane, begun));
+    assert!(since(&plane, start).is_empty(), "who looks is not recorded: {:?}", since(&plane, start));
     call("POST", "agents", json!({ "agent_id": "ops", "name": "Ops" })).ok();
     call("PATCH", "agents/ops", json!({ "name": "Operations" })).ok();
     call("DELETE", "agents/ops", json!({})).ok();
-    let told = entries(&plane)[begun..].to_vec();
-    let actions: Vec<&str> = told.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    let frames = entries(&plane)[start..].to_vec();
+    let actions: Vec<&str> = frames.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["gateway.ask", "gateway.done"].repeat(3));
     let who = format!("token:{}", token["id"].as_str().unwrap());
-    assert!(told.iter().all(|entry| entry["who"] == who && entry["target"] == made["id"]), "{told:?}");
-    let hashes = |n: usize| (told[n]["before"].as_str(), told[n]["after"].as_str());
+    assert!(frames.iter().all(|entry| entry["who"] == who && entry["target"] == made["id"]), "{frames:?}");
+    let hashes = |n: usize| (frames[n]["before"].as_str(), frames[n]["after"].as_str());
     let (changed, removed) = (hashes(3), hashes(5));
     assert!(changed.0.is_some() && changed.1.is_some() && changed.0 != changed.1, "{changed:?}");
     assert_eq!((removed.0, removed.1), (changed.1, None), "what is removed was what the change left");
-    let detail = told[3]["detail"].as_str().unwrap();
+    let detail = frames[3]["detail"].as_str().unwrap();
     assert_eq!(detail, "one: PATCH /api/v1/agents/ops → 200");
     let refused = entries(&plane).len();
     assert_eq!(call("DELETE", "agents/nobody", json!({})).status, 404);
@@ -63,11 +63,11 @@ fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after
 fn a_word_to_an_agent_is_one_entry_and_holds_nothing_of_what_is_said() {
     let plane = Plane::new();
     plane.started("one");
-    let begun = entries(&plane).len();
+    let start = entries(&plane).len();
     let path = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages";
     plane.post(path, json!({ "text": "whispered" })).ok();
     plane.post("/logins", json!({})).ok();
-    assert_eq!(since(&plane, begun), ["gateway.message", "login.make"]);
+    assert_eq!(since(&plane, start), ["gateway.message", "login.make"]);
     assert!(!json!(entries(&plane)).to_string().contains("whispered"));
 }
 
@@ -75,31 +75,31 @@ fn a_word_to_an_agent_is_one_entry_and_holds_nothing_of_what_is_said() {
 fn a_socket_is_recorded_once_and_only_when_more_than_looking_is_asked_for_over_it() {
     let plane = Plane::new();
     plane.started("one");
-    let begun = entries(&plane).len();
+    let start = entries(&plane).len();
     let mut socket = Socket::open(&plane, "/api/instances/one/gateway/ws");
     let mut ask = |method: &str, params: Value| {
         socket.say(&json!({ "type": "req", "id": 1, "method": method, "params": params }).to_string());
         socket.until("res")
     };
     assert_eq!(ask("watch", json!({}))["ok"], true);
-    assert!(since(&plane, begun).is_empty(), "who looks is not recorded: {:?}", since(&plane, begun));
+    assert!(since(&plane, start).is_empty(), "who looks is not recorded: {:?}", since(&plane, start));
     for _ in 0..2 {
         assert_eq!(ask("stop", json!({ "session_key": "agent:main:main" }))["type"], "res");
-        assert_eq!(since(&plane, begun), ["gateway.socket"]);
+        assert_eq!(since(&plane, start), ["gateway.socket"]);
     }
-    assert_eq!(entries(&plane)[begun]["detail"], "one: /api/v1/ws");
+    assert_eq!(entries(&plane)[start]["detail"], "one: /api/v1/ws");
 }
 
 #[test]
 fn a_message_between_instances_is_recorded_once_and_a_refused_one_is_not() {
     let plane = pair();
-    let begun = entries(&plane).len();
+    let start = entries(&plane).len();
     let sent = task(&plane, json!({ "idempotency_key": "k" })).ok();
     task(&plane, json!({ "idempotency_key": "k" })).ok();
     assert_eq!(task(&plane, json!({ "type": "note" })).status, 403);
-    let told = entries(&plane)[begun..].to_vec();
-    assert_eq!((told.len(), &told[0]["action"]), (1, &json!("message.send")), "{told:?}");
-    assert_eq!((&told[0]["target"], &told[0]["detail"]), (&sent["id"], &json!("a → b: task.handoff")));
+    let frames = entries(&plane)[start..].to_vec();
+    assert_eq!((frames.len(), &frames[0]["action"]), (1, &json!("message.send")), "{frames:?}");
+    assert_eq!((&frames[0]["target"], &frames[0]["detail"]), (&sent["id"], &json!("a → b: task.handoff")));
 }
 
 #[test]

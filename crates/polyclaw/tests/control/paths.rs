@@ -59,8 +59,8 @@ fn refuses(port: u16, token: &str, document: &Value, secrets: &[&str]) -> usize 
     for (method, path) in &calls {
         let (status, answer) = raw(port, method, path, token);
         assert!((400..500).contains(&status), "{method} {path}: {answer}");
-        let told = secrets.iter().any(|secret| answer.contains(secret));
-        assert!(!told, "{method} {path}: {answer}");
+        let is_notified = secrets.iter().any(|secret| answer.contains(secret));
+        assert!(!is_notified, "{method} {path}: {answer}");
     }
     calls.len()
 }

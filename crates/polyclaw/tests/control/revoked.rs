@@ -59,9 +59,9 @@ fn stream(plane: &Plane, token: &str) -> TcpStream {
     );
     stream.write_all(request.as_bytes()).unwrap();
     stream.set_read_timeout(Some(crate::plane::PATIENCE)).unwrap();
-    let mut begun = [0; 12];
-    stream.read_exact(&mut begun).unwrap();
-    assert_eq!(&begun, b"HTTP/1.1 200");
+    let mut started = [0; 12];
+    stream.read_exact(&mut started).unwrap();
+    assert_eq!(&started, b"HTTP/1.1 200");
     stream
 }
 
@@ -71,9 +71,9 @@ fn a_stream_through_to_an_instance_is_told_to_its_end_when_the_server_ends() {
     plane.started("one");
     let mut stream = stream(&plane, &plane.token());
     plane.end();
-    let mut told = Vec::new();
-    stream.read_to_end(&mut told).unwrap();
-    assert!(told.ends_with(b"\r\n0\r\n\r\n"), "it was cut off: {}", String::from_utf8_lossy(&told));
+    let mut notice = Vec::new();
+    stream.read_to_end(&mut notice).unwrap();
+    assert!(notice.ends_with(b"\r\n0\r\n\r\n"), "it was cut off: {}", String::from_utf8_lossy(&notice));
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
 /// How long after the call that changes something each reader is told of it.
 fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
     let began = Instant::now();
-    let told = futures_util::future::join_all(readers.iter_mut().map(async |reader| {
+    let notice = futures_util::future::join_all(readers.iter_mut().map(async |reader| {
         loop {
             let frame = reader.0.next().await.expect("the socket is open").unwrap();
             if frame.to_text().unwrap().contains(r#""type":"instance_archived""#) {
@@ -214,7 +214,7 @@ fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
         }
     }));
     let (answer, delays) = wait(async {
-        tokio::join!(plane.calling("POST", "/instances/one-0/archive", Some(json!({})), &[]), told)
+        tokio::join!(plane.calling("POST", "/instances/one-0/archive", Some(json!({})), &[]), notice)
     });
     answer.ok();
     delays

@@ -22,8 +22,8 @@ fn crash(plane: &Plane, socket: &mut Socket, name: &str, pid: i64) {
     });
     assert!(began.elapsed() < SEEN, "{name}: who asks was told after {:?}", began.elapsed());
     loop {
-        let told = socket.until("status_changed")["instance"].clone();
-        if told["name"] == name && told["pid"].as_i64() != Some(pid) {
+        let body = socket.until("status_changed")["instance"].clone();
+        if body["name"] == name && body["pid"].as_i64() != Some(pid) {
             break;
         }
     }

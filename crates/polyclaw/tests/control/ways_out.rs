@@ -70,8 +70,8 @@ fn names_that_could_be_taken_for_another_are_refused() {
     assert_eq!(made("One").refusal(), (409, "name_taken"));
     assert_eq!(made(one["id"].as_str().unwrap()).refusal(), (400, "bad_name"));
     let port = plane.post("/instances", json!({ "name": "two", "port": 65536 }));
-    let said = port.body["error"]["message"].as_str().unwrap().to_owned();
-    assert!(port.status == 400 && said.contains("65535"), "{said}");
+    let text = port.body["error"]["message"].as_str().unwrap().to_owned();
+    assert!(port.status == 400 && text.contains("65535"), "{text}");
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn a_restart_is_not_told_as_a_crash() {
     }
     plane.post("/instances/one/stop", json!({})).ok();
     loop {
-        let told = socket.until("status_changed")["instance"]["status"].as_str().unwrap().to_owned();
-        assert_ne!(told, "crashed");
-        if told == "stopped" {
+        let text = socket.until("status_changed")["instance"]["status"].as_str().unwrap().to_owned();
+        assert_ne!(text, "crashed");
+        if text == "stopped" {
             break;
         }
     }
@@ -205,8 +205,8 @@ fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
     gate.open();
     until(&|| "the old process ends".to_owned(), || !is_alive(pid));
     plane.until_status("one", "running");
-    let said = || plane.get(&format!("{session}/transcript")).body.to_string();
-    until(&said, || said().contains("the whole answer"));
+    let text_of = || plane.get(&format!("{session}/transcript")).body.to_string();
+    until(&text_of, || text_of().contains("the whole answer"));
     assert_eq!(model.request_count(), 1, "the turn ended in the process that began it");
 }
 

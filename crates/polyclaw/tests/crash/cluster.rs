@@ -113,10 +113,10 @@ async fn is_answered_once(daemon: &Daemon, session: &str) {
     let path = format!("/api/v1/sessions/{}/transcript", session.replace(':', "%3A"));
     let transcript = daemon.get(&path).await;
     let lines = transcript["messages"].as_array().unwrap().iter();
-    let said: Vec<&str> = lines.filter_map(|line| line["text"].as_str()).collect();
+    let replies: Vec<&str> = lines.filter_map(|line| line["text"].as_str()).collect();
     let texts = (0..MESSAGES).map(|n| format!("m{n} of {session}"));
     let wanted: Vec<String> = texts.flat_map(|text| [text.clone(), format!("re: {text}")]).collect();
-    assert_eq!(said, wanted);
+    assert_eq!(replies, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,15 +129,15 @@ async fn one_of_two_running_daemons_is_killed_under_load_and_each_message_is_ans
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);
     let homes = [Home::new(&folder.path().join("a"), &config), Home::new(&folder.path().join("b"), &config)];
-    let stays = homes[1].start(None).await;
+    let daemon = homes[1].start(None).await;
     for (round, point) in POINTS.into_iter().enumerate() {
         let mut dies = homes[0].start(Some(&format!("{}:3", point.as_str()))).await;
         let names: Vec<String> = (0..SESSIONS).map(|n| format!("agent:main:web:dm:r{round}s{n}")).collect();
-        join_all(names.iter().map(|name| converse(name, [&dies, &stays]))).await;
+        join_all(names.iter().map(|name| converse(name, [&dies, &daemon]))).await;
         assert!(dies.dies(PATIENCE).await, "{point:?} was never reached");
         for name in &names {
-            is_answered_once(&stays, name).await;
-            no_turns_overlap(&stays, name).await;
+            is_answered_once(&daemon, name).await;
+            no_turns_overlap(&daemon, name).await;
         }
     }
 }

@@ -32,7 +32,7 @@ fn config(model: &ModelServer, rest: &str) -> String {
 /// The number behind a word, in what the model was last told.
 fn number(text: &str, word: &str) -> Option<usize> {
     let rest = &text[text.rfind(word)? + word.len()..];
-    rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// What the model was told since it last said something or a call of its gave a result, if anything.
@@ -60,8 +60,8 @@ fn answer(request: &ReceivedRequest) -> ReplyScript {
         return child(n);
     }
     let Some(batch) = number(&news, "batch ") else { return ReplyScript::reply("heard") };
-    let begun = begun(request);
-    let parts = (batch * BATCH..(batch + 1) * BATCH).filter(|n| !begun.contains(&format!("c{n}")));
+    let started = begun(request);
+    let parts = (batch * BATCH..(batch + 1) * BATCH).filter(|n| !started.contains(&format!("c{n}")));
     let calls = parts.map(|n| {
         let task = json!({ "task": format!("do part {n}"), "timeout_seconds": 2 });
         (format!("c{n}"), task)
@@ -77,9 +77,9 @@ fn answer(request: &ReceivedRequest) -> ReplyScript {
 /// begun when it is taken up again.
 fn begun(request: &ReceivedRequest) -> HashSet<String> {
     let results = request.messages().iter().filter(|message| message["role"] == "tool");
-    let begun =
+    let started =
         results.filter(|message| message["content"].as_str().is_some_and(|text| text.contains("run_id")));
-    begun.filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned)).collect()
+    started.filter_map(|message| message["tool_call_id"].as_str().map(str::to_owned)).collect()
 }
 
 fn open(home: &Home) -> Connection {
@@ -134,8 +134,8 @@ impl Fire<'_> {
     async fn begin(&mut self, batch: usize) {
         let text = format!("batch {batch}");
         let is_taken = async || {
-            let said = self.daemon.say(PARENT, &text, 0).await;
-            said.is_ok_and(|said| said["turn_id"].is_string())
+            let reply = self.daemon.say(PARENT, &text, 0).await;
+            reply.is_ok_and(|reply| reply["turn_id"].is_string())
         };
         wait_until("it is taken", is_taken).await;
     }

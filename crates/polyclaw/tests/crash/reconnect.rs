@@ -109,8 +109,8 @@ impl Reader {
             let answer = text.find('{').and_then(|at| serde_json::from_str::<Value>(text[at..].trim()).ok());
             if let Some(answer) = answer.filter(|answer| line["role"] == "tool" && answer["streamed"] == true)
             {
-                let said = answer["response"].as_str().unwrap_or_default().to_owned();
-                self.spoken.insert(answer["run_id"].as_str().unwrap_or_default().to_owned(), said);
+                let reply = answer["response"].as_str().unwrap_or_default().to_owned();
+                self.spoken.insert(answer["run_id"].as_str().unwrap_or_default().to_owned(), reply);
             }
         }
     }

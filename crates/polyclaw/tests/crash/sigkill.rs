@@ -127,12 +127,12 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let transcript = daemon.get(&format!("/api/v1/sessions/{key}/transcript?limit=200")).await;
-        let said = |wanted: &str| {
+        let text_of = |wanted: &str| {
             let messages = transcript["messages"].as_array().unwrap().iter();
             messages.filter(|m| m["role"] == "assistant" && m["text"] == wanted).count()
         };
-        assert_eq!(said(&text), 1, "{point:?} {id}: {transcript:#}");
-        assert_eq!(said(&format!("done quick-{id}")), 1, "{point:?} {id}: {transcript:#}");
+        assert_eq!(text_of(&text), 1, "{point:?} {id}: {transcript:#}");
+        assert_eq!(text_of(&format!("done quick-{id}")), 1, "{point:?} {id}: {transcript:#}");
         let shown = self.platform.visible_texts().iter().filter(|shown| **shown == text).count();
         let unknown = daemon.get("/api/v1/outbox?state=unknown").await.to_string().contains(&text);
         match self.idempotent {

@@ -15,13 +15,13 @@ async fn a_turn_waits_until_it_is_known_which_model_answers() {
     let home = Home::new(&folder.path().join("home"), &config);
     for n in 0..3 {
         let daemon = home.start(None).await;
-        let said = daemon.say(ME, &format!("hello {n}"), 60).await.unwrap();
-        assert_eq!(said["reply"]["text"], format!("re: hello {n}"), "{said}");
+        let reply = daemon.say(ME, &format!("hello {n}"), 60).await.unwrap();
+        assert_eq!(reply["reply"]["text"], format!("re: hello {n}"), "{reply}");
     }
     let mut daemon = home.start(Some("turn.claimed:1")).await;
     let _ = daemon.say(ME, "left behind", 0).await;
     assert!(daemon.dies(PATIENCE).await);
     let daemon = home.start(None).await;
-    let said = daemon.say(ME, "left behind", 60).await.unwrap();
-    assert_eq!(said["reply"]["text"], "re: left behind", "{said}");
+    let reply = daemon.say(ME, "left behind", 60).await.unwrap();
+    assert_eq!(reply["reply"]["text"], "re: left behind", "{reply}");
 }

@@ -199,7 +199,7 @@ impl Daemon {
     pub async fn assert_answered_once(&self, who: &str, text: &str, reply: &str) {
         let transcript = self.transcript(who).await;
         let times = |role: &str, wanted: &str| {
-            transcript.iter().filter(|(from, said)| from == role && said == wanted).count()
+            transcript.iter().filter(|(from, output)| from == role && output == wanted).count()
         };
         assert_eq!((times("user", text), times("assistant", reply)), (1, 1), "{who} {text}: {transcript:?}");
     }

@@ -125,8 +125,8 @@ async fn survives(space: Space) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     daemon.assert_alive();
-    let told = status(&daemon);
-    assert!(told.starts_with("degraded at ") && told.contains(space.words()), "{told}");
+    let reply = status(&daemon);
+    assert!(reply.starts_with("degraded at ") && reply.contains(space.words()), "{reply}");
     space.give_back(&daemon);
     assert_eq!(daemon.get("/ready").await["ready"], true, "asked once, it sees that there is room again");
     assert_eq!(daemon.get("/health").await["status"], "ok");
@@ -138,7 +138,7 @@ async fn survives(space: Space) {
     daemon.assert_answered_once("early", "early", "re: early").await;
     let transcript = daemon.transcript("late").await;
     for text in accepted.iter().chain([&refused.0]) {
-        let stored = transcript.iter().filter(|(role, said)| role == "user" && said == text).count();
+        let stored = transcript.iter().filter(|(role, output)| role == "user" && output == text).count();
         assert_eq!(stored, 1, "{text}: {transcript:?}");
     }
     daemon.assert_alive();

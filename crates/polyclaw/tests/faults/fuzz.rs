@@ -128,11 +128,11 @@ async fn streams_of_providers() {
     let before = memory(&daemon, "VmRSS");
     for (seed, bytes) in fuzz::cases(&corpus, 150) {
         model.push(ReplyScript::new().raw(String::from_utf8_lossy(&bytes)));
-        let said = daemon.say(&format!("s{seed}"), "go", 30).await.unwrap();
-        let state = said.body["reply"]["state"].as_str().unwrap_or_default();
+        let answer = daemon.say(&format!("s{seed}"), "go", 30).await.unwrap();
+        let state = answer.body["reply"]["state"].as_str().unwrap_or_default();
         let ended = ["done", "failed"].contains(&state);
-        let code = &said.body["reply"]["error_code"];
-        assert!(ended && code != "internal", "{}={seed} repeats it: {said:?}", fuzz::SEED_VARIABLE);
+        let code = &answer.body["reply"]["error_code"];
+        assert!(ended && code != "internal", "{}={seed} repeats it: {answer:?}", fuzz::SEED_VARIABLE);
     }
     assert_unharmed(&mut daemon, before).await;
 }

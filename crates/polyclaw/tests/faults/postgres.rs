@@ -160,8 +160,8 @@ async fn a_database_that_says_nothing_is_not_called_ready() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         chaos.set_mode(ProxyMode::Fair);
     };
-    let (said, ()) = tokio::join!(saying, healing);
-    assert_eq!(said.unwrap().reply(), "echo: hello", "{}", daemon.log());
+    let (answer, ()) = tokio::join!(saying, healing);
+    assert_eq!(answer.unwrap().reply(), "echo: hello", "{}", daemon.log());
     daemon.wait_ready().await;
     chaos.set_mode(ProxyMode::Slow(Duration::from_millis(5)));
     assert_eq!(insist(&daemon, "me", "slowly").await, "echo: slowly");

@@ -34,9 +34,9 @@ pub fn socket(daemon: &Daemon) -> TcpStream {
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     .unwrap();
-    let mut said = [0; 12];
-    stream.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"HTTP/1.1 101", "the socket was refused");
+    let mut text = [0; 12];
+    stream.read_exact(&mut text).unwrap();
+    assert_eq!(&text, b"HTTP/1.1 101", "the socket was refused");
     stream
 }
 
@@ -144,8 +144,8 @@ async fn callers_that_never_finish_their_headers_are_let_go() {
     // Half of them say nothing at all, half one letter at a time.
     while began.elapsed() < Duration::from_secs(9) {
         for stream in slow.iter_mut().skip(30) {
-            let letter = b"GET / HTTP/1.1\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"[sent % 50];
-            stream.write_all(&[letter]).unwrap();
+            let byte = b"GET / HTTP/1.1\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"[sent % 50];
+            stream.write_all(&[byte]).unwrap();
         }
         sent += 1;
         let answer = daemon.say("me", &format!("hello {sent}"), 30).await.unwrap();

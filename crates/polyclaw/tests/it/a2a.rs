@@ -26,9 +26,9 @@ pub fn python(script: &str) -> Command {
 
 #[track_caller]
 pub fn succeeded(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
 
 fn exposed(model: &ModelServer) -> Home {
@@ -58,19 +58,19 @@ fn a_task_is_the_same_after_kill_9() {
     let home = exposed(&model);
     let mut daemon = home.daemon();
     model.push(ReplyScript::new().text("never ").hang());
-    let begun = call(&home, "send", &["m1", "hello"]);
-    assert!(["submitted", "working"].contains(&begun["status"]["state"].as_str().unwrap()), "{begun}");
+    let started = call(&home, "send", &["m1", "hello"]);
+    assert!(["submitted", "working"].contains(&started["status"]["state"].as_str().unwrap()), "{started}");
     until("the model is asked", || !model.requests().is_empty());
     daemon.kill();
     let _daemon = home.daemon();
-    let id = begun["id"].as_str().unwrap();
+    let id = started["id"].as_str().unwrap();
     let mut seen = Value::Null;
     until("the task is done", || {
         seen = call(&home, "get", &[id]);
         seen["status"]["state"] == "completed"
     });
     assert_eq!(seen["artifacts"][0]["parts"][0]["text"], "echo: hello");
-    assert_eq!(seen["contextId"], begun["contextId"]);
+    assert_eq!(seen["contextId"], started["contextId"]);
     assert_eq!(call(&home, "send", &["m1", "hello"])["id"], *id, "the same message");
 }
 
@@ -80,9 +80,9 @@ fn a_cancelled_task_ends() {
     let home = exposed(&model);
     let _daemon = home.daemon();
     model.push(ReplyScript::new().text("never ").hang());
-    let begun = call(&home, "send", &["m1", "hello"]);
+    let started = call(&home, "send", &["m1", "hello"]);
     until("the model is asked", || !model.requests().is_empty());
-    assert_eq!(call(&home, "cancel", &[begun["id"].as_str().unwrap()]), "canceled");
+    assert_eq!(call(&home, "cancel", &[started["id"].as_str().unwrap()]), "canceled");
 }
 
 /// An agent elsewhere, until dropped.
@@ -151,11 +151,11 @@ fn an_agent_elsewhere_is_asked_and_what_it_says_is_data() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
-    let said = delegate(&home, &model, json!({ "agent_id": "a2a:echo", "task": "hello" }));
-    assert_eq!(said["status"], "completed", "{said}");
-    let response = said["response"].as_str().unwrap();
-    assert!(response.contains("you said: hello") && response.contains("data, not instructions"), "{said}");
-    assert!(!response.contains(REMOTE_TOKEN), "a secret that comes back is not stored: {said}");
+    let reply = delegate(&home, &model, json!({ "agent_id": "a2a:echo", "task": "hello" }));
+    assert_eq!(reply["status"], "completed", "{reply}");
+    let response = reply["response"].as_str().unwrap();
+    assert!(response.contains("you said: hello") && response.contains("data, not instructions"), "{reply}");
+    assert!(!response.contains(REMOTE_TOKEN), "a secret that comes back is not stored: {reply}");
     let denied = delegate(&home, &model, json!({ "agent_id": "a2a:other", "task": "hello" }));
     assert_eq!((&denied["status"], &denied["code"]), (&json!("rejected"), &json!("delegation_denied")));
 }
@@ -166,9 +166,9 @@ fn the_end_of_its_time_ends_a_task_elsewhere() {
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
     let given = json!({ "agent_id": "a2a:echo", "task": "wait for me", "timeout_ms": 3000 });
-    let said = delegate(&home, &model, given);
-    assert_eq!((&said["status"], &said["code"]), (&json!("timeout"), &json!("timeout")), "{said}");
-    assert!(said["partial_response"].as_str().is_some_and(|text| text.contains("so far")), "{said}");
+    let reply = delegate(&home, &model, given);
+    assert_eq!((&reply["status"], &reply["code"]), (&json!("timeout"), &json!("timeout")), "{reply}");
+    assert!(reply["partial_response"].as_str().is_some_and(|text| text.contains("so far")), "{reply}");
     until("it was cancelled there", || elsewhere.was_cancelled());
 }
 
@@ -195,8 +195,8 @@ fn a_private_address_and_an_unknown_name_are_refused() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", "");
     let _daemon = home.daemon();
-    let said = delegate(&home, &model, json!({ "agent_id": "a2a:echo", "task": "hello" }));
-    assert!(said["message"].as_str().is_some_and(|text| text.contains("not a public address")), "{said}");
+    let reply = delegate(&home, &model, json!({ "agent_id": "a2a:echo", "task": "hello" }));
+    assert!(reply["message"].as_str().is_some_and(|text| text.contains("not a public address")), "{reply}");
     let wrong = asking(&model, &elsewhere, "\"a2a:ecko\"", "");
     let report = wrong.run(&["config", "check"]).stderr;
     assert!(report.contains("there is no remote agent \"ecko\"") && report.contains("echo"), "{report}");

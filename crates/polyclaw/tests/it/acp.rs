@@ -77,22 +77,22 @@ impl Lines {
 
     /// What the agent is heard saying until it has said this.
     fn hear(&mut self, words: &str) -> String {
-        let mut said = String::new();
-        while !said.contains(words) {
-            said += spoken(&self.line()).unwrap_or_default();
+        let mut text = String::new();
+        while !text.contains(words) {
+            text += spoken(&self.line()).unwrap_or_default();
         }
-        said
+        text
     }
 
     /// The answer to a call, and what the agent was heard saying before it.
     fn answer(&mut self, id: Value) -> (Value, String) {
-        let mut said = String::new();
+        let mut text = String::new();
         loop {
             let line = self.line();
             if let Some(words) = spoken(&line) {
-                said += words;
+                text += words;
             } else if line["id"] == id && line.get("method").is_none() {
-                return (line, said);
+                return (line, text);
             }
         }
     }
@@ -155,10 +155,10 @@ fn an_answer_that_comes_out_differently_after_a_crash_is_told_once() {
     until("the model is asked", || model.request_count() == 1);
     daemon.kill();
     let _daemon = home.daemon();
-    let (answer, said) = editor.answer(json!(2));
+    let (answer, text) = editor.answer(json!(2));
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    let heard = said.strip_suffix("all of it, in the end").expect(&said).trim_end();
-    assert!("half".starts_with(heard), "{said}");
+    let heard = text.strip_suffix("all of it, in the end").expect(&text).trim_end();
+    assert!("half".starts_with(heard), "{text}");
 }
 
 #[test]

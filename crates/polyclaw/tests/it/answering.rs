@@ -33,8 +33,8 @@ fn a_command_is_answered_by_the_instance_and_reaches_no_model() {
     let _daemon = home.daemon();
     home.run(&["agent", "-m", "hi"]);
     let ran = home.run(&["agent", "-m", "/Status"]);
-    let told = "session agent:main:main\nagent main\nmodel lab/demo\nidle\n";
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, told, ""));
+    let text = "session agent:main:main\nagent main\nmodel lab/demo\nidle\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, text, ""));
     assert_eq!(
         home.run(&["agent", "-m", "/whoami", "--json"]).ok()["text"],
         "session agent:main:main, agent main"
@@ -132,7 +132,7 @@ fn a_chat_without_a_terminal_answers_line_by_line_and_starts_its_daemon() {
     let pid = std::fs::read_to_string(home.path().join("daemon.pid")).unwrap();
     let stop = std::process::Command::new("kill").arg(pid.trim()).status().unwrap();
     assert!(output.status.success() && stop.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(said, "echo: one\nsession agent:main:main, agent main\necho: two\n");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "echo: one\nsession agent:main:main, agent main\necho: two\n");
     assert!(String::from_utf8(output.stderr).unwrap().contains("starting one"));
 }

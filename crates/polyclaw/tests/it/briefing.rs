@@ -169,8 +169,8 @@ fn a_check_of_skills_needs_no_daemon_and_says_what_to_mend() {
         "skills/bad/SKILL.md",
         &format!("---\nname: {}\ndescription: \u{202e}x\n---\n", "A".repeat(10_000)),
     );
-    let told = home.run(&["skills", "check", "--json"]);
-    assert_eq!(told.error(), (1, "skills_broken".into()));
+    let output = home.run(&["skills", "check", "--json"]);
+    assert_eq!(output.error(), (1, "skills_broken".into()));
     let text = home.run(&["skills", "check"]).stdout;
     assert!(text.contains("[skill_name]") && !text.contains('\u{202e}') && text.len() < 4_000, "{text}");
     let one = home.path().join("skills/weather");

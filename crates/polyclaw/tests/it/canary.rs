@@ -44,14 +44,14 @@ fn traces(secret: &str) -> Vec<String> {
 
 fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let letters = |group: &[u8]| {
+    let messages_of = |group: &[u8]| {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let letters: Vec<char> =
+        let chars: Vec<char> =
             [18, 12, 6, 0].map(|shift| char::from(LETTERS[(bits >> shift & 63) as usize])).to_vec();
-        letters.into_iter().take(group.len() + 1)
+        chars.into_iter().take(group.len() + 1)
     };
-    text.as_bytes().chunks(3).flat_map(letters).collect()
+    text.as_bytes().chunks(3).flat_map(messages_of).collect()
 }
 
 #[track_caller]
@@ -134,8 +134,8 @@ impl<'a> Api<'a> {
             }
         };
         // The stream never ends: what is kept comes at once.
-        let patience = async { tokio::time::timeout(Duration::from_secs(3), read).await };
-        let _ = self.runtime.block_on(patience);
+        let timeout_of = async { tokio::time::timeout(Duration::from_secs(3), read).await };
+        let _ = self.runtime.block_on(timeout_of);
         assert!(text.contains("turn.delta"), "frames were kept: {text}");
         text
     }
@@ -163,9 +163,9 @@ fn write_config(home: &Home, model: &ModelServer, secret_file: &Path) {
 
 /// What a model says and asks for, in the order it is asked.
 fn scripts(model: &ModelServer) {
-    let said = leak();
-    let pieces = said.chars().count() / 3;
-    model.push(ReplyScript::new().reasoning(leak()).chunks(&said, pieces, Duration::ZERO));
+    let text = leak();
+    let pieces = text.chars().count() / 3;
+    model.push(ReplyScript::new().reasoning(leak()).chunks(&text, pieces, Duration::ZERO));
     model.push(ReplyScript::new().text(leak()).call("c1", "read_file", json!({ "path": "leak.txt" })));
     model.push(ReplyScript::new().call("c2", "write_file", json!({ "path": "copy.txt", "content": leak() })));
     model.push(ReplyScript::new().call("c3", CONFIG, json!({ CONFIG: [{ "deep": leak() }] })));

@@ -46,8 +46,8 @@ fn expert(request: &ReceivedRequest) -> ReplyScript {
         asked.split("run: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("true").to_owned();
     match results(request).last() {
         None => ReplyScript::new().call("s0", "shell", json!({ "command": command })),
-        Some(said) => ReplyScript::reply(
-            said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default(),
+        Some(reply) => ReplyScript::reply(
+            reply["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default(),
         ),
     }
 }

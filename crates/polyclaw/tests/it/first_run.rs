@@ -72,12 +72,12 @@ fn up_says_where_it_is_and_which_model_answers_and_a_second_one_says_so_too() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(up.0.stdout.take().unwrap()), &mut line)
         .unwrap();
-    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let reply: serde_json::Value = serde_json::from_str(&line).unwrap();
     let place = format!("http://127.0.0.1:{}/?code=", home.port);
-    assert!(said["ok"]["link"].as_str().unwrap().starts_with(&place), "{said}");
-    assert!(said["ok"]["model"].as_str().unwrap().contains("OPENAI_API_KEY"), "{said}");
+    assert!(reply["ok"]["link"].as_str().unwrap().starts_with(&place), "{reply}");
+    assert!(reply["ok"]["model"].as_str().unwrap().contains("OPENAI_API_KEY"), "{reply}");
     let second = home.run(&["--json", "up"]).ok();
-    let (fleet, first) = (second["control"].as_str().unwrap(), said["ok"]["control"].as_str().unwrap());
+    let (fleet, first) = (second["control"].as_str().unwrap(), reply["ok"]["control"].as_str().unwrap());
     let place_of = |link: &str| link.split_once("/?code=").map(|(place, _)| place.to_owned()).unwrap();
     assert!(place_of(fleet) == place_of(first) && fleet != first, "{second}");
     let second = home.run(&["up"]);

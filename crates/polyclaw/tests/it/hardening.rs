@@ -148,9 +148,9 @@ fn nothing_steers_a_terminal() {
         Home::with_model_and(&model, "[[agents.list]]\nid = \"main\"\ndescription = \"a\\u202Eb\\u009Bc\"\n");
     let _daemon = home.daemon();
     model.push(ReplyScript::reply("evil\u{9b}31m \u{202e}text\u{2066}"));
-    let said = on_terminal(&home, &["agent", "-m", "hi"]);
+    let reply = on_terminal(&home, &["agent", "-m", "hi"]);
     let shown = [
-        said,
+        reply,
         on_terminal(&home, &["sessions", "export", "agent:main:main"]),
         on_terminal(&home, &["sessions", "show", "agent:main:main"]),
         on_terminal(&home, &["agents", "show", "main"]),

@@ -35,13 +35,13 @@ fn programs_and_addresses_are_told_what_happened_and_a_stuck_one_is_ended() {
     let model = ModelServer::start();
     let (url, post) = listener();
     let notes = tempfile::tempdir().unwrap();
-    let (told, stuck) = (notes.path().join("told"), notes.path().join("stuck"));
+    let (notice, stuck) = (notes.path().join("told"), notes.path().join("stuck"));
     let rest = format!(
         r#"
 [[hooks]]
 on = ["message.accepted", "turn.done"]
 sessions = "agent:main:*"
-command = ["/bin/sh", "-c", "cat >> {told}; echo >> {told}; echo $POLYCLAW_EVENT >> {told}.event"]
+command = ["/bin/sh", "-c", "cat >> {notice}; echo >> {notice}; echo $POLYCLAW_EVENT >> {notice}.event"]
 [[hooks]]
 on = ["turn.done"]
 url = "{url}"
@@ -51,7 +51,7 @@ on = ["message.accepted"]
 timeout_seconds = 1
 command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
 "#,
-        told = told.display(),
+        notice = notice.display(),
         stuck = stuck.display(),
     );
     let home = Home::with_model_and(&model, &rest);
@@ -68,7 +68,7 @@ command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
         (Some("turn.done"), Some("echo: hello hooks"))
     );
     until("the program was told twice", || {
-        fs::read_to_string(&told)
+        fs::read_to_string(&notice)
             .is_ok_and(|text| text.contains("message.accepted") && text.contains("turn.done"))
     });
     until("the stuck one began", || fs::read_to_string(&stuck).is_ok_and(|text| !text.trim().is_empty()));
@@ -80,21 +80,21 @@ command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
 fn a_hook_does_not_outlive_a_daemon_that_is_killed() {
     let model = ModelServer::start();
     let notes = tempfile::tempdir().unwrap();
-    let begun = notes.path().join("begun");
+    let path = notes.path().join("begun");
     let rest = format!(
         r#"
 [[hooks]]
 on = ["message.accepted"]
 timeout_seconds = 300
-command = ["/bin/sh", "-c", "setsid sleep 300 & echo $! > {begun}; wait"]
+command = ["/bin/sh", "-c", "setsid sleep 300 & echo $! > {path}; wait"]
 "#,
-        begun = begun.display(),
+        path = path.display(),
     );
     let home = Home::with_model_and(&model, &rest);
     let mut daemon = home.daemon();
     assert_eq!(home.run(&["agent", "--message", "hello"]).code, 0);
-    until("the hook began", || fs::read_to_string(&begun).is_ok_and(|text| !text.trim().is_empty()));
-    let child = fs::read_to_string(&begun).unwrap().trim().to_owned();
+    until("the hook began", || fs::read_to_string(&path).is_ok_and(|text| !text.trim().is_empty()));
+    let child = fs::read_to_string(&path).unwrap().trim().to_owned();
     assert!(fs::exists(format!("/proc/{child}")).unwrap());
     daemon.kill();
     until("what the hook started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());

@@ -106,10 +106,10 @@ fn its_tools_work_over_stdio_and_obey_policy() {
     assert!(shown.contains(&"mcp_lab_echo".to_owned()), "the first turn has them already: {shown:?}");
     for hidden in ["mcp_lab_get-sum", "mcp_lab_gzip-file-as-resource"] {
         assert!(!shown.contains(&hidden.to_owned()), "{shown:?}");
-        let said = call(&home, &model, "main", hidden, json!({ "a": 1, "b": 2 }));
+        let text = call(&home, &model, "main", hidden, json!({ "a": 1, "b": 2 }));
         let refused =
-            said.contains("is on the deny list") || said == format!("There is no tool '{hidden}' here.");
-        assert!(refused, "{said}");
+            text.contains("is on the deny list") || text == format!("There is no tool '{hidden}' here.");
+        assert!(refused, "{text}");
     }
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "hello" })), "Echo: hello");
     let image = after_call(&home, &model, "main", "mcp_lab_get-tiny-image", json!({})).body().to_string();
@@ -121,8 +121,8 @@ fn its_tools_work_over_stdio_and_obey_policy() {
     assert!(env.contains("LAB_KEY") && env.contains("PATH"), "{env}");
     assert!(!env.contains("canary") && !env.contains("CANARY") && !env.contains("POLYCLAW"), "{env}");
     assert!(tools_shown(&home, &model, "ops").is_empty(), "an agent that does not name the server");
-    let said = call(&home, &model, "ops", "mcp_lab_echo", json!({ "message": "hello" }));
-    assert_eq!(said, "There is no tool 'mcp_lab_echo' here.");
+    let text = call(&home, &model, "ops", "mcp_lab_echo", json!({ "message": "hello" }));
+    assert_eq!(text, "There is no tool 'mcp_lab_echo' here.");
     let explained = |tool: &str| home.run(&["--json", "tools", "explain", tool, "--agent", "ops"]).error();
     assert_eq!(explained("mcp_lab_echo"), (3, "server_not_named".to_owned()), "its owner is told why");
     assert_eq!(explained("mcp_lab_nothing"), (3, "unknown_tool".to_owned()));
@@ -148,8 +148,8 @@ fn its_death_is_survived_and_said() {
     assert_eq!(pids.len(), 1, "{pids:?}");
     kill(pids[0]);
     assert!(asked.wait().unwrap().success());
-    let said = model.last_request().tool_results()[0].1.clone();
-    assert!(said.contains("the MCP server 'lab' went away during this call"), "{said}");
+    let text = model.last_request().tool_results()[0].1.clone();
+    assert!(text.contains("the MCP server 'lab' went away during this call"), "{text}");
     until("it is started again", || {
         home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["standing"] == "ready"
     });
@@ -217,8 +217,8 @@ fn its_tools_work_over_http_and_come_back_with_it() {
     let _daemon = home.daemon();
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "one" })), "Echo: one");
     drop(server);
-    let said = call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" }));
-    assert!(said.contains("the MCP server 'lab'"), "{said}");
+    let text = call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" }));
+    assert!(text.contains("the MCP server 'lab'"), "{text}");
     let _server = Http::start(port);
     until("it is found again", || {
         call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "three" })) == "Echo: three"
@@ -254,11 +254,11 @@ fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
 fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
     let home = Home::new();
     home.write_config("[[agents.list]]\nid = \"main\"\nmcp = [\"githib\"]\n[mcp.servers.github]\nurl = \"https://x.example\"\n[mcp.servers.a_b]\ncommand = \"x\"\nurl = \"https://x.example\"\n");
-    let told = home.run(&["config", "check"]).stderr;
-    assert!(told.contains("there is no MCP server \"githib\"") && told.contains("github"), "{told}");
+    let text = home.run(&["config", "check"]).stderr;
+    assert!(text.contains("there is no MCP server \"githib\"") && text.contains("github"), "{text}");
     assert!(
-        told.contains("is not a name for an MCP server") && told.contains("a command and a url"),
-        "{told}"
+        text.contains("is not a name for an MCP server") && text.contains("a command and a url"),
+        "{text}"
     );
 }
 

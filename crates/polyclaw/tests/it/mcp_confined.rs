@@ -31,8 +31,8 @@ fn call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Va
 }
 
 fn write(home: &Home, model: &ModelServer, path: &str, content: &str) {
-    let said = call(home, model, "reader", "write_file", json!({ "path": path, "content": content }));
-    assert!(said.contains(path), "{said}");
+    let text = call(home, model, "reader", "write_file", json!({ "path": path, "content": content }));
+    assert!(text.contains(path), "{text}");
 }
 
 fn server_state(home: &Home) -> Value {
@@ -71,8 +71,8 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
     for name in ["mcp_server_demo.py", "json.py", "sitecustomize.py"] {
         write(&home, &model, name, plant);
     }
-    let said = call(&home, &model, "main", "mcp_lab_quit", json!({}));
-    assert!(said.contains("went away"), "{said}");
+    let text = call(&home, &model, "main", "mcp_lab_quit", json!({}));
+    assert!(text.contains("went away"), "{text}");
     until("it was started again", || {
         let state = server_state(&home);
         state["restarts"].as_u64() >= Some(1) && (state["standing"] == "ready" || planted(&home))
@@ -92,8 +92,8 @@ fn a_script_in_a_workspace_is_not_run_as_a_server() {
     let checked = home.run(&["mcp", "check", "lab", "--json"]);
     assert!(checked.stdout.contains("agents write"), "{}", checked.stdout);
     until("the server is refused", || server_state(&home)["error"].is_string());
-    let said = server_state(&home)["error"].to_string();
-    assert!(said.contains("server.py") && said.contains("move the file elsewhere"), "{said}");
+    let text = server_state(&home)["error"].to_string();
+    assert!(text.contains("server.py") && text.contains("move the file elsewhere"), "{text}");
     assert!(!planted(&home), "what an agent wrote was run");
 }
 
@@ -156,8 +156,8 @@ fn a_server_has_a_folder_of_its_own_and_no_secrets() {
         "/usr/bin/made".to_owned(),
     ];
     let write: Vec<String> = good.iter().chain(&bad).cloned().collect();
-    let said = call(&home, &model, "main", "mcp_lab_probe", json!({ "read": read, "write": write }));
-    let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let reply = call(&home, &model, "main", "mcp_lab_probe", json!({ "read": read, "write": write }));
+    let seen: Value = serde_json::from_str(&reply).unwrap_or_else(|_| panic!("{reply}"));
     assert_eq!((&seen["cwd"], &seen["home"]), (&json!(own), &json!(own)), "{seen}");
     assert_eq!(seen["read"], json!(open), "{seen}");
     assert_eq!(seen["written"], json!(good), "{seen}");

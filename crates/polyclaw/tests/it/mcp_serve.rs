@@ -20,16 +20,16 @@ fn client(home: &Home, place: &str, second: &str, calls: &Value) -> Command {
 }
 
 fn told(ran: &std::process::Output) -> Value {
-    let told = String::from_utf8_lossy(&ran.stdout);
-    serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told}{}", String::from_utf8_lossy(&ran.stderr)))
+    let text = String::from_utf8_lossy(&ran.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&ran.stderr)))
 }
 
 fn serve() -> (&'static str, String) {
     (env!("CARGO_BIN_EXE_polyclaw"), json!(["mcp", "serve"]).to_string())
 }
 
-fn text(told: &Value, n: usize) -> &str {
-    told["results"][n]["text"].as_str().unwrap()
+fn text(body: &Value, n: usize) -> &str {
+    body["results"][n]["text"].as_str().unwrap()
 }
 
 #[test]
@@ -56,25 +56,25 @@ fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
     for (place, second, session) in
         [(program, arguments.as_str(), "agent:main:stdio"), (url.as_str(), token.as_str(), "agent:main:http")]
     {
-        let told = told(&client(&home, place, second, &calls(session)).output().unwrap());
-        assert_eq!(told["server"]["name"], "polyclaw");
+        let body = told(&client(&home, place, second, &calls(session)).output().unwrap());
+        assert_eq!(body["server"]["name"], "polyclaw");
         let tools: Vec<&str> =
-            told["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            body["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
         assert_eq!(tools[..3], ["ask_agent", "send_message", "wait_for_turn"]);
         assert_eq!(tools.len(), 11, "{tools:?}");
-        let results = told["results"].as_array().unwrap();
+        let results = body["results"].as_array().unwrap();
         let failed: Vec<bool> = results.iter().map(|one| one["isError"] == true).collect();
-        assert_eq!(failed, [false, false, false, false, false, false, true, true, true, true], "{told}");
-        assert!(text(&told, 0).contains("\"agent_id\": \"main\""));
-        assert_eq!(text(&told, 1), "echo: hello");
-        let receipt = |n| serde_json::from_str::<Value>(text(&told, n)).unwrap();
+        assert_eq!(failed, [false, false, false, false, false, false, true, true, true, true], "{body}");
+        assert!(text(&body, 0).contains("\"agent_id\": \"main\""));
+        assert_eq!(text(&body, 1), "echo: hello");
+        let receipt = |n| serde_json::from_str::<Value>(text(&body, n)).unwrap();
         assert_eq!(receipt(2)["turn_id"], receipt(3)["turn_id"], "the same message");
         assert_eq!((&receipt(2)["duplicate"], &receipt(3)["duplicate"]), (&json!(false), &json!(true)));
-        assert!(text(&told, 4).contains(session), "{}", text(&told, 4));
-        assert!(text(&told, 5).contains("echo: hello"), "{}", text(&told, 5));
-        assert!(text(&told, 6).contains("[unknown_session]") && text(&told, 7).contains("mesage"), "{told}");
-        assert!(text(&told, 8).contains("[unknown_turn]"), "{told}");
-        assert!(text(&told, 9).contains("there is no tool"), "{told}");
+        assert!(text(&body, 4).contains(session), "{}", text(&body, 4));
+        assert!(text(&body, 5).contains("echo: hello"), "{}", text(&body, 5));
+        assert!(text(&body, 6).contains("[unknown_session]") && text(&body, 7).contains("mesage"), "{body}");
+        assert!(text(&body, 8).contains("[unknown_turn]"), "{body}");
+        assert!(text(&body, 9).contains("there is no tool"), "{body}");
         let turn = receipt(2)["turn_id"].clone();
         let wait = json!([["wait_for_turn", { "turn_id": turn }]]);
         let waited = self::told(&client(&home, place, second, &wait).output().unwrap());
@@ -103,16 +103,16 @@ fn a_client_of_mcp_works_on_the_tasks_of_a_team() {
         ["claim_task", { "team": "nobody", "task_id": 1 }],
     ]);
     let (url, token) = (format!("http://127.0.0.1:{}/mcp", home.port), home.token());
-    let told = told(&client(&home, &url, &token, &calls).output().unwrap());
-    let read = |n: usize| serde_json::from_str::<Value>(text(&told, n)).unwrap_or_else(|_| panic!("{told}"));
+    let body = told(&client(&home, &url, &token, &calls).output().unwrap());
+    let read = |n: usize| serde_json::from_str::<Value>(text(&body, n)).unwrap_or_else(|_| panic!("{body}"));
     assert_eq!(read(0)[0]["name"], "crew");
     assert_eq!((&read(1)["task_id"], &read(2)["task_id"]), (&json!(1), &json!(2)));
-    assert_eq!(told["results"][3]["isError"], true, "what it waits for is not done: {told}");
+    assert_eq!(body["results"][3]["isError"], true, "what it waits for is not done: {body}");
     assert_eq!((&read(4)["status"], &read(5)["unblocked"]), (&json!("claimed"), &json!([2])));
     let numbers =
         |n| read(n).as_array().unwrap().iter().map(|task| task["task_id"].clone()).collect::<Vec<_>>();
     assert_eq!((numbers(6), numbers(7)), (vec![json!(2)], vec![json!(1)]));
-    assert!(text(&told, 8).contains("[unknown_team]"), "{told}");
+    assert!(text(&body, 8).contains("[unknown_team]"), "{body}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_editor_may_start_the_server_before_the_daemon() {
     assert!(signs.any(|line| line.unwrap() == "waiting"), "no daemon is an answer, not an end");
     let _daemon = home.daemon();
     running.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    let told = told(&running.wait_with_output().unwrap());
-    assert!(text(&told, 0).contains("[unavailable]"), "{told}");
-    assert_eq!(text(&told, 1), "echo: hello");
+    let body = told(&running.wait_with_output().unwrap());
+    assert!(text(&body, 0).contains("[unavailable]"), "{body}");
+    assert_eq!(text(&body, 1), "echo: hello");
 }

@@ -252,17 +252,17 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
     assert_eq!(home.run(&["--json", "model", "bench"]).error(), (1, "weights_damaged".to_owned()));
 
     let _daemon = home.daemon();
-    let said = |args: &[&str]| home.run(args).stdout;
-    until("the model is tried", || said(&["models", "status"]).contains("smollm2-135m (damaged, demo)"));
+    let text_of = |args: &[&str]| home.run(args).stdout;
+    until("the model is tried", || text_of(&["models", "status"]).contains("smollm2-135m (damaged, demo)"));
     for args in [&["models", "status"][..], &["status"], &["doctor"]] {
-        assert!(said(args).contains("polyclaw model pull"), "{args:?}: {}", said(args));
+        assert!(text_of(args).contains("polyclaw model pull"), "{args:?}: {}", text_of(args));
     }
     let doctor = home.run(&["doctor"]);
     assert!(doctor.code == 1 && doctor.stdout.contains("can not be loaded"), "{}", doctor.stdout);
     assert!(doctor.stdout.contains("damaged: smollm2-135m"), "{}", doctor.stdout);
 
     pull();
-    assert!(said(&["models", "status"]).contains("(ready, demo)"), "{}", said(&["models", "status"]));
+    assert!(text_of(&["models", "status"]).contains("(ready, demo)"), "{}", text_of(&["models", "status"]));
     assert_eq!(home.run(&["doctor"]).code, 0);
     home.run(&["--json", "agent", "--message", "Hello!"]).ok();
 }
@@ -305,10 +305,10 @@ fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() 
     until("the vectors are made", || status().contains("by words and by meaning"));
 
     damage(&kept(&home, "all-minilm-l6-v2"), 10_000_000);
-    let mut said = 0;
+    let mut text = 0;
     until("the damaged file is taken up", || {
-        said += 1;
-        fs::write(&note, format!("- The harbour closes at {said}.\n")).unwrap();
+        text += 1;
+        fs::write(&note, format!("- The harbour closes at {text}.\n")).unwrap();
         home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
         status().contains("can not be used")
     });

@@ -190,10 +190,10 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let ill = home.run(&["doctor"]);
     assert!(ill.code == 1 && ill.stdout.contains("others can read it"), "{}", ill.stdout);
-    let told = home.run(&["doctor", "--json"]);
-    assert_eq!(told.error(), (1, "unhealthy".into()));
-    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
-    let checks = told["error"]["details"]["checks"].as_array().unwrap().clone();
+    let output = home.run(&["doctor", "--json"]);
+    assert_eq!(output.error(), (1, "unhealthy".into()));
+    let body: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let checks = body["error"]["details"]["checks"].as_array().unwrap().clone();
     let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap()["verdict"].clone();
     assert_eq!(
         (of("token"), of("database")),
@@ -247,14 +247,14 @@ fn tools_are_explained_and_agents_changed_from_the_command_line() {
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     home.run(&["agents", "add", "ops", "--json"]).ok();
-    let told = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
-    assert_eq!((&told["allowed"], &told["rule"]), (&json!(false), &json!("risk.not_granted")));
-    let line = told["change"].as_str().unwrap();
+    let body = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
+    assert_eq!((&body["allowed"], &body["rule"]), (&json!(false), &json!("risk.not_granted")));
+    let line = body["change"].as_str().unwrap();
     // The line it prints is the one that changes it.
     let patch = line.strip_prefix("polyclaw agents set ops '").unwrap().strip_suffix('\'').unwrap();
     home.run(&["agents", "set", "ops", patch, "--json"]).ok();
-    let told = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
-    assert_eq!((&told["allowed"], &told["asks"]), (&json!(true), &json!(false)), "it is confined");
+    let body = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
+    assert_eq!((&body["allowed"], &body["asks"]), (&json!(true), &json!(false)), "it is confined");
     let file = std::fs::read_to_string(home.path().join("workspace/agents/ops/agent.toml")).unwrap();
     assert!(file.contains("allow = [") && file.contains("\"shell\""), "{file}");
     let shown = home.run(&["tools", "explain", "shell", "--agent", "ops"]).stdout;
@@ -283,9 +283,9 @@ fn routes_are_explained_and_follow_the_config() {
     let daemon = home.daemon();
     let explain =
         ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7", "--mentioned"];
-    let told = home.run(&explain).stdout;
-    assert!(told.contains("decided by binding, best tier peer"), "{told}");
-    assert!(told.contains("session    agent:ops:telegram:group:-7"), "{told}");
+    let text = home.run(&explain).stdout;
+    assert!(text.contains("decided by binding, best tier peer"), "{text}");
+    assert!(text.contains("session    agent:ops:telegram:group:-7"), "{text}");
     home.write_config(&config("main"));
     daemon.signal("HUP");
     until("the new binding holds", || home.run(&explain).stdout.contains("agent:main:telegram:group:-7"));

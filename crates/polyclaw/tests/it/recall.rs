@@ -45,15 +45,15 @@ async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
     let mut ground = DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo()).await;
     ground.embedder = Some(embedder);
     let world = ground.start_engine(KillPointFaults::no_kill());
-    let brain = world.engine.memory_store();
+    let memories = world.engine.memory_store();
     let scope = polyclaw_domain::agent::MemoryScope::Agent;
     let draft = |(n, content): (usize, &&str)| MemoryEntry {
         key: format!("m{n}"),
-        ..brain.new_memory(&viewer(), scope, (*content).to_owned())
+        ..memories.new_memory(&viewer(), scope, (*content).to_owned())
     };
-    brain.put_memories(contents.iter().enumerate().map(draft).collect()).await.unwrap();
+    memories.put_memories(contents.iter().enumerate().map(draft).collect()).await.unwrap();
     for _ in 0..1_200 {
-        if brain.status().await.unwrap().pending == 0 {
+        if memories.status().await.unwrap().pending == 0 {
             return world;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -88,8 +88,8 @@ fn by_meaning(question: &[f32], memories: &[Vec<f32>]) -> Vec<String> {
 }
 
 async fn by_both(world: &World, question: &str) -> Vec<String> {
-    let eyes = viewer();
-    let search = MemorySearch { viewer: Some(&eyes), text: question, limit: SHOWN };
+    let filter = viewer();
+    let search = MemorySearch { viewer: Some(&filter), text: question, limit: SHOWN };
     let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
     // Some are asked in scripts the model can not read; that it is slow would spoil the figure.
     assert!(
@@ -136,11 +136,11 @@ async fn a_script_the_model_can_not_read_is_found_by_its_words_alone() {
     std::fs::write(&file, weights()).unwrap();
     let facts = ["我的猫叫小白", "明天上午开会讨论预算", "奶奶住在成都", "他对花生过敏"];
     let world = remembered(Arc::new(LocalEmbeddings::new(&file)), &facts).await;
-    let eyes = viewer();
+    let filter = viewer();
     for (question, expected) in
         [("我的猫叫什么名字？", &["m0"][..]), ("汽车是什么颜色？", &[]), ("🎉🍰", &[])]
     {
-        let search = MemorySearch { viewer: Some(&eyes), text: question, limit: SHOWN };
+        let search = MemorySearch { viewer: Some(&filter), text: question, limit: SHOWN };
         let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
         let keys: Vec<&str> = found.iter().map(|(memory, _)| memory.key.as_str()).collect();
         assert_eq!((keys.as_slice(), words_only.is_some()), (expected, true), "{question}");

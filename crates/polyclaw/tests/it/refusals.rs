@@ -55,12 +55,12 @@ fn a_taken_port_of_the_control_plane_is_told_from_an_instances() {
         command.env("POLYCLAW_CP_PORT", &port);
         let refused = ran(command);
         assert_eq!(refused.code, 4, "{args:?}: {}", refused.stderr);
-        let said = refused.stderr;
+        let text = refused.stderr;
         assert!(
-            said.contains(&format!("port {port} is taken")) && said.contains("POLYCLAW_CP_PORT"),
-            "{said}"
+            text.contains(&format!("port {port} is taken")) && text.contains("POLYCLAW_CP_PORT"),
+            "{text}"
         );
-        assert!(!said.contains("gateway.port"), "{said}");
+        assert!(!text.contains("gateway.port"), "{text}");
     }
 }
 
@@ -89,11 +89,11 @@ fn every_error_of_a_config_is_said_with_its_line() {
     home.write_config("prot = 1\n[agents.defaults]\nmodel = \"gpt\"\n");
     for args in [["daemon", "--json"], ["config", "check"]] {
         let refused = home.run(&args);
-        let said = refused.stdout + &refused.stderr;
-        assert_eq!(refused.code, 1, "{said}");
+        let text = refused.stdout + &refused.stderr;
+        assert_eq!(refused.code, 1, "{text}");
         assert!(
-            said.contains("config.toml:4") && said.contains("port") && said.contains("provider/model"),
-            "{said}"
+            text.contains("config.toml:4") && text.contains("port") && text.contains("provider/model"),
+            "{text}"
         );
     }
 }
@@ -199,7 +199,7 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
     let home = Home::new();
     assert_eq!(home.run(&["dance"]).code, 2);
     assert_eq!(home.run(&["agent"]).code, 2);
-    for (args, said) in [
+    for (args, text) in [
         (&["dance", "--json"][..], "dance"),
         (&["agent", "--json"], "<MESSAGE>"),
         (&["--json"], "a command is missing"),
@@ -207,10 +207,10 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
     ] {
         let refused = home.run(args);
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{args:?}");
-        let told: serde_json::Value = serde_json::from_str(&refused.stderr).expect("JSON on stderr");
-        let error = &told["error"];
-        assert!(error["code"] == "usage" && error["hint"].is_string(), "{told}");
-        assert!(error["message"].as_str().unwrap().contains(said), "{told}");
+        let body: serde_json::Value = serde_json::from_str(&refused.stderr).expect("JSON on stderr");
+        let error = &body["error"];
+        assert!(error["code"] == "usage" && error["hint"].is_string(), "{body}");
+        assert!(error["message"].as_str().unwrap().contains(text), "{body}");
     }
     let mut armed = home.command(&["daemon", "--json"]);
     armed.env("POLYCLAW_KILL_AT", "nowhere:1");
@@ -242,10 +242,10 @@ fn an_account_that_does_not_connect_is_told_by_status_and_doctor() {
          [channels.telegram.main]\nbot_token = \"1:x\"\napi_url = \"http://127.0.0.1:1\"\n",
     );
     let _daemon = home.daemon();
-    let told = "telegram/main: not connected: Telegram is not reached";
-    until("status says why", || home.run(&["status"]).stdout.contains(told));
+    let text = "telegram/main: not connected: Telegram is not reached";
+    until("status says why", || home.run(&["status"]).stdout.contains(text));
     let doctor = home.run(&["doctor"]);
-    assert!(doctor.stdout.contains(told), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(text), "{}", doctor.stdout);
     let usage = home.run(&["runs", "list"]);
     assert!(usage.code == 2 && usage.stderr.contains("polyclaw sessions tree"), "{}", usage.stderr);
 }

@@ -13,18 +13,18 @@ const WORD: &str = "Zanzibar-4711";
 
 /// The person's agent begins a child, which begins a grandchild; each rests until it is told.
 fn answer(request: &ReceivedRequest) -> ReplyScript {
-    let said = |role: &str, text: &str| {
+    let text_of = |role: &str, text: &str| {
         let content =
             |message: &serde_json::Value| message["content"].as_str().unwrap_or_default().contains(text);
         request.messages().iter().any(|message| message["role"] == role && content(message))
     };
-    let told = said("user", "[Context: subagent_announce]");
-    let next = |task: &str| match (told, said("tool", "accepted")) {
+    let is_notified = text_of("user", "[Context: subagent_announce]");
+    let next = |task: &str| match (is_notified, text_of("tool", "accepted")) {
         (true, _) => ReplyScript::reply("heard it"),
         (false, false) => ReplyScript::new().call("a", "sessions_spawn", json!({ "task": task })),
         (false, true) => ReplyScript::new().call("b", "sessions_yield", json!({})),
     };
-    match (said("user", "the smallest part"), said("user", "the smaller part")) {
+    match (text_of("user", "the smallest part"), text_of("user", "the smaller part")) {
         (true, false) => ReplyScript::reply("the smallest part is done"),
         (_, true) => next("the smallest part"),
         _ => next("the smaller part"),
@@ -123,8 +123,8 @@ fn a_collector_that_is_away_costs_no_turn_any_time_and_is_counted() {
     }
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     until("what was dropped is counted", || {
-        let told = home.run(&["status", "--json"]);
-        assert_eq!(told.code, 0);
+        let output = home.run(&["status", "--json"]);
+        assert_eq!(output.code, 0);
         dropped(&home) > 0
     });
 }

@@ -79,8 +79,8 @@ fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands()
     let _daemon = home.daemon();
     let verb = |verb, peer, kind: &[&str]| {
         let agent = if peer == "1" { "main" } else { "ops" };
-        let told = ["agents", verb, agent, "--channel", "telegram", "--peer", peer, "--json"];
-        home.run(&[&told, kind].concat())
+        let notice = ["agents", verb, agent, "--channel", "telegram", "--peer", peer, "--json"];
+        home.run(&[&notice, kind].concat())
     };
     assert_eq!(verb("bind", "1", &[]).error(), (4, "binding_exists".into()), "`dm` says the same");
     verb("bind", "2", &[]).ok();
@@ -120,8 +120,8 @@ fn a_change_that_the_daemon_refuses_is_put_back() {
     let mut command = home.command(&["agents", "bind", "main", "--channel", "telegram", "--json"]);
     command.env("LAB_KEY", "sk-1");
     let refused = ran(command);
-    let said = &refused.stdout;
-    assert!(refused.code != 0 && !said.contains("nothing was written"), "the daemon refuses it: {said}");
+    let text = &refused.stdout;
+    assert!(refused.code != 0 && !text.contains("nothing was written"), "the daemon refuses it: {text}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
@@ -175,8 +175,8 @@ fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
     let deep = home.run(&["status", "--deep"]).stdout;
     assert!(deep.contains("provider lab: ready, 1 model(s)"), "{deep}");
     assert_eq!(home.run(&["status", "--all"]).code, 5, "there is no control plane");
-    let told = home.run(&["agent", "-m", "hi", "--deliver", "--json"]);
-    assert_eq!(told.error().1, "invalid_body", "nobody wrote there by a channel");
+    let output = home.run(&["agent", "-m", "hi", "--deliver", "--json"]);
+    assert_eq!(output.error().1, "invalid_body", "nobody wrote there by a channel");
 }
 
 #[test]

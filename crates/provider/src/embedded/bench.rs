@@ -72,13 +72,13 @@ fn time_to_first_char(engine: &mut EmbeddedEngine, opening: &Prompt, question: &
     let began = Instant::now();
     let ask = profile::build_generation_request(&prompt, &|text| engine.count_tokens(text));
     let (mut reply, mut first) = (ReplyText::starting_after(profile::REPLY_JSON_PREFIX), None);
-    let mut said = |piece: &str| {
+    let mut text_of = |piece: &str| {
         if !reply.push(piece).is_empty() {
             first.get_or_insert(began.elapsed().as_secs_f64());
         }
     };
-    let told = engine.generate(&ask, &mut said, &|| true).unwrap_or_default();
-    (first.unwrap_or_else(|| began.elapsed().as_secs_f64()), told.input)
+    let answer = engine.generate(&ask, &mut text_of, &|| true).unwrap_or_default();
+    (first.unwrap_or_else(|| began.elapsed().as_secs_f64()), answer.input)
 }
 
 struct TimedAnswer {
@@ -103,16 +103,16 @@ fn time_answer(engine: &mut EmbeddedEngine, question: &str, most: usize) -> Time
     let ask = GenerationRequest { lines, schema: None, temperature: 0.0, seed: 0, most };
     let began = Instant::now();
     let mut first_token = None;
-    let mut said = |_: &str| {
+    let mut text_of = |_: &str| {
         first_token.get_or_insert(began.elapsed().as_secs_f64());
     };
-    let told = engine.generate(&ask, &mut said, &|| true).unwrap_or_default();
+    let answer = engine.generate(&ask, &mut text_of, &|| true).unwrap_or_default();
     let seconds = began.elapsed().as_secs_f64();
     TimedAnswer {
         seconds,
         first_token: first_token.unwrap_or(seconds),
-        input: told.input - told.cached,
-        output: told.output,
+        input: answer.input - answer.cached,
+        output: answer.output,
     }
 }
 

@@ -109,8 +109,8 @@ impl EmbeddedChat {
                         sink(StreamDelta::Text(piece));
                     }
                 }
-                GenerationEvent::Done(told) => {
-                    return told.and_then(|told| build_answer(told, text, has_tools));
+                GenerationEvent::Done(answer) => {
+                    return answer.and_then(|answer| build_answer(answer, text, has_tools));
                 }
             }
         }
@@ -167,12 +167,12 @@ fn run_generation(
     events: &UnboundedSender<GenerationEvent>,
 ) {
     let go_on = || !cancelled.load(Ordering::Relaxed);
-    let told = engine.map_err(corrupt_model_error).and_then(|engine| {
+    let answer = engine.map_err(corrupt_model_error).and_then(|engine| {
         let ask = profile::build_generation_request(prompt, &|text| engine.count_tokens(text));
-        let mut said = |piece: &str| {
+        let mut text_of = |piece: &str| {
             let _ = events.send(GenerationEvent::Text(piece.to_owned()));
         };
-        engine.generate(&ask, &mut said, &go_on).map_err(|broken| match broken {
+        engine.generate(&ask, &mut text_of, &go_on).map_err(|broken| match broken {
             GenerationError::Cancelled => {
                 ModelCallError::new(ErrorClass::Timeout, "nobody waits for this answer any more")
             }
@@ -185,7 +185,7 @@ fn run_generation(
             }
         })
     });
-    let _ = events.send(GenerationEvent::Done(told));
+    let _ = events.send(GenerationEvent::Done(answer));
 }
 
 fn corrupt_model_error(damaged: CorruptModelFile) -> ModelCallError {
@@ -193,15 +193,19 @@ fn corrupt_model_error(damaged: CorruptModelFile) -> ModelCallError {
     ModelCallError::new(ErrorClass::NotConfigured, message)
 }
 
-fn build_answer(told: GeneratedAnswer, text: String, has_tools: bool) -> Result<ModelAnswer, ModelCallError> {
+fn build_answer(
+    answer: GeneratedAnswer,
+    text: String,
+    has_tools: bool,
+) -> Result<ModelAnswer, ModelCallError> {
     let count = |count: usize| u64::try_from(count).ok();
     let usage = TokenUsage {
-        input_tokens: count(told.input),
-        output_tokens: count(told.output),
-        cached_tokens: count(told.cached),
+        input_tokens: count(answer.input),
+        output_tokens: count(answer.output),
+        cached_tokens: count(answer.cached),
     };
-    let calls = if has_tools { parse_tool_call(&told.text)? } else { Vec::new() };
-    Ok(ModelAnswer { text: text.trim().to_owned(), calls, usage, truncated: told.truncated })
+    let calls = if has_tools { parse_tool_call(&answer.text)? } else { Vec::new() };
+    Ok(ModelAnswer { text: text.trim().to_owned(), calls, usage, truncated: answer.truncated })
 }
 
 /// The call in a line of JSON; a reply is none.

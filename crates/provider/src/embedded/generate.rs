@@ -114,7 +114,7 @@ impl EmbeddedEngine {
     pub fn generate(
         &mut self,
         ask: &GenerationRequest,
-        said: &mut dyn FnMut(&str),
+        text: &mut dyn FnMut(&str),
         go_on: &dyn Fn() -> bool,
     ) -> Result<GeneratedAnswer, GenerationError> {
         let mut constraint = match &ask.schema {
@@ -129,12 +129,12 @@ impl EmbeddedEngine {
             return Err(GenerationError::TooLong(prompt.len()));
         }
         let cached = self.cache.reuse_prefix(&prompt);
-        let mut told = GeneratedAnswer { input: prompt.len(), cached, ..GeneratedAnswer::default() };
+        let mut answer = GeneratedAnswer { input: prompt.len(), cached, ..GeneratedAnswer::default() };
         let mut writing = AnswerWriter {
             sampler: Sampler::new(ask.temperature, ask.seed),
             text: Utf8Decoder::default(),
-            answer: &mut told,
-            on_text: said,
+            answer: &mut answer,
+            on_text: text,
         };
         let mut next = prompt[cached..].to_vec();
         loop {
@@ -178,7 +178,7 @@ impl EmbeddedEngine {
             next = vec![token];
         }
         writing.finish();
-        Ok(told)
+        Ok(answer)
     }
 
     fn allows_token(&self, constraint: Option<&SchemaConstraint>, token: VocabToken, room: u32) -> bool {

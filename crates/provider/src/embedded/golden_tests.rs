@@ -106,11 +106,11 @@ fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_sch
         let prompt = Prompt { messages, tools: tools.clone(), ..Prompt::default() };
         let mut ask = profile::build_generation_request(&prompt, &|text| engine.count_tokens(text));
         ask.schema.as_mut().unwrap()["anyOf"].as_array_mut().unwrap().remove(0);
-        let told = engine.generate(&ask, &mut |_| {}, &|| true).unwrap();
-        let call: Value = serde_json::from_str(&told.text).unwrap();
+        let answer = engine.generate(&ask, &mut |_| {}, &|| true).unwrap();
+        let call: Value = serde_json::from_str(&answer.text).unwrap();
         let tool = tools.iter().find(|tool| call["tool"] == tool.name.as_str()).unwrap();
-        assert!(fits(&call["arguments"], &tool.parameters), "{question}: {}", told.text);
-        assert!(told.output <= 200, "{question}: {} tokens", told.output);
+        assert!(fits(&call["arguments"], &tool.parameters), "{question}: {}", answer.text);
+        assert!(answer.output <= 200, "{question}: {} tokens", answer.output);
         called.push(tool.name.clone());
     }
     called.sort();

@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_long_history_loses_its_oldest_lines() {
-        let said = |at| PromptMessage::user_text(format!("{at} {}", "word ".repeat(300)));
-        let ask = build_generation_request(&prompt((0..20).map(said).collect(), 0), &chars);
+        let text_of = |at| PromptMessage::user_text(format!("{at} {}", "word ".repeat(300)));
+        let ask = build_generation_request(&prompt((0..20).map(text_of).collect(), 0), &chars);
         assert!(ask.lines.last().unwrap().text.starts_with("19 "));
         assert!((3..10).contains(&ask.lines.len()), "{} lines", ask.lines.len());
         assert!(count_tokens(&ask.lines, &chars) <= MAX_PROMPT_TOKENS);

@@ -82,9 +82,9 @@ pub fn model_file() -> Vec<u8> {
     let mut next = 256;
     for byte in 0..=255_u8 {
         let printable = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
-        let letter = if printable { u32::from(byte) } else { next };
+        let code = if printable { u32::from(byte) } else { next };
         next += u32::from(!printable);
-        words.push(char::from_u32(letter).unwrap().to_string());
+        words.push(char::from_u32(code).unwrap().to_string());
     }
     let merges = ["h e", "l l", "he ll", "hell o", "Ġ w"];
     words.extend(merges.map(|merge| merge.replace(' ', "")));

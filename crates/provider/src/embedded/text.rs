@@ -94,18 +94,18 @@ mod tests {
     #[test]
     fn characters_that_come_in_pieces_are_whole_and_broken_ones_are_marked() {
         let mut utf8 = Utf8Decoder::default();
-        let said: Vec<String> =
+        let texts: Vec<String> =
             [&b"a\xf0\x9f"[..], b"\xa6", b"\x80\xff", b"b\xc3"].map(|piece| utf8.push(piece)).to_vec();
-        assert_eq!(said, ["a", "", "🦀\u{fffd}", "b"]);
+        assert_eq!(texts, ["a", "", "🦀\u{fffd}", "b"]);
         assert_eq!(utf8.finish(), "\u{fffd}");
     }
 
     #[test]
     fn a_reply_is_read_out_of_its_json_piece_by_piece() {
         let mut reply = ReplyText::starting_after("{\"text\": \"");
-        let said: String =
+        let text: String =
             ["{\"te", "xt\": \"a", "\\", "\"b\\n", "c\"}"].map(|piece| reply.push(piece)).concat();
-        assert_eq!(said, "a\"b\nc");
+        assert_eq!(text, "a\"b\nc");
         assert_eq!(ReplyText::starting_after("{\"text\"").push("{\"tool\": \"text\"}"), "");
     }
 }

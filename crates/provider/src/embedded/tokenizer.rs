@@ -173,10 +173,10 @@ struct ByteAlphabet {
 
 impl ByteAlphabet {
     fn new() -> Self {
-        let mut letters = ['\0'; 256];
+        let mut chars = ['\0'; 256];
         let mut next = 256_u32;
-        for (byte, letter) in (0..=255_u8).zip(&mut letters) {
-            *letter = match byte {
+        for (byte, character) in (0..=255_u8).zip(&mut chars) {
+            *character = match byte {
                 b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
                 _ => {
                     next += 1;
@@ -184,8 +184,8 @@ impl ByteAlphabet {
                 }
             };
         }
-        let bytes = (0..=255).zip(letters).map(|(byte, letter)| (letter, byte)).collect();
-        Self { letters, bytes }
+        let bytes = (0..=255).zip(chars).map(|(byte, character)| (character, byte)).collect();
+        Self { letters: chars, bytes }
     }
 
     fn byte_to_char(&self, byte: u8) -> char {
@@ -193,6 +193,6 @@ impl ByteAlphabet {
     }
 
     fn to_bytes(&self, word: &str) -> Option<Box<[u8]>> {
-        word.chars().map(|letter| self.bytes.get(&letter).copied()).collect()
+        word.chars().map(|character| self.bytes.get(&character).copied()).collect()
     }
 }

@@ -24,8 +24,8 @@ mod tests {
 
     #[test]
     fn a_class_holds_its_characters_and_no_others() {
-        let letters = UnicodeClass::from_class(r"\p{L}");
-        assert!("aZéя日".chars().all(|c| letters.contains(c)));
-        assert!("1 .\u{301}🦀".chars().all(|c| !letters.contains(c)));
+        let letter_class = UnicodeClass::from_class(r"\p{L}");
+        assert!("aZéя日".chars().all(|c| letter_class.contains(c)));
+        assert!("1 .\u{301}🦀".chars().all(|c| !letter_class.contains(c)));
     }
 }

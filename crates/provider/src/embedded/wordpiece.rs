@@ -39,9 +39,10 @@ impl WordPiece {
                 .ok_or_else(|| CorruptModelFile::new(format!("its vocabulary lacks {word}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
-        let letters = words.iter().filter(|(word, _)| is_non_latin_piece(word)).map(|(_, id)| *id).collect();
+        let positions =
+            words.iter().filter(|(word, _)| is_non_latin_piece(word)).map(|(_, id)| *id).collect();
         Ok(Self {
-            letters,
+            letters: positions,
             marks: UnicodeClass::from_class(r"\p{Mn}"),
             signs: UnicodeClass::from_class(r"\p{P}"),
             hidden: UnicodeClass::from_class(r"[\p{Cc}\p{Cf}\p{Co}]"),
@@ -139,8 +140,8 @@ impl WordPiece {
 
 /// One letter beyond those of Latin.
 fn is_non_latin_piece(piece: &str) -> bool {
-    let mut letters = piece.strip_prefix("##").unwrap_or(piece).chars();
-    letters.next().is_some_and(|c| c.is_alphabetic() && c > '\u{24f}') && letters.next().is_none()
+    let mut chars = piece.strip_prefix("##").unwrap_or(piece).chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() && c > '\u{24f}') && chars.next().is_none()
 }
 
 /// Characters of Chinese writing are words of their own.

@@ -10,15 +10,15 @@ fn class(status: u16, body: Value) -> ErrorClass {
 #[test]
 fn the_status_and_the_providers_own_words_decide_the_class() {
     use ErrorClass::*;
-    let said = |message: &str| json!({ "error": { "message": message } });
+    let text_of = |message: &str| json!({ "error": { "message": message } });
     let typed = |kind: &str| json!({ "error": { "type": kind, "message": "x" } });
     for (status, body, expected) in [
         (401, json!({}), Auth),
         (403, json!({}), Auth),
-        (400, said("API key not valid. Please pass a valid API key."), Auth),
+        (400, text_of("API key not valid. Please pass a valid API key."), Auth),
         (402, json!({}), Quota),
         (429, typed("insufficient_quota"), Quota),
-        (400, said("Your credit balance is too low to access the API"), Quota),
+        (400, text_of("Your credit balance is too low to access the API"), Quota),
         (429, typed("rate_limit_error"), RateLimit),
         (
             429,
@@ -31,13 +31,13 @@ fn the_status_and_the_providers_own_words_decide_the_class() {
         (529, typed("overloaded_error"), Overload),
         (504, json!({}), Timeout),
         (400, json!({ "error": { "code": "context_length_exceeded", "message": "x" } }), ContextTooLong),
-        (400, said("prompt is too long: 210000 tokens > 200000 maximum"), ContextTooLong),
+        (400, text_of("prompt is too long: 210000 tokens > 200000 maximum"), ContextTooLong),
         (400, typed("exceed_context_size_error"), ContextTooLong),
-        (500, said("the request exceeds the available context size"), ContextTooLong),
+        (500, text_of("the request exceeds the available context size"), ContextTooLong),
         (413, json!({}), ContextTooLong),
-        (400, said("temperature must be at most 2"), BadRequest),
+        (400, text_of("temperature must be at most 2"), BadRequest),
         (422, json!({}), BadRequest),
-        (404, said("model 'x' not found"), NotConfigured),
+        (404, text_of("model 'x' not found"), NotConfigured),
         (302, json!({}), Malformed),
     ] {
         assert_eq!(class(status, body.clone()), expected, "{status} {body}");
@@ -71,13 +71,13 @@ fn the_wait_a_provider_asks_for_is_read_wherever_it_stands() {
 
 #[test]
 fn short_key_is_not_redacted_inside_words() {
-    for (said, key, shown) in [
+    for (text, key, shown) in [
         ("the socket broke", "k", "the socket broke"),
         ("wrong key k, or k", "k", "wrong key [key], or [key]"),
         ("kk k", "k", "kk [key]"),
         ("xlong-key-12x", "long-key-12", "x[key]x"),
     ] {
-        assert_eq!(redact_key(said, key), shown);
+        assert_eq!(redact_key(text, key), shown);
     }
 }
 

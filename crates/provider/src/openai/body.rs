@@ -112,7 +112,7 @@ pub(super) fn request_bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, Mod
 
 /// OpenAI's models that think refuse `max_tokens`, which counts only what is shown.
 fn needs_max_completion_tokens(model: &str) -> bool {
-    ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|family| model.starts_with(family))
+    ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|node_name| model.starts_with(node_name))
 }
 
 impl<'a> FunctionTool<'a> {

@@ -112,25 +112,25 @@ impl UpstreamChoice {
 impl UpstreamDelta {
     /// What was thought and what was said.
     pub fn take_thought_and_text(&mut self) -> (Option<String>, Option<String>) {
-        let (mut thought, mut said) = (String::new(), String::new());
+        let (mut thought, mut reply) = (String::new(), String::new());
         match self.content.take() {
-            Some(DeltaContent::Text(text)) => said = text,
+            Some(DeltaContent::Text(text)) => reply = text,
             Some(DeltaContent::Parts(parts)) => {
-                parts.iter().for_each(|part| part.append_to(&mut thought, &mut said));
+                parts.iter().for_each(|part| part.append_to(&mut thought, &mut reply));
             }
             None => {}
         }
-        let beside = self.reasoning_content.take().or(self.reasoning.take());
-        let thought = if thought.is_empty() { beside.unwrap_or_default() } else { thought };
+        let other = self.reasoning_content.take().or(self.reasoning.take());
+        let thought = if thought.is_empty() { other.unwrap_or_default() } else { thought };
         let some = |text: String| (!text.is_empty()).then_some(text);
-        (some(thought), some(said))
+        (some(thought), some(reply))
     }
 }
 
 impl DeltaPart {
-    fn append_to(&self, thought: &mut String, said: &mut String) {
+    fn append_to(&self, thought: &mut String, reply: &mut String) {
         match self {
-            Self::Text { text } => said.push_str(text),
+            Self::Text { text } => reply.push_str(text),
             Self::Thinking { thinking } => {
                 for part in thinking {
                     if let Self::Text { text } = part {

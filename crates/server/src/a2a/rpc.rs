@@ -115,8 +115,8 @@ mod tests {
     fn a_fault_of_ours_is_told_without_its_own_words_and_a_secret_not_at_all() {
         let store = polyclaw_store::Error::Other("/home/me/sessions.db: disk I/O error".into());
         let redactor = Redactor::new(["hunter2-hunter2".to_owned()]);
-        let told = error_response(&json!(1), &Error::from(store).into(), &redactor).to_string();
-        assert!(told.contains("-32603") && !told.contains("sessions.db"), "{told}");
+        let text = error_response(&json!(1), &Error::from(store).into(), &redactor).to_string();
+        assert!(text.contains("-32603") && !text.contains("sessions.db"), "{text}");
         let quoted = RpcError::invalid_params("'hunter2-hunter2' is no number");
         assert!(!error_response(&json!(1), &quoted, &redactor).to_string().contains("hunter2"));
     }

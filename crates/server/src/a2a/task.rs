@@ -95,22 +95,22 @@ pub async fn load_task(
     let job = find_turn(app, agent, turn.as_str()).await?;
     let (asked, by) = (turn.clone(), job.turn.clone());
     let read = move |tx: &mut Tx<'_>| {
-        let mut said = messages::list_by_turn(tx, &asked)?;
+        let mut messages = messages::list_by_turn(tx, &asked)?;
         if by != asked {
-            said.extend(messages::list_by_turn(tx, &by)?);
+            messages.extend(messages::list_by_turn(tx, &by)?);
         }
-        Ok(said)
+        Ok(messages)
     };
-    let said = app.engine.db().read(read).await.map_err(Error::from)?;
-    Ok(task_json(turn, &job, &said, most))
+    let messages = app.engine.db().read(read).await.map_err(Error::from)?;
+    Ok(task_json(turn, &job, &messages, most))
 }
 
-fn task_json(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usize>) -> Value {
+fn task_json(turn: &TurnId, job: &TurnJob, line: &[SessionMessage], most: Option<usize>) -> Value {
     let context = context_of_session(&job.session).unwrap_or_default();
     let at = job.ended_at.or(job.started_at).unwrap_or(job.queued_at);
     let place = (turn, context.as_str());
     let mut status = status_json(job.state, at);
-    let reply = said.iter().find(|message| Some(&message.id) == job.reply.as_ref());
+    let reply = line.iter().find(|message| Some(&message.id) == job.reply.as_ref());
     let reply = reply.filter(|reply| !reply.text.is_empty());
     // A turn that failed has a sentence for an answer, which is nothing it made.
     let artifact = match (reply, job.state) {
@@ -126,7 +126,7 @@ fn task_json(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option
         is_asked || Some(&message.id) == job.reply.as_ref()
     };
     let history: Vec<Value> =
-        said.iter().filter(spoken).map(|message| message_json(message, place)).collect();
+        line.iter().filter(spoken).map(|message| message_json(message, place)).collect();
     let skipped = history.len().saturating_sub(most.unwrap_or(usize::MAX));
     json!({
         "kind": "task", "id": turn, "contextId": context, "status": status,

@@ -74,7 +74,7 @@ async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Re
     // There whole before any of it is handed on: an instance that refuses the rest would cut the connection.
     let body = read_body_up_to(Request::from_parts(parts.clone(), body), max_body_bytes(&target)).await?;
     let asked = (&parts.method, target.path(), &*body);
-    let passage = app.control.record_proxied_change(&by, &id, asked).await?;
+    let change = app.control.record_proxied_change(&by, &id, asked).await?;
     let first_change = {
         let (app, id, path) = (app.clone(), id.clone(), target.path().to_owned());
         async move { app.control.record_socket(&by, &id, &path).await }
@@ -86,8 +86,8 @@ async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Re
     let answered = answered.ok_or_else(|| polyclaw_control::Error::Silent(id.clone()))?;
     let answered = answered
         .map_err(|error| polyclaw_control::Error::Unreachable { name: id, why: error.to_string() })?;
-    if let Some(passage) = passage {
-        app.control.record_proxied_result(passage, answered.status().as_u16()).await?;
+    if let Some(change) = change {
+        app.control.record_proxied_result(change, answered.status().as_u16()).await?;
     }
     let mut response = proxied_response(answered, &method, ours.map(|ours| (ours, first_change)), until);
     // The protocol is spoken with us: it names the login, which the instance is not shown.

@@ -79,12 +79,12 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
     let asked = views.into_iter().map(|view| {
         let control = app.control.clone();
         async move {
-            let said = match view.status {
+            let reply = match view.status {
                 InstanceStatus::Running => control.get_health(view.id.as_str()).await.ok().flatten(),
                 _ => None,
             };
-            let health = said.as_ref().and_then(|said| said["status"].as_str().map(str::to_owned));
-            let uptime_ms = said.as_ref().and_then(|said| said["uptime_ms"].as_i64());
+            let health = reply.as_ref().and_then(|reply| reply["status"].as_str().map(str::to_owned));
+            let uptime_ms = reply.as_ref().and_then(|reply| reply["uptime_ms"].as_i64());
             let (id, name) = (view.id.to_string(), view.name.to_string());
             InstanceHealth { id, name, status: view.status.as_str(), pid: view.pid, health, uptime_ms }
         }

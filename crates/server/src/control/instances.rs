@@ -168,14 +168,14 @@ pub async fn create_instance(
     Extension(by): Extension<ControlCaller>,
     JsonBody(new): JsonBody<NewInstance>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
-    let wish = NewInstanceSpec {
+    let spec = NewInstanceSpec {
         name: new.name,
         port: new.port,
         provider: new.provider,
         model: new.model,
         restart: new.restart,
     };
-    let made = app.control.create_instance(&by, &wish).await?;
+    let made = app.control.create_instance(&by, &spec).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
@@ -212,9 +212,9 @@ pub async fn stop_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
     PathId(id): PathId,
-    QueryParams(patience): QueryParams<StopTimeout>,
+    QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.stop_instance(&by, &id, patience.duration()?).await)
+    instance_result(app.control.stop_instance(&by, &id, timeout.duration()?).await)
 }
 
 /// Stops it, if it runs, and starts it.
@@ -223,9 +223,9 @@ pub async fn restart_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
     PathId(id): PathId,
-    QueryParams(patience): QueryParams<StopTimeout>,
+    QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.restart_instance(&by, &id, patience.duration()?).await)
+    instance_result(app.control.restart_instance(&by, &id, timeout.duration()?).await)
 }
 
 /// Stops it and puts it aside. Its name and port are free for others.
@@ -234,9 +234,9 @@ pub async fn archive_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
     PathId(id): PathId,
-    QueryParams(patience): QueryParams<StopTimeout>,
+    QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.archive_instance(&by, &id, patience.duration()?).await)
+    instance_result(app.control.archive_instance(&by, &id, timeout.duration()?).await)
 }
 
 /// Takes an archived one back. Where its port was given to another meanwhile, it gets the one asked for, or a free one.

@@ -132,7 +132,7 @@ pub async fn send_envelope(
     Extension(by): Extension<ControlCaller>,
     JsonBody(new): JsonBody<NewEnvelopeBody>,
 ) -> Result<(StatusCode, Json<EnvelopeReceipt>)> {
-    let letter = NewEnvelope {
+    let envelope = NewEnvelope {
         from: new.from,
         to: new.to,
         kind: new.r#type,
@@ -142,7 +142,7 @@ pub async fn send_envelope(
         hop: new.hop_count,
         trace: new.trace_id,
     };
-    Ok(match app.control.send_message(&by, letter).await? {
+    Ok(match app.control.send_message(&by, envelope).await? {
         SentEnvelope::New(accepted) => {
             let receipt = EnvelopeReceipt {
                 id: accepted.id.to_string(),

@@ -109,7 +109,7 @@ pub async fn list_instance_tasks(
     let path = format!("/api/v1/history?{}", asked.unwrap_or_default());
     Ok(match app.control.fetch_unless_local(&id, &path).await? {
         // Its own words have the same shape, cursors included.
-        Some(Ok(told)) => Json(told).into_response(),
+        Some(Ok(response)) => Json(response).into_response(),
         Some(Err(why)) => Json(PastTurnList::unavailable(why)).into_response(),
         None => Json(match app.control.list_turns(&id, filter).await? {
             Ok(rows) => PastTurnList::from_rows(rows, &paging),

@@ -115,14 +115,14 @@ pub async fn poll_pending(
             return Err(Error::invalid_field(name, format!("1 to {MAX_NONCE_LEN} bytes")));
         }
     }
-    let wish = PollRequest {
+    let request = PollRequest {
         wait,
         limit,
         process_epoch: which.life,
         lease: which.lease,
         only_answers: which.only_answers,
     };
-    let taken = app.control.poll_messages(&by, &id, wish).await?;
+    let taken = app.control.poll_messages(&by, &id, request).await?;
     Ok(Json(PendingEnvelopeList { messages: taken.iter().map(PendingEnvelope::from).collect() }))
 }
 

@@ -117,15 +117,15 @@ pub async fn list_rules(
 pub async fn create_rule(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
-    JsonBody(wish): JsonBody<NewRuleBody>,
+    JsonBody(requested): JsonBody<NewRuleBody>,
 ) -> Result<(StatusCode, Json<RuleView>)> {
     let new = NewRoutingRule {
-        from: wish.from,
-        to: wish.to,
-        kind: wish.r#type,
-        max_retries: wish.max_retries,
-        ttl_secs: wish.ttl_secs,
-        auto_start: wish.auto_start,
+        from: requested.from,
+        to: requested.to,
+        kind: requested.r#type,
+        max_retries: requested.max_retries,
+        ttl_secs: requested.ttl_secs,
+        auto_start: requested.auto_start,
     };
     let made = app.control.create_rule(&by, new).await?;
     Ok((StatusCode::CREATED, Json(made.into())))

@@ -120,8 +120,8 @@ pub async fn create_login_link(
     Extension(by): Extension<ControlCaller>,
 ) -> Result<(StatusCode, Json<LoginLink>)> {
     app.control.record_login(&by).await?;
-    let guest = by.token.map_or(BrowserPrincipal::Owner, BrowserPrincipal::Token);
-    let login = LoginLink::open_link(&app.auth, app.control.nonce(), guest, app.control.now());
+    let principal = by.token.map_or(BrowserPrincipal::Owner, BrowserPrincipal::Token);
+    let login = LoginLink::open_link(&app.auth, app.control.nonce(), principal, app.control.now());
     Ok((StatusCode::CREATED, Json(login)))
 }
 

@@ -48,14 +48,14 @@ async fn forward_to_instance(
     to: &mut (impl AsyncWrite + Unpin),
     first_change: impl Future<Output = polyclaw_control::Result<()>>,
 ) -> io::Result<()> {
-    let (mut chunk, mut said) = (vec![0; CHUNK_BYTES], ClientFrames::default());
+    let (mut chunk, mut frames) = (vec![0; CHUNK_BYTES], ClientFrames::default());
     let mut waiting = Some(first_change);
     loop {
         let read = from.read(&mut chunk).await?;
         if read == 0 {
             return to.shutdown().await;
         }
-        if waiting.is_some() && said.may_change(&chunk[..read]) {
+        if waiting.is_some() && frames.may_change(&chunk[..read]) {
             let Some(noted) = waiting.take() else { continue };
             noted.await.map_err(io::Error::other)?;
         }
@@ -85,11 +85,11 @@ async fn forward_to_peer(
 
 /// The frames of a server that closes: why, where that is to be told, and the end.
 async fn send_close_frame(to: &mut (impl AsyncWrite + Unpin), end: ConnectionEnd) -> io::Result<()> {
-    let told = end.error_frame().map(|frame| frame.to_string()).unwrap_or_default();
+    let text = end.error_frame().map(|frame| frame.to_string()).unwrap_or_default();
     // So short a text has its length in one byte.
-    if let Some(length) = u8::try_from(told.len()).ok().filter(|length| (1..126).contains(length)) {
+    if let Some(length) = u8::try_from(text.len()).ok().filter(|length| (1..126).contains(length)) {
         to.write_all(&[0x81, length]).await?;
-        to.write_all(told.as_bytes()).await?;
+        to.write_all(text.as_bytes()).await?;
     }
     let [high, low] = end.close_code().to_be_bytes();
     to.write_all(&[0x88, 2, high, low]).await?;
@@ -236,8 +236,8 @@ mod tests {
         ] {
             let bytes = frames.concat();
             for size in [1, 7, bytes.len()] {
-                let mut said = ClientFrames::default();
-                let changes = bytes.chunks(size).fold(false, |changes, part| changes | said.may_change(part));
+                let mut text = ClientFrames::default();
+                let changes = bytes.chunks(size).fold(false, |changes, part| changes | text.may_change(part));
                 assert_eq!(changes, expected, "{frames:?} in parts of {size}");
             }
         }

@@ -78,7 +78,7 @@ impl AttachmentBody {
             return Err(Error::invalid_field("attachments", "a media_type is like text/plain"));
         }
         let is_seen = kind.starts_with("image/");
-        if ["audio/", "video/"].iter().any(|family| kind.starts_with(family))
+        if ["audio/", "video/"].iter().any(|node_name| kind.starts_with(node_name))
             || (is_seen && self.data.is_none())
         {
             return Err(Error::AttachmentNotTaken(quote_safely(&kind)));

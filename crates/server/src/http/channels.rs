@@ -32,8 +32,8 @@ pub struct ChannelAccountView {
 }
 
 impl From<(String, String, Option<ConnectionState>)> for ChannelAccountView {
-    fn from((channel, account, standing): (String, String, Option<ConnectionState>)) -> Self {
-        let (state, why, node) = match standing {
+    fn from((channel, account, connection_state): (String, String, Option<ConnectionState>)) -> Self {
+        let (state, why, node) = match connection_state {
             Some(ConnectionState::Connecting) => ("opening", None, None),
             Some(ConnectionState::Connected) => ("connected", None, None),
             Some(ConnectionState::Disconnected(why)) => ("apart", Some(why), None),

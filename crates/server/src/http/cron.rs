@@ -61,21 +61,21 @@ pub struct CronJobView {
 
 impl From<CronJobStatus> for CronJobView {
     fn from(
-        CronJobStatus { job: errand, source, created_by: made_by, last_due: last, next_due: next }: CronJobStatus,
+        CronJobStatus { job, source, created_by: made_by, last_due: last, next_due: next }: CronJobStatus,
     ) -> Self {
         Self {
-            id: errand.id,
-            schedule: errand.written,
-            timezone: errand.timezone,
-            agent_id: errand.agent,
-            session_key: errand.session,
-            message: match errand.kind {
+            id: job.id,
+            schedule: job.written,
+            timezone: job.timezone,
+            agent_id: job.agent,
+            session_key: job.session,
+            message: match job.kind {
                 CronJobKind::Message(text) => Some(text),
                 CronJobKind::Heartbeat => None,
             },
-            deliver_to: errand.address,
-            catch_up: errand.catch_up,
-            enabled: errand.enabled,
+            deliver_to: job.address,
+            catch_up: job.catch_up,
+            enabled: job.enabled,
             source: source.as_str(),
             made_by,
             last_due: last,
@@ -159,6 +159,6 @@ pub async fn delete_cron_job(State(app): State<AppState>, PathId(id): PathId) ->
 )]
 pub async fn run_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<CronRunResult>> {
     let accepted = app.engine.run_cron_job(&id).await?;
-    let (session_key, turn_id) = accepted.map(|begun| (begun.session_key, begun.turn_id)).unzip();
+    let (session_key, turn_id) = accepted.map(|started| (started.session_key, started.turn_id)).unzip();
     Ok(Json(CronRunResult { session_key, turn_id }))
 }

@@ -101,8 +101,8 @@ fn add_refusals(operation: &mut Operation, more: Vec<u16>) {
 
 fn error_body_response() -> Response {
     let shape = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let told = ResponseBuilder::new().description("What went wrong, with a stable code");
-    told.content("application/json", shape).build()
+    let notice = ResponseBuilder::new().description("What went wrong, with a stable code");
+    notice.content("application/json", shape).build()
 }
 
 /// Objects of which nothing is required.

@@ -33,8 +33,8 @@ pub struct LoginLink {
 
 impl LoginLink {
     /// `code`: a word nobody can guess.
-    pub fn open_link(door: &BrowserAuth, code: String, guest: BrowserPrincipal, now: Millis) -> Self {
-        let expires_at = door.logins.open_code(code.clone(), guest, now);
+    pub fn open_link(door: &BrowserAuth, code: String, principal: BrowserPrincipal, now: Millis) -> Self {
+        let expires_at = door.logins.open_code(code.clone(), principal, now);
         Self { path: login::login_path(&code), code, expires_at }
     }
 }

@@ -306,12 +306,12 @@ pub async fn forget_memories(
 /// How many memories there are, and how they are found.
 #[utoipa::path(get, path = "/memory/status", tag = "memory", responses((status = 200, body = MemoryStatus)))]
 pub async fn memory_status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
-    let standing = app.engine.memory_store().status().await?;
+    let job_status = app.engine.memory_store().status().await?;
     Ok(Json(MemoryStatus {
-        memories: standing.memories,
-        pending: standing.pending,
-        embeddings: standing.model,
-        error: standing.error,
-        cached_bytes: standing.cached_bytes,
+        memories: job_status.memories,
+        pending: job_status.pending,
+        embeddings: job_status.model,
+        error: job_status.error,
+        cached_bytes: job_status.cached_bytes,
     }))
 }

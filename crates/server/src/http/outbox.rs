@@ -65,21 +65,21 @@ pub struct OutboxMessageView {
 }
 
 impl From<OutboxMessage> for OutboxMessageView {
-    fn from(parcel: OutboxMessage) -> Self {
+    fn from(message: OutboxMessage) -> Self {
         Self {
-            id: parcel.id,
-            session_key: parcel.session,
-            turn_id: parcel.turn,
-            part: parcel.part,
-            address: parcel.address,
-            text: parcel.text,
-            state: parcel.state,
-            attempts: parcel.attempts,
-            platform_id: parcel.platform_id,
-            error: parcel.error,
-            expires_at: parcel.expires_at,
-            created_at: parcel.created_at,
-            updated_at: parcel.updated_at,
+            id: message.id,
+            session_key: message.session,
+            turn_id: message.turn,
+            part: message.part,
+            address: message.address,
+            text: message.text,
+            state: message.state,
+            attempts: message.attempts,
+            platform_id: message.platform_id,
+            error: message.error,
+            expires_at: message.expires_at,
+            created_at: message.created_at,
+            updated_at: message.updated_at,
         }
     }
 }
@@ -94,7 +94,8 @@ pub async fn list_outbox(
     let (after, limit) = (paging.after.clone().unwrap_or_default().id, paging.row_limit());
     let read = move |tx: &mut Tx<'_>| outbox::list(tx, which.state, &after, limit);
     let mut found = app.engine.db().read(read).await?;
-    let next_cursor = paging.cut_page(&mut found, |parcel| PagePosition { at: 0, id: parcel.id.to_string() });
+    let next_cursor =
+        paging.cut_page(&mut found, |message| PagePosition { at: 0, id: message.id.to_string() });
     Ok(Json(OutboxList { outbox: found.into_iter().map(OutboxMessageView::from).collect(), next_cursor }))
 }
 
@@ -104,8 +105,8 @@ pub async fn resend_outbox_message(
     State(app): State<AppState>,
     PathId(id): PathId,
 ) -> Result<Json<OutboxMessageView>> {
-    let parcel = app.engine.resend_message(&OutboxId::new(id)).await?;
-    Ok(Json(parcel.into()))
+    let message = app.engine.resend_message(&OutboxId::new(id)).await?;
+    Ok(Json(message.into()))
 }
 
 /// Gives a held message up.
@@ -114,6 +115,6 @@ pub async fn dismiss_outbox_message(
     State(app): State<AppState>,
     PathId(id): PathId,
 ) -> Result<Json<OutboxMessageView>> {
-    let parcel = app.engine.dismiss_message(&OutboxId::new(id)).await?;
-    Ok(Json(parcel.into()))
+    let message = app.engine.dismiss_message(&OutboxId::new(id)).await?;
+    Ok(Json(message.into()))
 }

@@ -134,8 +134,8 @@ impl From<BindingCandidate> for CandidateView {
 }
 
 impl From<inbound::InboundExplanation> for RouteExplanation {
-    fn from(told: inbound::InboundExplanation) -> Self {
-        let first = told.answers.first().cloned().map(AnswererView::from);
+    fn from(explanation: inbound::InboundExplanation) -> Self {
+        let first = explanation.answers.first().cloned().map(AnswererView::from);
         let (agent_id, session_key, model, tools) = match first {
             Some(first) => (Some(first.agent_id), Some(first.session_key), first.model, first.tools),
             None => (None, None, None, Vec::new()),
@@ -145,14 +145,14 @@ impl From<inbound::InboundExplanation> for RouteExplanation {
             session_key,
             model,
             tools,
-            admission: told.admission,
-            layer: told.layer.map(inbound::RouteLayer::as_str),
-            command: told.command,
-            tier: told.bindings.tier,
-            binding: told.bindings.binding,
-            asks_classifier: told.asks_classifier,
-            answers: told.answers.into_iter().map(AnswererView::from).collect(),
-            candidates: told.bindings.candidates.into_iter().map(CandidateView::from).collect(),
+            admission: explanation.admission,
+            layer: explanation.layer.map(inbound::RouteLayer::as_str),
+            command: explanation.command,
+            tier: explanation.bindings.tier,
+            binding: explanation.bindings.binding,
+            asks_classifier: explanation.asks_classifier,
+            answers: explanation.answers.into_iter().map(AnswererView::from).collect(),
+            candidates: explanation.bindings.candidates.into_iter().map(CandidateView::from).collect(),
         }
     }
 }
@@ -162,52 +162,52 @@ impl From<inbound::InboundExplanation> for RouteExplanation {
 #[utoipa::path(post, path = "/route/explain", tag = "channels", request_body = ExplainRouteBody, responses((status = 200, body = RouteExplanation)))]
 pub async fn explain_route(
     State(app): State<AppState>,
-    JsonBody(arriving): JsonBody<ExplainRouteBody>,
+    JsonBody(request): JsonBody<ExplainRouteBody>,
 ) -> Result<Json<RouteExplanation>> {
-    if arriving.peer.id.is_empty() {
+    if request.peer.id.is_empty() {
         return Err(Error::InvalidBody("peer.id: a conversation has a name".to_owned()));
     }
-    let letter = to_inbound_message(&app, arriving);
-    let address = &letter.address;
+    let message = to_inbound_message(&app, request);
+    let address = &message.address;
     let hook = app.hooks.get(&address.account).filter(|_| address.channel == WEBHOOK_CHANNEL);
     let Some(hook) = hook else {
-        return Ok(Json(app.engine.explain_route(&letter).await?.into()));
+        return Ok(Json(app.engine.explain_route(&message).await?.into()));
     };
     let hooked = hook.resolve_target(&app, address)?;
-    Ok(Json(app.engine.explain_hook(&hooked, &letter).await?.into()))
+    Ok(Json(app.engine.explain_hook(&hooked, &message).await?.into()))
 }
 
-fn to_inbound_message(app: &AppState, told: ExplainRouteBody) -> InboundMessage {
+fn to_inbound_message(app: &AppState, notice: ExplainRouteBody) -> InboundMessage {
     let settings = app.engine.settings();
-    let default = || settings.inbound.default_account(&told.channel).to_owned();
-    let account = told.account_id.unwrap_or_else(default);
-    let kind = told.peer.kind.unwrap_or(PeerKind::Dm);
+    let default = || settings.inbound.default_account(&notice.channel).to_owned();
+    let account = notice.account_id.unwrap_or_else(default);
+    let kind = notice.peer.kind.unwrap_or(PeerKind::Dm);
     let thread = |kind| move |id: String| ChatThread { kind, id };
-    let side = told.thread.map(thread(ThreadKind::Thread)).or(told.topic.map(thread(ThreadKind::Topic)));
+    let side = notice.thread.map(thread(ThreadKind::Thread)).or(notice.topic.map(thread(ThreadKind::Topic)));
     InboundMessage {
         address: ChatAddress {
-            channel: told.channel.clone(),
+            channel: notice.channel.clone(),
             account: account.clone(),
-            peer: told.peer.id.clone(),
+            peer: notice.peer.id.clone(),
             thread: side.as_ref().map(|side| side.id.clone()),
         },
         context: InboundContext {
-            channel: told.channel,
+            channel: notice.channel,
             account,
-            sender: told.sender.unwrap_or_else(|| told.peer.id.clone()),
-            parent: told
+            sender: notice.sender.unwrap_or_else(|| notice.peer.id.clone()),
+            parent: notice
                 .parent_peer
                 .map(|parent| ChatPeer { kind: parent.kind.unwrap_or(kind), id: parent.id }),
-            peer: ChatPeer { kind, id: told.peer.id },
+            peer: ChatPeer { kind, id: notice.peer.id },
             thread: side,
-            guild: told.guild_id,
-            team: told.team_id,
-            roles: told.roles,
+            guild: notice.guild_id,
+            team: notice.team_id,
+            roles: notice.roles,
         },
         platform_id: String::new(),
-        text: told.text,
+        text: notice.text,
         attachments: Vec::new(),
-        mentioned: told.mentioned,
+        mentioned: notice.mentioned,
         sender_name: None,
     }
 }

@@ -131,19 +131,19 @@ pub struct BudgetView {
 
 impl From<BudgetBalance> for BudgetView {
     fn from(balance: BudgetBalance) -> Self {
-        let (limits, standing) = (balance.limits, balance.usage);
-        let used = standing.spent.plus(standing.reserved);
+        let (limits, usage) = (balance.limits, balance.usage);
+        let used = usage.spent.plus(usage.reserved);
         Self {
             purse: balance.scope.name(),
             tokens_limit: limits.tokens,
-            tokens_spent: standing.spent.tokens,
-            tokens_reserved: standing.reserved.tokens,
+            tokens_spent: usage.spent.tokens,
+            tokens_reserved: usage.reserved.tokens,
             tokens_left: limits.tokens.map(|limit| (limit - used.tokens).max(0)),
             usd_limit: limits.nanos.map(nanos_to_usd),
-            usd_spent: nanos_to_usd(standing.spent.nanos),
-            usd_reserved: nanos_to_usd(standing.reserved.nanos),
+            usd_spent: nanos_to_usd(usage.spent.nanos),
+            usd_reserved: nanos_to_usd(usage.reserved.nanos),
             usd_left: limits.nanos.map(|limit| nanos_to_usd((limit - used.nanos).max(0))),
-            unknown_calls: standing.unknown_calls,
+            unknown_calls: usage.unknown_calls,
             resets_at: balance.resets,
         }
     }

@@ -155,10 +155,10 @@ fn reply_text(reply: &Value) -> TalkToolResult {
     if state == Some("done") {
         return Ok(text.to_owned());
     }
-    let told = Some(text.to_owned()).filter(|text| !text.is_empty());
+    let output = Some(text.to_owned()).filter(|text| !text.is_empty());
     Err(ApiRefusal {
         code: reply["error_code"].as_str().unwrap_or("turn_failed").to_owned(),
-        message: told.unwrap_or_else(|| format!("the turn was {}", state.unwrap_or("stopped"))),
+        message: output.unwrap_or_else(|| format!("the turn was {}", state.unwrap_or("stopped"))),
         hint: None,
         delivery: CallDelivery::Yes,
     })

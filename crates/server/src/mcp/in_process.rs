@@ -80,8 +80,8 @@ async fn read_response(response: Response) -> Result<Value, ApiRefusal> {
     if is_ok {
         return Ok(value);
     }
-    let said = &value["error"];
-    let text = |field: &str| said[field].as_str().map(str::to_owned);
+    let reply = &value["error"];
+    let text = |field: &str| reply[field].as_str().map(str::to_owned);
     Err(ApiRefusal {
         code: text("code").unwrap_or_else(|| Error::Panicked.code().to_owned()),
         message: text("message").unwrap_or_else(|| Error::Panicked.to_string()),

@@ -130,8 +130,8 @@ impl ClientConversation {
         }
     }
 
-    pub fn add_user_input(&mut self, said: impl Into<UserInput>) {
-        self.new_inputs.push(said.into());
+    pub fn add_user_input(&mut self, input: impl Into<UserInput>) {
+        self.new_inputs.push(input.into());
     }
 
     pub fn add_tool_result(&mut self, call_id: String, content: String) {
@@ -146,8 +146,8 @@ impl ClientConversation {
             let part = MessagePart::ToolResult { call_id, name, is_error: false };
             self.history.push(ImportedMessage { role: MessageRole::Tool, text: content, parts: vec![part] });
         }
-        let said = std::mem::take(&mut self.new_inputs);
-        let past = said.into_iter().map(|UserInput { text, parts }| ImportedMessage {
+        let input = std::mem::take(&mut self.new_inputs);
+        let past = input.into_iter().map(|UserInput { text, parts }| ImportedMessage {
             role: MessageRole::User,
             text,
             parts,
@@ -177,19 +177,19 @@ impl ClientConversation {
     }
 
     pub fn new_text(&self) -> String {
-        self.new_inputs.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n\n")
+        self.new_inputs.iter().map(|input| input.text.as_str()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// The images of what is new, if one message can have them.
     pub fn new_images(&self) -> Result<Vec<MessagePart>> {
-        attachments::check_image_count(self.new_inputs.iter().flat_map(|said| said.parts.clone()).collect())
+        attachments::check_image_count(self.new_inputs.iter().flat_map(|input| input.parts.clone()).collect())
     }
 
     /// Names the images of what is new.
     pub fn new_image_hashes(&self) -> impl Iterator<Item = &str> {
         self.new_inputs
             .iter()
-            .flat_map(|said| attached_images(&said.parts))
+            .flat_map(|input| attached_images(&input.parts))
             .map(|media| media.hash().as_str())
     }
 
@@ -242,17 +242,17 @@ mod tests {
 
     #[test]
     fn an_image_is_taken_from_the_request_and_never_from_elsewhere() {
-        let said =
+        let text_of =
             |part: Value| serde_json::from_value::<OpenAiContent>(json!([part])).unwrap().into_user_input();
         let gif = "data:image/gif;base64,R0lGODlh";
         for part in [
             json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } }),
             json!({ "type": "input_image", "image_url": gif }),
         ] {
-            let said = said(part).unwrap();
-            assert_eq!(attached_images(&said.parts).count(), 1);
+            let input = text_of(part).unwrap();
+            assert_eq!(attached_images(&input.parts).count(), 1);
         }
-        let code = |part| said(part).unwrap_err().code().to_owned();
+        let code = |part| text_of(part).unwrap_err().code().to_owned();
         let elsewhere = json!({ "type": "image_url", "image_url": { "url": "https://a.example/b.png" } });
         assert_eq!(code(elsewhere), "image_elsewhere");
         assert_eq!(code(json!({ "type": "input_image", "file_id": "f" })), "image_elsewhere");

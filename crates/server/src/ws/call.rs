@@ -106,8 +106,8 @@ async fn dispatch_method(
             Ok(json!({ "unsubscribed": open.remove_session(&wanted.session_key) }))
         }
         "send" => {
-            let said: SocketSendParams = parse_params(params)?;
-            let inbound = messages::to_inbound(app, by, said.session_key, said.message).await?;
+            let text: SocketSendParams = parse_params(params)?;
+            let inbound = messages::to_inbound(app, by, text.session_key, text.message).await?;
             let inbound = app.engine.resolve_addressee(inbound).await?;
             to_json(SessionMessageReceipt::from(app.engine.submit_message(inbound).await?))
         }

@@ -44,8 +44,8 @@ async fn a_message_is_a_task_of_its_context_and_sent_twice_it_is_one() {
 async fn a_task_that_runs_is_looked_at_and_cancelled() {
     let instance = Instance::start().await;
     let unblocked = json!({ "message": said("m1", "hold"), "configuration": { "blocking": false } });
-    let begun = call(&instance, "message/send", unblocked).await["result"].take();
-    let which = json!({ "id": begun["id"] });
+    let started = call(&instance, "message/send", unblocked).await["result"].take();
+    let which = json!({ "id": started["id"] });
     let state =
         || async { call(&instance, "tasks/get", which.clone()).await["result"]["status"]["state"].take() };
     wait_until("it works", async || state().await == "working").await;

@@ -100,8 +100,8 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
     let spec =
         json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": { "deny": ["danger", "clock"] } } });
     instance.post("/api/v1/agents", spec).await.ok();
-    let told = instance.get("/api/v1/tools/danger/explain?agent=ops").await;
-    let layers: Vec<_> = told.ok()["layers"]
+    let answer = instance.get("/api/v1/tools/danger/explain?agent=ops").await;
+    let layers: Vec<_> = answer.ok()["layers"]
         .as_array()
         .unwrap()
         .iter()
@@ -119,9 +119,9 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
             ("approval", true)
         ]
     );
-    assert_eq!((&told.body["allowed"], &told.body["rule"]), (&json!(false), &json!("agent.deny")));
-    assert_eq!(told.body["set_in"], "policy.tools.deny of the agent \"ops\"");
-    let change = told.body["change"].as_str().unwrap();
+    assert_eq!((&answer.body["allowed"], &answer.body["rule"]), (&json!(false), &json!("agent.deny")));
+    assert_eq!(answer.body["set_in"], "policy.tools.deny of the agent \"ops\"");
+    let change = answer.body["change"].as_str().unwrap();
     assert_eq!(change, r#"polyclaw agents set ops '{"policy":{"tools":{"deny":["clock"]}}}'"#);
     let main = instance.get("/api/v1/tools/danger/explain").await;
     assert_eq!((&main.ok()["allowed"], &main.body["asks"]), (&json!(true), &json!(true)));
@@ -137,14 +137,14 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
 async fn a_spec_that_names_what_is_not_there_is_refused_with_the_nearest_word() {
     let instance = Instance::start().await;
     let spec = |tools: Value| json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": tools } });
-    for (tools, said) in [
+    for (tools, text) in [
         (json!({ "allow": ["dangr"] }), "did you mean \\\"danger\\\"?"),
         (json!({ "deny": ["group:fss"] }), "did you mean \\\"group:fs\\\"?"),
         (json!({ "profile": "minimal", "allow": ["danger"] }), "is not in the profile"),
     ] {
         let refused = instance.post("/api/v1/agents", spec(tools)).await;
         refused.refuses(400, "invalid_agent");
-        assert!(refused.body["error"]["message"].to_string().contains(said), "{}", refused.body);
+        assert!(refused.body["error"]["message"].to_string().contains(text), "{}", refused.body);
     }
     instance.post("/api/v1/agents", spec(json!({ "profile": "strong" }))).await.refuses(400, "invalid_body");
     let mcp = json!({ "agent_id": "ops", "name": "ops", "mcp": ["files"] });

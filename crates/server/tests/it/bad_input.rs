@@ -56,8 +56,8 @@ async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
         instance.post("/v1/chat/completions", json!({ "model": secret, "messages": [] })).await,
     ];
     for answer in asked {
-        let said = answer.body["error"]["message"].as_str().unwrap_or_default();
-        assert!(answer.status.is_client_error() && !said.is_empty(), "{}", answer.body);
+        let text = answer.body["error"]["message"].as_str().unwrap_or_default();
+        assert!(answer.status.is_client_error() && !text.is_empty(), "{}", answer.body);
         assert!(!answer.body.to_string().contains(secret), "{}", answer.body);
     }
 }
@@ -66,9 +66,9 @@ async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
 async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
     let instance = Instance::start().await;
     let refused = instance.get("/api/v1/usage?window=5h").await;
-    let said = refused.body["error"]["message"].as_str().unwrap_or_default().to_owned();
-    assert!(said.contains("`5h` is not known here") && said.contains("`24h`"), "{said}");
-    assert!(!said.contains("deserialize") && !said.contains("variant"), "{said}");
+    let text = refused.body["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains("`5h` is not known here") && text.contains("`24h`"), "{text}");
+    assert!(!text.contains("deserialize") && !text.contains("variant"), "{text}");
 }
 
 #[tokio::test]

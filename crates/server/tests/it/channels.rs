@@ -71,16 +71,17 @@ async fn who_would_answer_is_told_and_nothing_changes() {
     let explain = |body: Value| instance.post("/api/v1/route/explain", body);
     let dm = json!({ "id": "1" });
     let group = json!({ "kind": "group", "id": "-7" });
-    let told = explain(json!({ "channel": "telegram", "peer": group, "sender": "1", "text": "hello" })).await;
-    assert_eq!(told.ok()["layer"], "binding");
-    assert_eq!(told.body["tier"], "peer");
-    assert_eq!(told.body["admission"], "group_not_listed");
-    assert_eq!(told.body["agent_id"], "main");
-    assert_eq!(told.body["session_key"], "agent:main:telegram:group:-7");
-    assert_eq!(told.body["model"], "test/scripted");
-    assert_eq!(told.body["answers"][0]["session_key"], told.body["session_key"]);
-    assert_eq!(told.body["answers"][0]["tools"], told.body["tools"]);
-    assert_eq!(told.body["candidates"][0]["wins"], true);
+    let answer =
+        explain(json!({ "channel": "telegram", "peer": group, "sender": "1", "text": "hello" })).await;
+    assert_eq!(answer.ok()["layer"], "binding");
+    assert_eq!(answer.body["tier"], "peer");
+    assert_eq!(answer.body["admission"], "group_not_listed");
+    assert_eq!(answer.body["agent_id"], "main");
+    assert_eq!(answer.body["session_key"], "agent:main:telegram:group:-7");
+    assert_eq!(answer.body["model"], "test/scripted");
+    assert_eq!(answer.body["answers"][0]["session_key"], answer.body["session_key"]);
+    assert_eq!(answer.body["answers"][0]["tools"], answer.body["tools"]);
+    assert_eq!(answer.body["candidates"][0]["wins"], true);
     let other = explain(json!({ "channel": "telegram", "peer": dm, "topic": "5" })).await;
     assert_eq!((&other.ok()["layer"], &other.body["tier"]), (&json!("default"), &json!("default")));
     assert_eq!(other.body["candidates"][0]["why"], "it is for another conversation");

@@ -277,8 +277,8 @@ async fn a_client_that_tries_again_gets_the_answer_to_its_first_try() {
     let failed = [send("0", "fail").await, send("1", "fail").await];
     assert!(failed.iter().all(|answer| answer.status.is_server_error()));
     let shown = instance.get("/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aann/transcript").await;
-    let said = shown.ok()["messages"].as_array().unwrap().iter().filter(|one| one["text"] == "fail");
-    assert_eq!(said.count(), 2, "a turn that failed is tried anew");
+    let reply = shown.ok()["messages"].as_array().unwrap().iter().filter(|one| one["text"] == "fail");
+    assert_eq!(reply.count(), 2, "a turn that failed is tried anew");
 }
 
 #[tokio::test]

@@ -35,9 +35,9 @@ async fn a_job_of_the_config_is_changed_in_the_config_alone() {
     let mut settings = (*instance.engine.settings()).clone();
     let config: polyclaw_domain::config::CronJobConfig =
         serde_json::from_value(json!({ "id": "ours", "schedule": "every 1d", "message": "hello" })).unwrap();
-    let errand =
+    let job =
         polyclaw_domain::cron_job::CronJob::from_config(&config, &settings.default_agent, None).unwrap();
-    settings.cron_jobs = vec![errand];
+    settings.cron_jobs = vec![job];
     instance.engine.reload_settings(settings);
     assert_eq!(instance.get("/api/v1/cron/ours").await.ok()["source"], "config");
     instance.patch("/api/v1/cron/ours", json!({ "message": "x" })).await.refuses(409, "errand_in_config");

@@ -134,11 +134,11 @@ async fn foreign_words_choose_no_agent_and_give_no_commands() {
         assert_eq!(posted.ok()["session_key"], "agent:main:webhook:issues:dm:a%2fb:thread:7", "{login}");
         let reply = posted.body["reply"]["text"].as_str().unwrap();
         assert!(reply.contains(&format!("{login} ops x")), "it is told as it is: {reply}");
-        let said = json!({ "channel": "webhook", "account_id": "issues", "peer": { "id": "a/b" },
+        let response = json!({ "channel": "webhook", "account_id": "issues", "peer": { "id": "a/b" },
             "text": format!("{login} ops x") });
-        let told = instance.post("/api/v1/route/explain", said).await;
+        let answer = instance.post("/api/v1/route/explain", response).await;
         assert_eq!(
-            (&told.ok()["agent_id"], &told.body["command"]),
+            (&answer.ok()["agent_id"], &answer.body["command"]),
             (&json!("main"), &Value::Null),
             "{login}"
         );

@@ -91,15 +91,15 @@ async fn openais_shapes_show_images_new_and_of_history() {
         { "role": "user", "content": [text("prompt this"), image, image] },
     ]);
     let chat = instance.post("/v1/chat/completions", json!({ "model": "main", "messages": messages })).await;
-    let said = shown(&chat.ok()["choices"][0]["message"]["content"]);
-    assert_eq!(said.matches("Image(image/gif, 6 bytes)").count(), 3, "{said}");
+    let reply = shown(&chat.ok()["choices"][0]["message"]["content"]);
+    assert_eq!(reply.matches("Image(image/gif, 6 bytes)").count(), 3, "{reply}");
     let input = json!([{ "role": "user", "content": [
         { "type": "input_text", "text": "prompt this" },
         { "type": "input_image", "image_url": url },
     ] }]);
     let response = instance.post("/v1/responses", json!({ "model": "main", "input": input })).await;
-    let said = shown(&response.ok()["output"][0]["content"][0]["text"]);
-    assert!(said.contains("Image(image/gif, 6 bytes)"), "{said}");
+    let reply = shown(&response.ok()["output"][0]["content"][0]["text"]);
+    assert!(reply.contains("Image(image/gif, 6 bytes)"), "{reply}");
 }
 
 #[tokio::test]
@@ -113,8 +113,8 @@ async fn a_file_of_a2a_is_shown_if_it_is_an_image() {
         instance.post("/a2a/main", body).await.body
     };
     let taken = send("m1", json!({ "name": "a", "mimeType": "image/gif", "bytes": GIF })).await;
-    let said = shown(&taken["result"]["artifacts"][0]["parts"][0]["text"]);
-    assert!(said.contains("Image(image/gif, 6 bytes)"), "{said}");
+    let text = shown(&taken["result"]["artifacts"][0]["parts"][0]["text"]);
+    assert!(text.contains("Image(image/gif, 6 bytes)"), "{text}");
     for file in [json!({ "uri": "https://a.example/b.png" }), json!({ "bytes": "aGVsbG8=" })] {
         let refused = send("m2", file).await;
         assert_eq!(refused["error"]["code"], -32005, "{refused}");

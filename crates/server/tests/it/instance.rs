@@ -153,9 +153,9 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
         (Arc::new(Now), Arc::new(Count::default()));
     let place = MemoryLocation::File(home.join("brain.db"));
     let vectors = VectorIndex::new(1 << 20, polyclaw_domain::embedding::dot_product);
-    let brain = Arc::new(MemoryStore::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
+    let memories = Arc::new(MemoryStore::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
     let ports = EnginePorts {
-        memory_store: brain,
+        memory_store: memories,
         db: Db::open(&DbTarget::Sqlite(home.join("sessions.db"))).unwrap(),
         provider: Arc::new(Model { gate: Arc::clone(&gate) }),
         tools: Arc::new(Tools { gate }),

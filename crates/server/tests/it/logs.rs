@@ -60,9 +60,9 @@ async fn a_call_over_the_socket_that_fails_inside_is_logged_without_its_body() {
     let verdict = json!({ "approval_id": "a1", "decision": "deny", "reason": "my secret" });
     let answer = socket.call("approve", verdict).await;
     assert_eq!(answer["error"]["message"], "something went wrong inside; the log says what");
-    let said = log.text();
-    assert!(said.contains("a call failed inside") && said.contains("approvals"), "{said}");
-    assert!(!said.contains("my secret"), "{said}");
+    let text = log.text();
+    assert!(text.contains("a call failed inside") && text.contains("approvals"), "{text}");
+    assert!(!text.contains("my secret"), "{text}");
 }
 
 #[tokio::test]
@@ -76,9 +76,9 @@ async fn a_stream_that_fails_inside_is_logged_without_its_body() {
     lose(&instance, "ALTER TABLE jobs RENAME TO gone").await;
     // Another node did something: the database is asked, and can not answer.
     instance.engine.hub.publish(&SessionKey::for_direct(&AgentId::main(), "openai", "u"), FrameKind::Changed);
-    let told = asked.text().await.unwrap();
-    assert!(told.contains("the log says what"), "{told}");
-    let said = log.text();
-    assert!(said.contains("a call failed inside"), "{said}");
-    assert!(!said.contains("my secret"), "{said}");
+    let text = asked.text().await.unwrap();
+    assert!(text.contains("the log says what"), "{text}");
+    let reply = log.text();
+    assert!(reply.contains("a call failed inside"), "{reply}");
+    assert!(!reply.contains("my secret"), "{reply}");
 }

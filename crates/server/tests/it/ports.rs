@@ -213,11 +213,11 @@ pub struct Rack;
 
 impl McpServerRegistry for Rack {
     fn server_statuses(&self) -> Vec<McpServerStatus> {
-        let server = |name: &str, standing, error: Option<&str>| McpServerStatus {
+        let server = |name: &str, state, error: Option<&str>| McpServerStatus {
             name: name.to_owned(),
             transport: "stdio",
             sandbox: Some("confined"),
-            standing,
+            standing: state,
             version: None,
             tools: vec![format!("mcp_{name}_echo")],
             restarts: 0,

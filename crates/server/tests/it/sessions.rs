@@ -127,8 +127,8 @@ async fn commands_answer_in_words() {
     assert!(help.ok()["text"].as_str().unwrap().contains("/stop"));
     instance.post(&at("/commands"), json!({ "text": "/dance" })).await.refuses(400, "unknown_command");
     instance.post(&at("/commands"), json!({ "text": "hello" })).await.refuses(400, "unknown_command");
-    let not_begun = "/api/v1/sessions/agent%3Amain%3Anone/commands";
-    let status = instance.post(not_begun, json!({ "text": "/status" })).await;
+    let not_started = "/api/v1/sessions/agent%3Amain%3Anone/commands";
+    let status = instance.post(not_started, json!({ "text": "/status" })).await;
     assert!(status.ok()["text"].as_str().unwrap().contains("idle"), "{}", status.body);
     let nobody = "/api/v1/sessions/agent%3Anobody%3Anone/commands";
     assert_eq!(instance.post(nobody, json!({ "text": "/status" })).await.status, StatusCode::NOT_FOUND);

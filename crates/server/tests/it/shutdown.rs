@@ -13,8 +13,8 @@ async fn open_calls_end_in_peace_and_streams_are_let_go() {
     let path = format!("/api/v1/sessions/{ONE}/stream");
     let mut events = Events::open(instance.request(Method::GET, &path)).await;
     events.until("stream.opened").await;
-    let said = format!("/api/v1/sessions/{ONE}/messages?wait=10");
-    let request = instance.request(Method::POST, &said).json(&json!({ "text": "hold" })).send();
+    let text = format!("/api/v1/sessions/{ONE}/messages?wait=10");
+    let request = instance.request(Method::POST, &text).json(&json!({ "text": "hold" })).send();
     let waiting = tokio::spawn(request);
     events.until("turn.delta").await;
     instance.stop.take().unwrap().send(()).unwrap();

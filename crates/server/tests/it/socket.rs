@@ -78,8 +78,8 @@ async fn one_socket_speaks_listens_and_stops() {
     let stopped = socket.call("stop", json!({ "session_key": ONE_KEY })).await;
     assert_eq!(stopped["result"]["turn_id"], sent["result"]["turn_id"]);
     assert_eq!(socket.event("turn.ended").await["state"], "cancelled");
-    let said = socket.call("command", json!({ "session_key": ONE_KEY, "text": "/whoami" })).await;
-    assert!(said["result"]["text"].as_str().unwrap().contains(ONE_KEY));
+    let reply = socket.call("command", json!({ "session_key": ONE_KEY, "text": "/whoami" })).await;
+    assert!(reply["result"]["text"].as_str().unwrap().contains(ONE_KEY));
     let left = socket.call("unsubscribe", json!({ "session_key": ONE_KEY })).await;
     assert_eq!(left["result"]["unsubscribed"], true);
 }

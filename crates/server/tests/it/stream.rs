@@ -78,8 +78,8 @@ async fn the_first_words_arrive_before_the_end() {
     let mut events = Events::open(instance.request(Method::GET, &path(""))).await;
     let opened = events.next().await.unwrap().json();
     assert_eq!((&opened["event"], &opened["seq"]), (&json!("stream.opened"), &json!(0)));
-    let said = format!("/api/v1/sessions/{ONE}/messages");
-    instance.post(&said, json!({ "text": "hold" })).await.ok();
+    let text = format!("/api/v1/sessions/{ONE}/messages");
+    instance.post(&text, json!({ "text": "hold" })).await.ok();
     let accepted = events.next().await.unwrap().json();
     assert_eq!((&accepted["event"], &accepted["session_key"]), (&json!("message.accepted"), &json!(ONE_KEY)));
     assert_eq!((&accepted["type"], &accepted["seq"]), (&json!("event"), &json!(1)));

@@ -43,8 +43,8 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
         )
         .await;
     assert_eq!((sent.status, &sent.body["recipients"]), (StatusCode::ACCEPTED, &json!(["ann"])));
-    let letters = instance.get("/api/v1/teams/site/messages").await;
-    assert!(letters.text.contains("a code") && letters.text.contains("4711"), "{}", letters.text);
+    let messages = instance.get("/api/v1/teams/site/messages").await;
+    assert!(messages.text.contains("a code") && messages.text.contains("4711"), "{}", messages.text);
     let log = instance.get("/api/v1/teams/site/log").await;
     assert_eq!(log.ok()["log"][0]["change"], "created");
     let tasks = instance.get("/api/v1/teams/site/tasks?status=pending").await;
@@ -158,20 +158,24 @@ async fn who_watches_the_lead_sees_what_its_team_does() {
     let frame = socket.event("team.changed").await;
     let change = if frame["change"].is_null() { &frame["data"]["change"] } else { &frame["change"] };
     assert_eq!((&change["team"], &change["change"]), (&json!("site"), &json!("created")), "{frame}");
-    let said = instance
+    let answer = instance
         .post(
             &format!("/api/v1/sessions/{}/commands", ONE_KEY.replace(':', "%3A")),
             json!({ "text": "/team" }),
         )
         .await;
-    assert!(said.text.contains("site (active)"), "{}", said.text);
+    assert!(answer.text.contains("site (active)"), "{}", answer.text);
     let path = format!("/api/v1/sessions/{}/commands", ONE_KEY.replace(':', "%3A"));
-    let said = instance.post(&path, json!({ "text": "/team site" })).await;
-    assert!(said.text.contains("Team: site (active)"), "{}", said.text);
-    assert!(said.text.contains("Led by the agent main") && !said.text.contains(ONE_KEY), "{}", said.text);
+    let answer = instance.post(&path, json!({ "text": "/team site" })).await;
+    assert!(answer.text.contains("Team: site (active)"), "{}", answer.text);
     assert!(
-        !said.text.contains("You are") && !said.text.contains("==="),
+        answer.text.contains("Led by the agent main") && !answer.text.contains(ONE_KEY),
+        "{}",
+        answer.text
+    );
+    assert!(
+        !answer.text.contains("You are") && !answer.text.contains("==="),
         "no words to a model: {}",
-        said.text
+        answer.text
     );
 }

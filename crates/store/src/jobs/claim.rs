@@ -214,19 +214,19 @@ pub fn is_session_host(
     tx: &mut Tx<'_>,
     session: &SessionKey,
     node: &NodeId,
-    family: Option<&str>,
+    node_name: Option<&str>,
 ) -> Result<bool> {
     const SQL: &str =
         "SELECT node FROM jobs WHERE session_key = $1 AND node IS NOT NULL AND node <> 'handed-back'
         ORDER BY seq DESC LIMIT 1";
     let host = tx.query_one(SQL, params![session], |row| row.text(0))?;
-    Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_epoch_prefix(family))))
+    Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_epoch_prefix(node_name))))
 }
 
 /// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
 /// has one process at a time, so whatever runs there and is not ours belongs to nobody.
-pub(crate) fn earlier_epoch_prefix(family: Option<&str>) -> String {
-    family.map_or_else(String::new, |family| format!("{family}/"))
+pub(crate) fn earlier_epoch_prefix(node_name: Option<&str>) -> String {
+    node_name.map_or_else(String::new, |node_name| format!("{node_name}/"))
 }
 
 /// Takes an orphan over; `None` if somebody else was faster.
@@ -234,7 +234,7 @@ pub fn take_over_orphan(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     claimer: &TurnClaimer,
-    family: Option<&str>,
+    node_name: Option<&str>,
 ) -> Result<Option<TurnClaim>> {
     // A node that takes over from itself has one more life to count.
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1,
@@ -244,7 +244,7 @@ pub fn take_over_orphan(
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
-    let earlier = earlier_epoch_prefix(family);
+    let earlier = earlier_epoch_prefix(node_name);
     tx.query_one(
         SQL,
         params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier],

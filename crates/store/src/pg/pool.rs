@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn whoever_rested_last_works_first_and_what_waits_is_done_before_the_end() {
         let pool = WorkerPool::new();
-        let (say, said) = mpsc::channel();
+        let (say, text) = mpsc::channel();
         let worker = |name: &'static str, is_warm: bool| {
             let (worker, say) = (pool.new_worker(is_warm), say.clone());
             thread::spawn(move || {
@@ -112,7 +112,7 @@ mod tests {
         rested(2);
         for n in 0..100 {
             pool.submit(n);
-            assert_eq!(said.recv().unwrap(), ("warm", n), "who has told rests already");
+            assert_eq!(text.recv().unwrap(), ("warm", n), "who has told rests already");
         }
         drop(pool);
         warm.join().unwrap();

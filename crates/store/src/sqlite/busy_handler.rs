@@ -11,16 +11,16 @@ pub(super) fn on_busy(tried: i32) -> bool {
     wait_within(tried, BUSY_TIMEOUT)
 }
 
-pub(super) fn wait_within(tried: i32, patience: Duration) -> bool {
-    let pause = busy_pause(tried, patience);
+pub(super) fn wait_within(tried: i32, timeout: Duration) -> bool {
+    let pause = busy_pause(tried, timeout);
     pause.inspect(|pause| thread::sleep(*pause)).is_some()
 }
 
 /// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
-fn busy_pause(tried: i32, patience: Duration) -> Option<Duration> {
+fn busy_pause(tried: i32, timeout: Duration) -> Option<Duration> {
     let tried = u32::try_from(tried).ok()?;
     let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
-    (pause * tried < patience).then_some(pause)
+    (pause * tried < timeout).then_some(pause)
 }
 
 #[cfg(test)]
@@ -58,9 +58,9 @@ mod tests {
         let sqlite = SqliteEngine::open_with_busy_handler(&path, LEDGER_SCHEMA, impatient).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let told = write(&sqlite, "a").unwrap_err();
-        assert!(matches!(told, Error::Unavailable { in_doubt: false, .. }), "{told:?}");
-        assert_eq!(told.to_string(), "the database is unavailable: database is locked");
+        let error = write(&sqlite, "a").unwrap_err();
+        assert!(matches!(error, Error::Unavailable { in_doubt: false, .. }), "{error:?}");
+        assert_eq!(error.to_string(), "the database is unavailable: database is locked");
         other.execute_batch("ROLLBACK").unwrap();
         assert_eq!(write(&sqlite, "b").unwrap(), 1);
         let teams: String =

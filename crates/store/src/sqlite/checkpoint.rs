@@ -27,7 +27,7 @@ const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
 pub(super) fn start_checkpointer(
     path: &Path,
     writer: Weak<SqliteWriter>,
-    told: mpsc::Receiver<()>,
+    receiver: mpsc::Receiver<()>,
 ) -> Result<()> {
     let connection = Connection::open(path)?;
     plan_once(&connection)?;
@@ -35,7 +35,7 @@ pub(super) fn start_checkpointer(
         "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 50;",
     )?;
     spawn_thread("store-checkpoint", move || {
-        while told.recv().is_ok() {
+        while receiver.recv().is_ok() {
             std::thread::sleep(CHECKPOINT_INTERVAL);
             let Some(writer) = writer.upgrade() else { return };
             match checkpoint_log(&connection, &writer) {

@@ -51,13 +51,13 @@ impl OpenedFile {
 impl DatabaseFiles {
     /// Call it when the database is open: the log and its index are there by then.
     pub fn for_database(path: &Path) -> Self {
-        let beside = |suffix: &str| {
+        let sibling_of = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             PathBuf::from(name)
         };
         let opened =
-            ["", "-wal", "-shm"].into_iter().filter_map(|suffix| OpenedFile::from_path(beside(suffix)));
+            ["", "-wal", "-shm"].into_iter().filter_map(|suffix| OpenedFile::from_path(sibling_of(suffix)));
         Self {
             opened: opened.collect(),
             since: Instant::now(),

@@ -40,11 +40,11 @@ impl FileWriteLock {
     /// nothing else.
     pub fn run_locked<T>(&self, begin: impl FnOnce() -> T) -> T {
         let is_held = self.acquire_in_time();
-        let begun = begin();
+        let started = begin();
         if is_held {
             let _ = self.file.unlock();
         }
-        begun
+        started
     }
 
     /// Whether the head of the queue was reached in time.

@@ -61,8 +61,8 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     }
     let decide = |id: &'static str, state: ApprovalState, after| {
         db.write(move |tx| {
-            let said = (Some("why"), Some("owner"));
-            approvals::record_decision(tx, &ApprovalId::new(id), state, said, NOW.plus(after).into())
+            let text = (Some("why"), Some("owner"));
+            approvals::record_decision(tx, &ApprovalId::new(id), state, text, NOW.plus(after).into())
         })
     };
     assert!(decide("a1", Denied, 99).await?);
@@ -72,8 +72,8 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     assert!(!decide("a2", Expired, 100).await?);
     assert!(!decide("nobody", Approved, 0).await?);
     let stored = db.read(|tx| approvals::get(tx, &ApprovalId::new("a1"))).await?.unwrap();
-    let told = (stored.state, stored.reason.as_deref(), stored.decided_by.as_deref());
-    assert_eq!(told, (Denied, Some("why"), Some("owner")));
+    let notice = (stored.state, stored.reason.as_deref(), stored.decided_by.as_deref());
+    assert_eq!(notice, (Denied, Some("why"), Some("owner")));
     assert_eq!(ask(&db, "a9", "c2").await?.state, Expired, "asking again changes nothing");
     assert_eq!(db.read(approvals::list_pending).await?.len(), 1);
     let measured = approvals::DecisionTime { now: NOW.plus(500), counted: NOW.plus(99) };

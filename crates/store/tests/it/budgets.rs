@@ -20,9 +20,9 @@ on_every_engine!(
     every_purse_must_have_something_left,
 );
 
-fn allowance(purse: BudgetScope, tokens: i64) -> BudgetLimit {
+fn allowance(scope: BudgetScope, tokens: i64) -> BudgetLimit {
     BudgetLimit {
-        scope: purse,
+        scope,
         limits: DailyLimits { tokens: Some(tokens), nanos: None },
         day: 20_833,
         since: NOW.minus(1000),
@@ -97,20 +97,20 @@ async fn calls_at_the_same_time_overspend_by_one_reservation_at_most(db: Db) -> 
 }
 
 async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<()> {
-    let purse = || vec![allowance(BudgetScope::Instance, 100)];
+    let limits_of = || vec![allowance(BudgetScope::Instance, 100)];
     db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await?;
     rows::queue(&db, vec![rows::job("t", "p")]).await?;
     let dying = polyclaw_store::jobs::TurnClaimer { lease_ms: ENDED, ..claimer("one/1") };
     let first = claim(&db, dying).await?.unwrap();
-    assert!(reserve(&db, &first, purse(), tokens(100)).await?);
+    assert!(reserve(&db, &first, limits_of(), tokens(100)).await?);
     let other = running(&db, "q").await?;
-    assert!(!reserve(&db, &other, purse(), tokens(1)).await?, "all of it is reserved");
+    assert!(!reserve(&db, &other, limits_of(), tokens(1)).await?, "all of it is reserved");
     // The process dies; another takes its turn over.
     let next = db.write(|tx| jobs::take_over_orphan(tx, &turn("t"), &claimer("two/1"), None)).await?.unwrap();
-    assert!(reserve(&db, &other, purse(), tokens(1)).await?, "nobody will settle it");
-    assert!(reserve(&db, &next, purse(), tokens(40)).await?);
+    assert!(reserve(&db, &other, limits_of(), tokens(1)).await?, "nobody will settle it");
+    assert!(reserve(&db, &next, limits_of(), tokens(40)).await?);
     assert_eq!(standing(&db, allowance(BudgetScope::Instance, 100)).await?.reserved, tokens(41));
-    settle(&db, &next, purse(), tokens(30)).await?;
+    settle(&db, &next, limits_of(), tokens(30)).await?;
     rows::end(&db, &other, JobState::Failed).await?;
     let stands = standing(&db, allowance(BudgetScope::Instance, 100)).await?;
     assert_eq!(
@@ -122,11 +122,11 @@ async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<(
 }
 
 async fn four_fifths_are_warned_of_once_a_day(db: Db) -> Result<()> {
-    let purse = || vec![allowance(BudgetScope::Instance, 100)];
+    let limits_of = || vec![allowance(BudgetScope::Instance, 100)];
     let claim = running(&db, "p").await?;
-    assert_eq!(settle(&db, &claim, purse(), tokens(79)).await?, 0);
-    assert_eq!(settle(&db, &claim, purse(), tokens(1)).await?, 1);
-    assert_eq!(settle(&db, &claim, purse(), tokens(10)).await?, 0);
+    assert_eq!(settle(&db, &claim, limits_of(), tokens(79)).await?, 0);
+    assert_eq!(settle(&db, &claim, limits_of(), tokens(1)).await?, 1);
+    assert_eq!(settle(&db, &claim, limits_of(), tokens(10)).await?, 0);
     let tomorrow = vec![BudgetLimit {
         day: 20_834,
         since: NOW.plus(86_400_000),

@@ -136,18 +136,18 @@ async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
     Ok(())
 }
 
-fn search(node: &str, family: Option<&str>) -> OrphanSearch {
-    let family = family.map(ToOwned::to_owned);
-    OrphanSearch { node: NodeId::new(node), node_name: family, now: NOW, suspect_after: 3 }
+fn search(node: &str, node_name: Option<&str>) -> OrphanSearch {
+    let node_name = node_name.map(ToOwned::to_owned);
+    OrphanSearch { node: NodeId::new(node), node_name, now: NOW, suspect_after: 3 }
 }
 
 async fn orphans(
     db: &Db,
     node: &'static str,
-    family: impl Into<Option<&'static str>>,
+    node_name: impl Into<Option<&'static str>>,
 ) -> Result<Vec<TurnId>> {
-    let family = family.into();
-    let search = search(node, family);
+    let node_name = node_name.into();
+    let search = search(node, node_name);
     let found = db.read(move |tx| jobs::list_orphans(tx, &search)).await?;
     Ok(found.into_iter().map(|(turn, _)| turn).collect())
 }
@@ -155,10 +155,10 @@ async fn orphans(
 async fn take_over(
     db: &Db,
     node: &'static str,
-    family: impl Into<Option<&'static str>>,
+    node_name: impl Into<Option<&'static str>>,
 ) -> Result<Option<jobs::TurnClaim>> {
-    let family = family.into();
-    db.write(move |tx| jobs::take_over_orphan(tx, &turn("t"), &claimer(node), family)).await
+    let node_name = node_name.into();
+    db.write(move |tx| jobs::take_over_orphan(tx, &turn("t"), &claimer(node), node_name)).await
 }
 
 async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
@@ -218,9 +218,11 @@ async fn a_node_takes_over_from_its_earlier_life_and_from_no_namesake(db: Db) ->
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     claim(&db, claimer("no_de/1")).await?.unwrap();
-    for (node, family) in [("nomde/2", "nomde"), ("no_de2/1", "no_de2"), ("NO_DE/2", "NO_DE"), ("%/1", "%")] {
-        assert!(orphans(&db, node, family).await?.is_empty(), "{family} is another node");
-        assert_eq!(take_over(&db, node, family).await?, None, "{family} is another node");
+    for (node, node_name) in
+        [("nomde/2", "nomde"), ("no_de2/1", "no_de2"), ("NO_DE/2", "NO_DE"), ("%/1", "%")]
+    {
+        assert!(orphans(&db, node, node_name).await?.is_empty(), "{node_name} is another node");
+        assert_eq!(take_over(&db, node, node_name).await?, None, "{node_name} is another node");
     }
     assert!(orphans(&db, "no_de/1", None).await?.is_empty(), "what this life runs is no orphan");
     assert_eq!(
@@ -248,8 +250,8 @@ async fn queue_again(db: &Db) -> Result<()> {
 
 async fn a_session_is_hosted_where_its_last_turn_ran(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let hosts = |node: &'static str, family: Option<&'static str>| {
-        db.read(move |tx| jobs::is_session_host(tx, &key("p"), &NodeId::new(node), family))
+    let hosts = |node: &'static str, node_name: Option<&'static str>| {
+        db.read(move |tx| jobs::is_session_host(tx, &key("p"), &NodeId::new(node), node_name))
     };
     assert!(hosts("one/1", Some("one")).await? && hosts("two/1", Some("two")).await?, "none has run yet");
     queue(&db, vec![job("t", "p")]).await?;

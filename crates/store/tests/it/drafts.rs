@@ -17,12 +17,12 @@ async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
     db.write(|tx| drafts::set_platform_id(tx, &turn("t"), &address("x"), "m1")).await?;
     db.write(|tx| drafts::delete(tx, &turn("t"), &address("z"))).await?;
     let known = db.read(|tx| drafts::list_by_turn(tx, &turn("t"))).await?;
-    let begun = |peer, id: Option<&str>| StoredDraft {
+    let start_run = |peer, id: Option<&str>| StoredDraft {
         address: address(peer),
         platform_id: id.map(Into::into),
         at: NOW,
     };
-    assert_eq!(known, [begun("x", Some("m1")), begun("y", None)]);
+    assert_eq!(known, [start_run("x", Some("m1")), start_run("y", None)]);
     db.write(|tx| drafts::delete_by_turn(tx, &turn("t"))).await?;
     assert!(db.read(|tx| drafts::list_by_turn(tx, &turn("t"))).await?.is_empty());
     Ok(())

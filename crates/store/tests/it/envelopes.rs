@@ -231,9 +231,9 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
                 limit: 10,
                 now: NOW,
             };
-            let (held, told) = envelopes::lease_due(tx, &again)?;
+            let (held, events) = envelopes::lease_due(tx, &again)?;
             assert_eq!(
-                (held[0].attempts, told.len()),
+                (held[0].attempts, events.len()),
                 (1, 0),
                 "who asks again under their lease gets the same"
             );
@@ -374,13 +374,13 @@ fn messages_are_found_by_what_is_known_of_them() {
             assert!(ids(tx, EnvelopeFilter { state: Some(EnvelopeState::DeadLetter), ..of() })?.is_empty());
             assert!(ids(tx, EnvelopeFilter { kind: Some("note".into()), ..of() })?.is_empty());
             let reader = EnvelopeEventFilter { instance: one(), correlation: Some("c".into()) };
-            let told = envelopes::list_recent_events(tx, &reader, 3)?;
+            let events = envelopes::list_recent_events(tx, &reader, 3)?;
             assert_eq!(
-                told.last().map(|event| event.envelope.id.as_str()),
+                events.last().map(|event| event.envelope.id.as_str()),
                 Some("m2"),
                 "the last is the newest"
             );
-            assert!(told.len() == 3 && told.iter().all(|event| reader.matches_event(event)));
+            assert!(events.len() == 3 && events.iter().all(|event| reader.matches_event(event)));
             Ok(())
         })
         .await

@@ -16,8 +16,8 @@ fn account() -> ChannelAccount {
 }
 
 async fn take(db: &Db, node: &'static str, lease_ms: i64) -> Result<bool> {
-    let family = node.split('/').next().map(str::to_owned);
-    let taker = LeaseHolder { node: NodeId::new(node), node_name: family, now: NOW, lease_ms };
+    let node_name = node.split('/').next().map(str::to_owned);
+    let taker = LeaseHolder { node: NodeId::new(node), node_name, now: NOW, lease_ms };
     db.write(move |tx| account_leases::acquire_or_renew(tx, &account(), &taker)).await
 }
 

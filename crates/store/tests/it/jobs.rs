@@ -103,7 +103,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
     queue(&db, vec![job("t", "p")]).await?;
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
     let usage = TokenUsage { input_tokens: Some(5), output_tokens: None, cached_tokens: Some(0) };
-    let said = TurnJobEnd {
+    let text = TurnJobEnd {
         model: Some("m".into()),
         usage,
         reply: Some(MessageId::new("r")),
@@ -111,7 +111,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
         error: Some("no token for 120 s".into()),
         ..ended(JobState::Failed)
     };
-    db.write(move |tx| jobs::end_turn(tx, &claimed, &said, NOW.plus(9))).await?;
+    db.write(move |tx| jobs::end_turn(tx, &claimed, &text, NOW.plus(9))).await?;
     let stored = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
     assert_eq!((stored.state, stored.attempt, stored.usage), (JobState::Failed, 1, usage));
     assert_eq!((stored.model.as_deref(), stored.reply), (Some("m"), Some(MessageId::new("r"))));

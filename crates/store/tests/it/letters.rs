@@ -77,8 +77,8 @@ async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
     Ok(())
 }
 
-fn ids(letters: &[TeamMessage]) -> Vec<&str> {
-    letters.iter().map(|letter| letter.id.as_str()).collect()
+fn ids(messages: &[TeamMessage]) -> Vec<&str> {
+    messages.iter().map(|message| message.id.as_str()).collect()
 }
 
 fn letter(id: &str, to: &str) -> TeamMessage {
@@ -100,12 +100,12 @@ fn letter(id: &str, to: &str) -> TeamMessage {
     }
 }
 
-async fn post(db: &Db, letters: Vec<TeamMessage>) -> Result<Vec<bool>> {
+async fn post(db: &Db, messages: Vec<TeamMessage>) -> Result<Vec<bool>> {
     db.write(move |tx| {
         if teams::get(tx, &TeamId::new("t"))?.is_none() {
             teams::insert(tx, &crate::teams::team("t", "web"))?;
         }
-        letters.iter().map(|letter| team_messages::insert_once(tx, letter)).collect()
+        messages.iter().map(|message| team_messages::insert_once(tx, message)).collect()
     })
     .await
 }
@@ -113,7 +113,7 @@ async fn post(db: &Db, letters: Vec<TeamMessage>) -> Result<Vec<bool>> {
 async fn due(db: &Db, to: &'static str, of: &'static str) -> Result<Vec<String>> {
     let found =
         db.read(move |tx| team_messages::list_for_prompt(tx, &TeamId::new("t"), to, &turn(of), 10)).await?;
-    Ok(found.into_iter().map(|letter| letter.id.to_string()).collect())
+    Ok(found.into_iter().map(|message| message.id.to_string()).collect())
 }
 
 async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
@@ -177,8 +177,8 @@ async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Res
 async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> Result<()> {
     post(&db, vec![letter("a", "bob")]).await?;
     show(&db, "a", "t1").await?;
-    let begun = Arc::new(Notify::new());
-    let tell = Arc::clone(&begun);
+    let started_signal = Arc::new(Notify::new());
+    let tell = Arc::clone(&started_signal);
     let end = db.write(move |tx| {
         teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
         let left = team_messages::mark_undeliverable(tx, &TeamId::new("t"))?;
@@ -188,7 +188,7 @@ async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> 
         Ok(left)
     });
     let close = async {
-        begun.notified().await;
+        started_signal.notified().await;
         db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), None)).await
     };
     let (ended, closed) = tokio::join!(end, close);

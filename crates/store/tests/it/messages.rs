@@ -201,11 +201,11 @@ async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(
         db.read(move |tx| messages::has_message_from(tx, &key("p"), &from))
     };
     assert!(!is_written("ann").await?);
-    let said = |id: &str, ticket, peer| SessionMessage {
+    let text_of = |id: &str, ticket, peer| SessionMessage {
         address: Some(from(peer)),
         ..message(id, "p", ticket, "t")
     };
-    store(&db, vec![said("a", 1, "ann"), said("b", 2, "ann")]).await?;
+    store(&db, vec![text_of("a", 1, "ann"), text_of("b", 2, "ann")]).await?;
     assert!(is_written("ann").await?);
     assert!(!is_written("bob").await?);
     db.write(|tx| sessions::renew_session_id(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?;

@@ -18,7 +18,7 @@ on_every_engine!(
 );
 
 async fn push(db: &Db, parcels: Vec<OutboxMessage>) -> Result<()> {
-    db.write(move |tx| parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))).await
+    db.write(move |tx| parcels.iter().try_for_each(|message| outbox::push(tx, message))).await
 }
 
 async fn due(db: &Db, now: Millis) -> Result<Vec<String>> {
@@ -27,7 +27,7 @@ async fn due(db: &Db, now: Millis) -> Result<Vec<String>> {
 
 async fn due_at(db: &Db, node: &'static str, now: Millis) -> Result<Vec<String>> {
     let found = db.read(move |tx| outbox::list_due(tx, &NodeId::new(node), now, 10)).await?;
-    Ok(found.iter().map(|parcel| parcel.id.to_string()).collect())
+    Ok(found.iter().map(|message| message.id.to_string()).collect())
 }
 
 async fn next_due(db: &Db) -> Result<Option<Millis>> {
@@ -73,11 +73,11 @@ async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
         let db = db.clone();
         tokio::spawn(async move { begin(&db, "01", node, LEASE_MS).await })
     });
-    let mut begun = 0;
+    let mut start = 0;
     for one in tries {
-        begun += usize::from(one.await.unwrap()?);
+        start += usize::from(one.await.unwrap()?);
     }
-    assert_eq!(begun, 1);
+    assert_eq!(start, 1);
     let stored = db.read(|tx| outbox::get(tx, &OutboxId::new("01"))).await?.unwrap();
     assert_eq!((stored.state, stored.attempts), (OutboxState::Sending, 1));
     assert_eq!(next_due(&db).await?, None);
@@ -115,11 +115,12 @@ async fn a_part_whose_sender_died_is_found_and_no_other(db: Db) -> Result<()> {
     assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
     assert!(begin(&db, "02", "two_/1", LEASE_MS).await?);
     assert!(begin(&db, "03", "gone/1", ENDED).await?);
-    let orphans = |node: &'static str, family: &'static str| {
-        let (db, family) = (db.clone(), (!family.is_empty()).then_some(family));
+    let orphans = |node: &'static str, node_name: &'static str| {
+        let (db, node_name) = (db.clone(), (!node_name.is_empty()).then_some(node_name));
         async move {
-            let found = db.write(move |tx| outbox::lock_orphans(tx, &NodeId::new(node), family, NOW)).await?;
-            Ok::<_, Error>(found.iter().map(|parcel| parcel.id.to_string()).collect::<Vec<_>>())
+            let found =
+                db.write(move |tx| outbox::lock_orphans(tx, &NodeId::new(node), node_name, NOW)).await?;
+            Ok::<_, Error>(found.iter().map(|message| message.id.to_string()).collect::<Vec<_>>())
         }
     };
     assert_eq!(orphans("one/1", "one").await?, ["03"]);
@@ -138,7 +139,7 @@ async fn the_list_keeps_to_its_state_and_pages(db: Db) -> Result<()> {
     assert!(begin(&db, "02", "one/1", LEASE_MS).await?);
     db.read(|tx| {
         let mut list = |state, after, limit| -> Result<Vec<String>> {
-            Ok(outbox::list(tx, state, after, limit)?.iter().map(|parcel| parcel.id.to_string()).collect())
+            Ok(outbox::list(tx, state, after, limit)?.iter().map(|message| message.id.to_string()).collect())
         };
         assert_eq!(list(None, "", 9)?, ["01", "02", "03"]);
         assert_eq!(list(None, "01", 1)?, ["02"]);
@@ -153,8 +154,8 @@ async fn a_part_is_due_at_the_node_that_has_its_account(db: Db) -> Result<()> {
     let address = parcel("01", "p").address;
     let account = (address.channel, address.account);
     let take = async |node: &'static str, lease_ms| {
-        let (account, node, family) = (account.clone(), NodeId::new(node), Some(node.to_owned()));
-        let taker = LeaseHolder { node, node_name: family, now: NOW, lease_ms };
+        let (account, node, node_name) = (account.clone(), NodeId::new(node), Some(node.to_owned()));
+        let taker = LeaseHolder { node, node_name, now: NOW, lease_ms };
         db.write(move |tx| account_leases::acquire_or_renew(tx, &account, &taker)).await
     };
     assert_eq!(due_at(&db, "two/1", NOW).await?, ["01", "02"], "nobody has it");

@@ -240,8 +240,8 @@ fn listed_turns(peer: Option<&str>) -> turns::TurnListFilter {
 }
 
 fn search() -> jobs::OrphanSearch {
-    let family = Some("one".to_owned());
-    jobs::OrphanSearch { node: NodeId::new("one/1"), node_name: family, now: NOW, suspect_after: 3 }
+    let node_name = Some("one".to_owned());
+    jobs::OrphanSearch { node: NodeId::new("one/1"), node_name, now: NOW, suspect_after: 3 }
 }
 
 fn call() -> ToolCall {

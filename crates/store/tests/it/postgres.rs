@@ -51,8 +51,8 @@ fn a_database_of_a_newer_build_is_refused() {
     drop(shared.open().unwrap());
     connect(&shared.url).execute("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
     let refused = shared.open().map(drop).unwrap_err();
-    let said = refused.to_string();
-    assert!(said.starts_with("the database has schema 99, this build knows up to "), "{said}");
+    let text = refused.to_string();
+    assert!(text.starts_with("the database has schema 99, this build knows up to "), "{text}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::rows::{NOW, address, agent, key, turn};
 on_every_engine!(a_round_is_open_until_it_is_closed, a_seat_is_taken_once);
 
 pub fn round(id: &str) -> Broadcast {
-    let seat = |name: &str| BroadcastTarget { agent: agent(name), session: key(name), outcome: None };
+    let target_of = |name: &str| BroadcastTarget { agent: agent(name), session: key(name), outcome: None };
     Broadcast {
         id: id.into(),
         text: "what do you think?".into(),
@@ -18,7 +18,7 @@ pub fn round(id: &str) -> Broadcast {
         priority: JobPriority::Group,
         in_turn: true,
         see_previous: false,
-        targets: vec![seat("b"), seat("a")],
+        targets: vec![target_of("b"), target_of("a")],
         created_at: NOW,
     }
 }
@@ -48,8 +48,8 @@ async fn a_seat_is_taken_once(db: Db) -> Result<()> {
         db.write(move |tx| broadcasts::record_target_outcome(tx, "r", 0, &taken)).await?;
     }
     db.write(|tx| broadcasts::record_target_outcome(tx, "r", 1, &TargetOutcome::Refused)).await?;
-    let seats = db.read(|tx| broadcasts::get(tx, "r")).await?.unwrap().targets;
-    let taken: Vec<_> = seats.into_iter().map(|seat| seat.outcome).collect();
+    let targets = db.read(|tx| broadcasts::get(tx, "r")).await?.unwrap().targets;
+    let taken: Vec<_> = targets.into_iter().map(|target| target.outcome).collect();
     assert_eq!(taken, [Some(TargetOutcome::Turn(turn("t1"))), Some(TargetOutcome::Refused)]);
     Ok(())
 }

@@ -20,14 +20,14 @@ fn ensure(peer: String) -> Closure<()> {
 /// Has the writer run these as one group: it is kept busy until all of them wait for it.
 async fn as_one_group<T: Send + 'static>(db: &Db, group: Vec<Closure<T>>) -> Vec<Result<T>> {
     let (go, wait) = mpsc::channel::<()>();
-    let (begin, begun) = tokio::sync::oneshot::channel();
+    let (begin, started_rx) = tokio::sync::oneshot::channel();
     let mut begin = Some(begin);
     let busy = spawn(db, move |_: &mut Tx<'_>| {
         begin.take().map(|begin| begin.send(()));
         let _ = wait.recv();
         Ok(())
     });
-    begun.await.unwrap();
+    started_rx.await.unwrap();
     let (sent, size) = (Arc::new(AtomicUsize::new(0)), group.len());
     let send = |body| {
         let (db, sent) = (db.clone(), Arc::clone(&sent));
@@ -92,7 +92,7 @@ fn a_reader_does_not_wait_for_the_writer() {
     let db = file.open().unwrap();
     drive(async {
         let (go, wait) = mpsc::channel::<()>();
-        let (begin, begun) = tokio::sync::oneshot::channel();
+        let (begin, started_rx) = tokio::sync::oneshot::channel();
         let mut begin = Some(begin);
         let writing = spawn(&db, move |tx: &mut Tx<'_>| {
             sessions::ensure(tx, &session("p"))?;
@@ -100,7 +100,7 @@ fn a_reader_does_not_wait_for_the_writer() {
             let _ = wait.recv();
             Ok(())
         });
-        begun.await.unwrap();
+        started_rx.await.unwrap();
         assert_eq!(count(&db).await?, 0);
         drop(go);
         writing.await.unwrap()?;
@@ -195,8 +195,8 @@ fn a_write_the_system_refuses_is_told_and_later_ones_work() {
         .env(CHILD, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }
 
 fn under_a_file_limit() {
@@ -252,8 +252,8 @@ fn a_database_of_a_newer_build_is_refused() {
     Connection::open(file.path()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = file.open().map(drop).unwrap_err();
     assert_eq!(refused.code(), "newer_schema");
-    let said = refused.to_string();
-    assert!(said.starts_with("the database has schema 99, this build knows up to "), "{said}");
+    let text = refused.to_string();
+    assert!(text.starts_with("the database has schema 99, this build knows up to "), "{text}");
 }
 
 #[test]

@@ -49,15 +49,15 @@ async fn a_swallowed_error_still_fails_the_transaction(db: Db) -> Result<()> {
 }
 
 async fn a_caller_that_goes_away_does_not_undo_its_write(db: Db) -> Result<()> {
-    let begun = Arc::new(Notify::new());
-    let tell = Arc::clone(&begun);
+    let started_signal = Arc::new(Notify::new());
+    let tell = Arc::clone(&started_signal);
     let caller = db.write(move |tx| {
         tell.notify_one();
         sessions::ensure(tx, &session("p")).map(drop)
     });
     tokio::select! {
         biased;
-        () = begun.notified() => {}
+        () = started_signal.notified() => {}
         done = caller => done?,
     }
     // The next write is behind it on SQLite; elsewhere it may still be under way.

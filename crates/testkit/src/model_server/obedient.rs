@@ -55,16 +55,16 @@ pub fn find_orders(text: &str, tools: &[&str]) -> Vec<ToolOrder> {
 }
 
 fn unescape_xml(text: &str) -> String {
-    let letters = [("&quot;", "\""), ("&apos;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
-    letters.iter().fold(text.to_owned(), |text, (written, letter)| text.replace(written, letter))
+    let messages = [("&quot;", "\""), ("&apos;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+    messages.iter().fold(text.to_owned(), |text, (written, message)| text.replace(written, message))
 }
 
 /// The objects and lists that stand in a text, the outermost.
 fn json_values(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(begun) = text[at..].find(['{', '[']) {
-        at += begun;
+    while let Some(start) = text[at..].find(['{', '[']) {
+        at += start;
         let mut read = serde_json::Deserializer::from_str(&text[at..]).into_iter();
         match read.next() {
             Some(Ok(value)) => {
@@ -87,7 +87,7 @@ fn text_leaves(value: &Value) -> Vec<String> {
 }
 
 fn literal_orders(text: &str, tools: &[&str]) -> Vec<ToolOrder> {
-    let braces = text.char_indices().filter(|(_, letter)| *letter == '{').map(|(at, _)| at);
+    let braces = text.char_indices().filter(|(_, character)| *character == '{').map(|(at, _)| at);
     braces.filter_map(|at| parse_order(text, at, tools)).collect()
 }
 
@@ -107,12 +107,12 @@ fn parse_order(text: &str, at: usize, tools: &[&str]) -> Option<ToolOrder> {
 /// `shell with {`, `shell({`, `name="shell">{`, `shell: {`.
 fn name_before(text: &str) -> Option<String> {
     const LINKS: [&str; 5] = ["with", "using", "mit", "avec", "参数"];
-    let is_link = |letter: char| letter.is_whitespace() || "(:>`\"'=*".contains(letter);
+    let is_link = |character: char| character.is_whitespace() || "(:>`\"'=*".contains(character);
     let mut rest = text.trim_end_matches(is_link);
     if let Some(before) = LINKS.iter().find_map(|link| rest.strip_suffix(link)) {
         rest = before.trim_end_matches(is_link);
     }
-    let begins = rest.rfind(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+    let begins = rest.rfind(|character: char| !character.is_ascii_lowercase() && character != '_');
     let name = &rest[begins.map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8))..];
     (name.len() > 2).then(|| name.to_owned())
 }

@@ -130,9 +130,9 @@ impl ReplyScript {
 
     /// The text in `count` pieces of about the same length, with a pause between them.
     pub fn chunks(mut self, text: &str, count: usize, pause: Duration) -> Self {
-        let letters: Vec<char> = text.chars().collect();
-        let size = letters.len().div_ceil(count.max(1)).max(1);
-        for (index, piece) in letters.chunks(size).enumerate() {
+        let chars: Vec<char> = text.chars().collect();
+        let size = chars.len().div_ceil(count.max(1)).max(1);
+        for (index, piece) in chars.chunks(size).enumerate() {
             if index > 0 && !pause.is_zero() {
                 self = self.wait(pause);
             }

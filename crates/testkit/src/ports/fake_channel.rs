@@ -87,10 +87,10 @@ impl FakeChannel {
     }
 
     /// Delivers a letter as a platform does: once more if nobody says that it was taken.
-    pub async fn deliver_inbound(&self, letter: InboundMessage) -> IngestOutcome {
+    pub async fn deliver_inbound(&self, message: InboundMessage) -> IngestOutcome {
         loop {
             let (answer, taken) = oneshot::channel();
-            lock(&self.inbounds).push_back((letter.clone(), answer));
+            lock(&self.inbounds).push_back((message.clone(), answer));
             self.posted.notify_one();
             if let Ok(taken) = taken.await {
                 return taken;
@@ -204,7 +204,7 @@ impl ChannelAdapter for FakeChannel {
             loop {
                 let next = lock(&self.inbounds).pop_front();
                 match next {
-                    Some((letter, answer)) => drop(answer.send(inbox.ingest_message(letter).await)),
+                    Some((message, answer)) => drop(answer.send(inbox.ingest_message(message).await)),
                     None => self.posted.notified().await,
                 }
             }
@@ -255,15 +255,15 @@ pub fn inbound_group(group: &str, sender: &str, text: &str) -> InboundMessage {
 }
 
 /// A letter with one more file, a PNG as its platform says.
-pub fn with_file(mut letter: InboundMessage, handle: &str) -> InboundMessage {
-    letter.attachments.push(AttachmentRef {
+pub fn with_file(mut message: InboundMessage, handle: &str) -> InboundMessage {
+    message.attachments.push(AttachmentRef {
         name: format!("{handle}.png"),
         media_type: "image/png".to_owned(),
         size: None,
         url: None,
         handle: Some(handle.to_owned()),
     });
-    letter
+    message
 }
 
 fn build_inbound(kind: PeerKind, peer: &str, sender: &str, text: &str) -> InboundMessage {

@@ -60,7 +60,7 @@ pub fn last_user_text(prompt: &Prompt) -> &str {
     });
     let text = texts.unwrap_or_default();
     match text.strip_prefix("<from-").and_then(|marked| marked.split_once("/>\n")) {
-        Some((_, said)) => said,
+        Some((_, reply)) => reply,
         None => text,
     }
 }

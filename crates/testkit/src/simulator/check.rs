@@ -56,7 +56,8 @@ pub async fn check_rules(
         .map_err(|error| BrokenRule::new(plan.seed, error.to_string()))?;
     run.steered = facts.jobs.iter().filter(|job| job.state == JobState::Steered).count();
     run.failed = facts.jobs.iter().filter(|job| job.state == JobState::Failed).count();
-    run.unknown = facts.outbox_messages.iter().filter(|parcel| parcel.state == OutboxState::Unknown).count();
+    run.unknown =
+        facts.outbox_messages.iter().filter(|message| message.state == OutboxState::Unknown).count();
     let rules = [
         accepted_once(plan, acks),
         answered_once(&facts),
@@ -254,15 +255,15 @@ fn outbox_whole(plan: &SimulationPlan, ground: &DurableWorld, facts: &RunFacts) 
             facts.outbox_messages.len()
         ));
     }
-    for parcel in &facts.outbox_messages {
-        let shown = seen.contains_key(&parcel.part_key);
-        match parcel.state {
+    for message in &facts.outbox_messages {
+        let shown = seen.contains_key(&message.part_key);
+        match message.state {
             OutboxState::Sent if shown => {}
             OutboxState::Unknown if !plan.idempotent_channel => {}
             state => {
                 return Err(format!(
                     "{} is {} and {}shown",
-                    parcel.part_key,
+                    message.part_key,
                     state.as_str(),
                     if shown { "" } else { "not " }
                 ));

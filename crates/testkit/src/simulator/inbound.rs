@@ -70,11 +70,11 @@ pub(super) fn group_config(in_turn: bool) -> String {
 
 impl SimulatedInbound {
     fn to_inbound(&self) -> InboundMessage {
-        let letter = match self.kind {
+        let message = match self.kind {
             SimulatedInboundKind::Command => inbound_dm(&self.name, &self.text),
             SimulatedInboundKind::Broadcast => inbound_group(GROUP_ID, "someone", &self.text),
         };
-        InboundMessage { platform_id: self.name.clone(), ..letter }
+        InboundMessage { platform_id: self.name.clone(), ..message }
     }
 }
 

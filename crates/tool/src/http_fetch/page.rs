@@ -93,8 +93,8 @@ fn content_type(headers: &HeaderMap) -> String {
 
 /// A page without a type is read, and refused if it turns out to hold zero bytes.
 fn is_text(kind: &str) -> bool {
-    let (family, name) = kind.split_once('/').unwrap_or((kind, ""));
-    match family {
+    let (node_name, name) = kind.split_once('/').unwrap_or((kind, ""));
+    match node_name {
         "" | "text" | "message" => true,
         "application" | "image" | "model" if name.ends_with("+xml") || name.ends_with("+json") => true,
         "application" => {

@@ -271,14 +271,14 @@ impl McpCallHandle {
             .send_request_with_option(request, options)
             .await
             .map_err(|error| self.service_error(&error))?;
-        let (tell, mut told) = mpsc::channel(16);
+        let (tell, mut receiver) = mpsc::channel(16);
         let mut open =
             PendingCall::register_call(self, handle.id.clone(), handle.progress_token.clone(), tell);
         let mut answer = std::pin::pin!(handle.await_response());
         let answer = loop {
             tokio::select! {
                 biased;
-                Some(line) = told.recv() => progress(&line),
+                Some(line) = receiver.recv() => progress(&line),
                 answer = &mut answer => break answer,
             }
         };
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn an_error_of_the_library_is_told_without_its_names() {
         let head = "Send message error Transport [rmcp::transport::worker::WorkerTransport<X>] error: ";
-        for (said, expected) in [
+        for (text, expected) in [
             (
                 "Client error: error sending request for url (http://127.0.0.1:1/)",
                 "nobody answers at its address",
@@ -362,7 +362,7 @@ mod tests {
                 "unexpected server response: 404",
             ),
         ] {
-            assert_eq!(plain_error(&format!("{head}{said}")), expected);
+            assert_eq!(plain_error(&format!("{head}{text}")), expected);
         }
         assert_eq!(
             plain_error("connection closed: initialize response"),

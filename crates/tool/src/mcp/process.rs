@@ -64,9 +64,9 @@ pub async fn start(name: &str, settings: &Arc<McpSettings>) -> Result<(ServerPro
     let (kind, streams, stderr) = start_program(settings)
         .await
         .map_err(|why| Error::Server(name.to_owned(), format!("it can not be started: {why}")))?;
-    let said = Arc::default();
-    let log = tokio::spawn(log_stderr(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&said)));
-    Ok((ServerProcess { kind, recent_lines: said, log }, streams))
+    let texts = Arc::default();
+    let log = tokio::spawn(log_stderr(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&texts)));
+    Ok((ServerProcess { kind, recent_lines: texts, log }, streams))
 }
 
 async fn start_program(settings: &McpSettings) -> std::result::Result<SpawnedServer, String> {
@@ -74,11 +74,11 @@ async fn start_program(settings: &McpSettings) -> std::result::Result<SpawnedSer
         return Err("it is not a program".to_owned());
     };
     let launch = launch::prepare_launch(program)?;
-    let begun = match program.sandbox {
+    let result = match program.sandbox {
         McpSandbox::Confined => start_confined(program, launch).await,
         McpSandbox::Off => start_guarded(program, launch).map_err(Error::Command),
     };
-    begun.map_err(start_failure_reason)
+    result.map_err(start_failure_reason)
 }
 
 fn start_failure_reason(error: Error) -> String {
@@ -169,8 +169,8 @@ impl ServerProcess {
         let how = self.kind.shut_down().await?;
         // Its last words are read to their end, unless somebody who left the group still holds the stream.
         let _ = tokio::time::timeout(FINAL_READ_TIMEOUT, self.log).await;
-        let said = self.recent_lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = said.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
+        let texts = self.recent_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = texts.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
         Some(if last.is_empty() { how } else { format!("{how}: {last}") })
     }
 }
@@ -180,7 +180,7 @@ async fn log_stderr(
     name: String,
     settings: Arc<McpSettings>,
     stderr: impl AsyncRead + Unpin,
-    said: Arc<Mutex<VecDeque<String>>>,
+    texts: Arc<Mutex<VecDeque<String>>>,
 ) {
     let mut lines = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -196,10 +196,10 @@ async fn log_stderr(
             continue;
         }
         tracing::info!(mcp.server = name, "{text}");
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == RETAINED_LOG_LINES {
-            said.pop_front();
+        let mut texts = texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() == RETAINED_LOG_LINES {
+            texts.pop_front();
         }
-        said.push_back(text);
+        texts.push_back(text);
     }
 }

@@ -26,8 +26,8 @@ pub fn to_tool_outcome(settings: &McpSettings, result: CallToolResult) -> ToolOu
         true => format!("{shown}\n[cut here: only the first {MAX_RESULT_CHARS} characters are shown]"),
         false => shown,
     };
-    let told = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
-    ToolOutcome { images, ..told(content) }
+    let notice = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
+    ToolOutcome { images, ..notice(content) }
 }
 
 type NamedImages = Vec<(String, Image)>;
@@ -64,9 +64,9 @@ fn block_text(content: &ContentBlock, images: &mut NamedImages) -> String {
 fn show_image(data: &str, images: &mut NamedImages) -> Option<String> {
     let image =
         (images.len() < media::MAX_IMAGES_PER_MESSAGE).then(|| Image::from_base64(data).ok()).flatten()?;
-    let said = format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len());
+    let text = format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len());
     images.push((format!("image-{}", images.len() + 1), image));
-    Some(said)
+    Some(text)
 }
 
 fn unknown_block_text() -> String {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_becomes_a_note() {
-        let said = shown(json!({ "content": [
+        let outcome = shown(json!({ "content": [
             { "type": "text", "text": "hello\u{0} canary-4711" },
             { "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" },
             { "type": "resource", "resource": { "uri": "demo://a\nb", "mimeType": "text/plain", "text": "inside" } },
@@ -110,19 +110,19 @@ mod tests {
             { "type": "resource_link", "uri": "demo://d", "name": "d" },
         ] }));
         assert_eq!(
-            said.content,
+            outcome.content,
             "hello ***\n[image, image/png, 6 bytes: not shown]\n[resource demo://a b]\ninside\n\
              [resource demo://c] [data, of an unknown type, 3 bytes: not shown]\n[link to the resource d: demo://d]"
         );
-        assert!(!said.is_error);
+        assert!(!outcome.is_error);
     }
 
     #[test]
     fn an_image_is_shown_if_it_is_one() {
         let block = |data: &str| json!({ "type": "image", "data": data, "mimeType": "image/png" });
-        let said = shown(json!({ "content": [block("R0lGODlh"), block("aGVsbG8=")] }));
-        assert_eq!(said.content, "[image, image/gif, 6 bytes]\n[image, image/png, 6 bytes: not shown]");
-        assert_eq!(said.images, [("image-1".to_owned(), Image::from_bytes(*b"GIF89a").unwrap())]);
+        let outcome = shown(json!({ "content": [block("R0lGODlh"), block("aGVsbG8=")] }));
+        assert_eq!(outcome.content, "[image, image/gif, 6 bytes]\n[image, image/png, 6 bytes: not shown]");
+        assert_eq!(outcome.images, [("image-1".to_owned(), Image::from_bytes(*b"GIF89a").unwrap())]);
         let many = shown(json!({ "content": vec![block("R0lGODlh"); media::MAX_IMAGES_PER_MESSAGE + 1] }));
         assert_eq!(many.images.len(), media::MAX_IMAGES_PER_MESSAGE);
         let last = many.content.lines().last().unwrap();
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_result_is_bounded_and_an_error_stays_one() {
-        let said =
+        let outcome =
             shown(json!({ "isError": true, "content": [{ "type": "text", "text": "x".repeat(1_000_000) }] }));
-        assert!(said.is_error && said.content.len() < MAX_RESULT_CHARS + 100);
-        assert!(said.content.ends_with("[cut here: only the first 100000 characters are shown]"));
+        assert!(outcome.is_error && outcome.content.len() < MAX_RESULT_CHARS + 100);
+        assert!(outcome.content.ends_with("[cut here: only the first 100000 characters are shown]"));
         assert_eq!(shown(json!({ "content": [] })).content, "(no output)");
         assert_eq!(shown(json!({ "content": [], "structuredContent": { "a": 1 } })).content, "{\"a\":1}");
     }

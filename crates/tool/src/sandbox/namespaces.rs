@@ -177,7 +177,7 @@ fn seal_mounts(plan: &SandboxPlan) -> io::Result<()> {
 /// A mount point as the kernel writes it: blanks and the like in octal.
 fn unescape_mount_point(point: &str) -> PathBuf {
     let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    PathBuf::from(octal.iter().fold(point.to_owned(), |text, (code, letter)| text.replace(code, letter)))
+    PathBuf::from(octal.iter().fold(point.to_owned(), |text, (code, message)| text.replace(code, message)))
 }
 
 /// Options that a mount has and must keep: a namespace may add some, never take one away.

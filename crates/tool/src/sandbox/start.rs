@@ -121,21 +121,24 @@ impl ProgramEnd {
 
 /// How a program ended, by the last lines of its supervisor; `tail` may begin in the middle of a line.
 pub fn end_from_tail(tail: &[u8]) -> Option<String> {
-    let said = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    said.filter_map(|line| match line {
-        HelperMessage::Refused(why) | HelperMessage::NoWalls(why) => Some(why),
-        HelperMessage::Ended(ReportedEnd::Exited(code)) => Some(format!("exit status: {code}")),
-        HelperMessage::Ended(ReportedEnd::Signalled(signal)) => Some(format!("signal: {signal}")),
-        HelperMessage::Ended(ReportedEnd::OverMemory(limit)) => {
-            Some(format!("it used more than {limit} MiB of memory"))
-        }
-        HelperMessage::Ended(ReportedEnd::OverProcesses(limit)) => {
-            Some(format!("it had more than {limit} processes"))
-        }
-        HelperMessage::Ended(ReportedEnd::OverDisk(limit)) => Some(format!("it wrote more than {limit} MiB")),
-        HelperMessage::Facts(_) => None,
-    })
-    .next()
+    let message = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    message
+        .filter_map(|line| match line {
+            HelperMessage::Refused(why) | HelperMessage::NoWalls(why) => Some(why),
+            HelperMessage::Ended(ReportedEnd::Exited(code)) => Some(format!("exit status: {code}")),
+            HelperMessage::Ended(ReportedEnd::Signalled(signal)) => Some(format!("signal: {signal}")),
+            HelperMessage::Ended(ReportedEnd::OverMemory(limit)) => {
+                Some(format!("it used more than {limit} MiB of memory"))
+            }
+            HelperMessage::Ended(ReportedEnd::OverProcesses(limit)) => {
+                Some(format!("it had more than {limit} processes"))
+            }
+            HelperMessage::Ended(ReportedEnd::OverDisk(limit)) => {
+                Some(format!("it wrote more than {limit} MiB"))
+            }
+            HelperMessage::Facts(_) => None,
+        })
+        .next()
 }
 
 impl From<ReportedEnd> for ProgramEnd {
@@ -216,12 +219,12 @@ impl SandboxLauncher {
         let mut text = serde_json::to_vec(&plan).map_err(|error| Error::Command(error.into()))?;
         text.push(b'\n');
         let mut lines = BufReader::new(lines);
-        let begun = timeout(START_TIMEOUT, async {
+        let result = timeout(START_TIMEOUT, async {
             input.write_all(&text).await.map_err(Error::Command)?;
             wait_started(&mut lines).await
         });
         let facts =
-            begun.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
+            result.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
         let child = SupervisorProcess { child, has_walls: plan.way != NamespaceMode::Bare };
         let running = RunningSandbox { child: Some(child), temporary: Some(temporary) };
         Ok(StartedProgram { facts: facts?, lines, input: Some(input), running })
@@ -252,10 +255,11 @@ impl SandboxLauncher {
             helper: self.settings.helper.clone(),
             program: program.command.clone(),
             environment: grants.environment.clone().unwrap_or_else(|| base_environment(program.sandbox.mode)),
-            namespaces: inherited.map_or_else(facts::current_namespaces, |walls| walls.namespaces.clone()),
-            own_proc: inherited.is_some_and(|walls| walls.own_proc),
-            own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
-            sealed: inherited.is_some_and(|walls| walls.sealed),
+            namespaces: inherited
+                .map_or_else(facts::current_namespaces, |sandbox| sandbox.namespaces.clone()),
+            own_proc: inherited.is_some_and(|sandbox| sandbox.own_proc),
+            own_temporary: inherited.is_some_and(|sandbox| sandbox.own_temporary),
+            sealed: inherited.is_some_and(|sandbox| sandbox.sealed),
             walled: inherited.is_some(),
         }
     }

@@ -29,7 +29,7 @@ const SERVER_GRACE: Duration = Duration::from_secs(2);
 /// First stage: reads the plan and builds the walls.
 pub fn supervise() -> u8 {
     let Some(plan) = plan::read_json_line::<SandboxPlan>(io::stdin()) else { return EXIT_MISUSED };
-    let begun =
+    let result =
         match &plan.way {
             NamespaceMode::Own => namespaces::enter_namespaces(&plan)
                 .and_then(|()| spawn_stage(&plan, &plan.helper, INIT_STAGE)),
@@ -39,7 +39,7 @@ pub fn supervise() -> u8 {
         };
     // The first process of the namespace ends with us, and all others with that.
     die_with_parent();
-    match begun.and_then(|mut child| child.wait()) {
+    match result.and_then(|mut child| child.wait()) {
         Ok(status) if status.code() == Some(BUBBLEWRAP_FAILED) => {
             report_no_namespaces("bubblewrap can not make namespaces")
         }

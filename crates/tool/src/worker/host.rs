@@ -176,8 +176,8 @@ mod tests {
     fn a_worker_returns_no_more_images_than_a_message_has() {
         let image = Image::from_bytes(*b"GIF89a").unwrap();
         let images = vec![("a".to_owned(), image); media::MAX_IMAGES_PER_MESSAGE + 5];
-        let said = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
-        assert_eq!(parse_outcome(Some(said), None).unwrap().images.len(), media::MAX_IMAGES_PER_MESSAGE);
+        let reply = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
+        assert_eq!(parse_outcome(Some(reply), None).unwrap().images.len(), media::MAX_IMAGES_PER_MESSAGE);
     }
 
     #[test]

@@ -27,9 +27,9 @@ fn paths_that_lead_out_are_refused() {
     symlink("../other/secret", ws.join("to_secret")).unwrap();
     symlink(home.path().join("other"), ws.join("to_other")).unwrap();
     symlink("to_other", ws.join("twice")).unwrap();
-    let beside = home.path().join("ws2");
-    fs::create_dir(&beside).unwrap();
-    let beside = beside.to_string_lossy().into_owned();
+    let sibling = home.path().join("ws2");
+    fs::create_dir(&sibling).unwrap();
+    let other = sibling.to_string_lossy().into_owned();
     for path in [
         "..",
         "../other/secret",
@@ -47,7 +47,7 @@ fn paths_that_lead_out_are_refused() {
         "to_other/new",
         "twice/secret",
         "dir/../twice/secret",
-        &beside,
+        &other,
     ] {
         assert!(matches!(at(&home, path), Err(Error::Outside(_))), "{path}: {:?}", at(&home, path));
     }

@@ -26,8 +26,8 @@ pub fn by(way: NamespaceMode, mode: SandboxMode) -> Bench {
 pub fn ways() -> Vec<NamespaceMode> {
     let bubblewrap = Path::new("/usr/bin/bwrap");
     assert!(bubblewrap.exists(), "scripts/need.sh test installs bubblewrap");
-    let walls = [NamespaceMode::Own, NamespaceMode::Bubblewrap(bubblewrap.to_owned())];
-    walls.into_iter().chain((!is_root()).then_some(NamespaceMode::Bare)).collect()
+    let namespaces = [NamespaceMode::Own, NamespaceMode::Bubblewrap(bubblewrap.to_owned())];
+    namespaces.into_iter().chain((!is_root()).then_some(NamespaceMode::Bare)).collect()
 }
 
 fn is_root() -> bool {
@@ -48,8 +48,8 @@ fn as_ordinary_user(test: &str) {
         .env("TMPDIR", room.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]
@@ -349,10 +349,10 @@ async fn priorities_and_attributes_of_others_can_not_be_set() {
     for way in ways() {
         let bench = by(way.clone(), SandboxMode::Workspace);
         std::fs::write(bench.path("try.py"), tries).unwrap();
-        let said = bench.ok("shell", json!({ "command": "python3 try.py" })).await;
-        assert!(said.starts_with("True True None\nTrue True 0\n"), "{way:?}: {said}");
+        let text = bench.ok("shell", json!({ "command": "python3 try.py" })).await;
+        assert!(text.starts_with("True True None\nTrue True 0\n"), "{way:?}: {text}");
         if way == NamespaceMode::Bare {
-            assert!(said.contains("[True, True, True]"), "{said}");
+            assert!(text.contains("[True, True, True]"), "{text}");
         }
     }
 }

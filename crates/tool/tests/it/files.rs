@@ -122,7 +122,7 @@ async fn special_files_are_refused_at_once() {
     let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap();
     assert!(made.success());
     let _socket = std::os::unix::net::UnixListener::bind(bench.path("socket")).unwrap();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     for (path, kind) in [("pipe", "a named pipe"), ("socket", "a socket"), (".", "a folder")] {
         let edit = json!({ "path": path, "old_text": "a", "new_text": "b" });
         assert!(bench.refused("read_file", json!({ "path": path })).await.contains(kind));
@@ -131,7 +131,7 @@ async fn special_files_are_refused_at_once() {
     }
     assert_eq!(bench.ok("search_files", json!({ "pattern": "x" })).await, "[no match]\n");
     bench.refused("search_files", json!({ "pattern": "x", "path": "pipe" })).await;
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(started_at.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
         ("one\n2\n".to_owned(), "first\n".to_owned())
     );
     assert!(!bench.path("gone.txt").exists());
-    for (bad, said) in [
+    for (bad, text) in [
         ("*** Update File: old.txt\n-two\n+3", "does not fit"),
         ("*** Add File: old.txt\n+x", "is there already"),
         ("*** Delete File: nothing.txt", "nothing.txt"),
@@ -225,7 +225,7 @@ async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
     ] {
         let all = format!("*** Add File: first.txt\n+x\n{bad}");
         let error = bench.refused("apply_patch", patch(&all)).await;
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(text), "{error}");
         assert!(!bench.path("first.txt").exists(), "all of it or nothing: {bad}");
     }
     assert_eq!(bench.text("old.txt"), "one\n2\n");

@@ -159,7 +159,7 @@ async fn rubbish_and_silence_are_errors() {
     let site = Site::start(|_| b"this is not http\r\n\r\n".to_vec()).await;
     let bench = private();
     bench.refused("http_fetch", json!({ "url": site.url("/") })).await;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     for url in [
         "",
         "nonsense",
@@ -170,5 +170,5 @@ async fn rubbish_and_silence_are_errors() {
     ] {
         bench.refused("http_fetch", json!({ "url": url })).await;
     }
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(started_at.elapsed() < Duration::from_secs(60));
 }

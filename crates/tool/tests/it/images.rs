@@ -49,10 +49,10 @@ async fn what_is_no_image_or_too_large_is_refused() {
     let bench = Bench::new();
     fs::write(bench.path("page.png"), "<svg onload=alert(1)>").unwrap();
     fs::write(bench.path("huge.gif"), [GIF, &vec![0; MAX_IMAGE_BYTES]].concat()).unwrap();
-    let said = bench.refused("image_view", json!({ "path": "page.png" })).await;
-    assert!(said.contains("not a PNG, JPEG, GIF or WebP image"), "{said}");
-    let said = bench.refused("image_view", json!({ "path": "huge.gif" })).await;
-    assert!(said.contains("the limit is 5242880"), "{said}");
+    let text = bench.refused("image_view", json!({ "path": "page.png" })).await;
+    assert!(text.contains("not a PNG, JPEG, GIF or WebP image"), "{text}");
+    let text = bench.refused("image_view", json!({ "path": "huge.gif" })).await;
+    assert!(text.contains("the limit is 5242880"), "{text}");
     bench.refused("image_view", json!({ "path": "." })).await;
     bench.refused("image_view", json!({ "path": "gone.png" })).await;
 }

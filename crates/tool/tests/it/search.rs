@@ -48,8 +48,8 @@ async fn each_service_is_asked_in_its_own_way() {
     ] {
         let site = site(body).await;
         let bench = bench(kind, &site, Some("canary-4711"));
-        let said = bench.ok("web_search", json!({ "query": "Tides in\nBern & more", "count": 3 })).await;
-        assert_eq!(said, expected);
+        let reply = bench.ok("web_search", json!({ "query": "Tides in\nBern & more", "count": 3 })).await;
+        assert_eq!(reply, expected);
         let request = site.requests.lock().unwrap().pop().unwrap();
         for part in asked {
             let found = request.contains(part) || request.to_lowercase().contains(&part.to_lowercase());
@@ -62,8 +62,8 @@ async fn each_service_is_asked_in_its_own_way() {
 async fn without_a_service_the_tool_is_not_there() {
     let bench = Bench::new();
     assert!(bench.tools.list_tools(&bench.scope).iter().all(|tool| tool.name != "web_search"));
-    let said = bench.refused("web_search", json!({ "query": "x" })).await;
-    assert!(said.contains("there is no tool"), "{said}");
+    let text = bench.refused("web_search", json!({ "query": "x" })).await;
+    assert!(text.contains("there is no tool"), "{text}");
 }
 
 #[tokio::test]
@@ -77,9 +77,9 @@ async fn what_is_found_is_bounded_and_cleaned() {
     ] });
     let site = site(odd).await;
     let bench = bench(SearchKind::Searxng, &site, None);
-    let said = bench.ok("web_search", json!({ "query": "x", "count": 20 })).await;
-    assert!(said.starts_with("1. a b [2J\n   https://a.example/\n   xxx"), "{said}");
-    assert!(said.ends_with("…\n2. \n   http://b.example/") && said.len() < 900, "{said}");
+    let text = bench.ok("web_search", json!({ "query": "x", "count": 20 })).await;
+    assert!(text.starts_with("1. a b [2J\n   https://a.example/\n   xxx"), "{text}");
+    assert!(text.ends_with("…\n2. \n   http://b.example/") && text.len() < 900, "{text}");
     assert!(!site.requests.lock().unwrap()[0].contains("authorization"));
 }
 
@@ -93,23 +93,23 @@ async fn what_goes_wrong_is_said_without_the_key() {
     ] {
         let site =
             Site::start(move |_| answer(status, "location: http://b.example/\r\n", b"canary-4711")).await;
-        let said = bench(SearchKind::Brave, &site, Some("canary-4711"))
+        let text = bench(SearchKind::Brave, &site, Some("canary-4711"))
             .refused("web_search", json!({ "query": "x" }))
             .await;
-        assert!(said.contains(expected) && !said.contains("canary"), "{said}");
+        assert!(text.contains(expected) && !text.contains("canary"), "{text}");
     }
     let garbage = Site::start(|_| answer("200 OK", "", b"<html>")).await;
-    let said =
+    let text =
         bench(SearchKind::Tavily, &garbage, Some("k")).refused("web_search", json!({ "query": "x" })).await;
-    assert!(said.contains("did not answer with JSON"), "{said}");
+    assert!(text.contains("did not answer with JSON"), "{text}");
     let flood = Site::start(|_| answer("200 OK", "", &vec![b' '; 3_000_000])).await;
-    let said =
+    let text =
         bench(SearchKind::Tavily, &flood, Some("k")).refused("web_search", json!({ "query": "x" })).await;
-    assert!(said.contains("longer than"), "{said}");
+    assert!(text.contains("longer than"), "{text}");
     let nobody =
         WebSearch { kind: SearchKind::Searxng, url: Some("http://127.0.0.1:9".to_owned()), api_key: None };
     let bench = Bench::with(BuiltinSettings { web_search: Some(nobody), ..BuiltinSettings::default() });
-    let said = bench.refused("web_search", json!({ "query": "x" })).await;
-    assert!(said.starts_with("the search failed: "), "{said}");
+    let text = bench.refused("web_search", json!({ "query": "x" })).await;
+    assert!(text.starts_with("the search failed: "), "{text}");
     assert!(bench.refused("web_search", json!({ "query": "\u{200b}\n" })).await.contains("empty"));
 }

@@ -102,12 +102,12 @@ async fn an_endless_command_is_killed_with_all_it_started() {
     for mode in MODES {
         let (mut bench, mark) = (Bench::new(), mark());
         bench.scope.sandbox.mode = mode;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let command = format!("{} echo started; yes > /dev/null", family(&mark));
         let call = bench.refused("shell", json!({ "command": command, "timeout_seconds": 2 }));
         let (text, ()) = tokio::join!(call, until_alive(&mark, 3));
         assert_eq!(text, "started\n[killed: it ran longer than 2 s]");
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(started_at.elapsed() < Duration::from_secs(60));
         assert_eq!(alive(&mark), 0, "{mode:?}");
     }
 }
@@ -115,10 +115,10 @@ async fn an_endless_command_is_killed_with_all_it_started() {
 #[tokio::test]
 async fn endless_output_does_not_hold_up_the_timeout() {
     let bench = Bench::new();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let text = bench.refused("shell", json!({ "command": "yes", "timeout_seconds": 1 })).await;
     assert!(text.ends_with("[killed: it ran longer than 1 s]") && text.len() < 257 * 1024);
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(started_at.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn children_in_the_background_end_with_the_command() {
     for mode in MODES {
         let (mut bench, mark) = (Bench::new(), mark());
         bench.scope.sandbox.mode = mode;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let ways_out = [
             family(&mark),
             format!("setsid sleep 303.{mark} &"),
@@ -139,7 +139,7 @@ async fn children_in_the_background_end_with_the_command() {
         let call = bench.ok("shell", json!({ "command": command }));
         let (text, ()) = tokio::join!(call, until_alive(&mark, 6));
         assert_eq!(text, "done\n[exit status 0]");
-        assert!(begun.elapsed() < Duration::from_secs(60), "an open pipe held up the call");
+        assert!(started_at.elapsed() < Duration::from_secs(60), "an open pipe held up the call");
         assert_eq!(alive(&mark), 0, "{mode:?}");
     }
 }

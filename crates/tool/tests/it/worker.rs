@@ -207,14 +207,14 @@ async fn a_thousand_calls_leave_nothing_behind() {
     let shop = Arc::new(shop(WorkerPoolSettings { calls: 100, ..usual() }, SandboxMode::Workspace));
     std::fs::write(shop.bench.path("f"), "x").unwrap();
     shop.call("read_file", json!({ "path": "f" })).await;
-    let (before, begun) = (descriptors(), Instant::now());
+    let (before, started_at) = (descriptors(), Instant::now());
     let mut workers = std::collections::BTreeSet::new();
     for round in 0..1000 {
         let outcome = shop.call("read_file", json!({ "path": "f" })).await;
         assert_eq!(outcome.content, "x", "call {round}");
         workers.extend(outcome.facts.unwrap().worker);
     }
-    println!("1000 calls in {:?}, {} workers", begun.elapsed(), workers.len());
+    println!("1000 calls in {:?}, {} workers", started_at.elapsed(), workers.len());
     assert!((10..=12).contains(&workers.len()), "each of them served 100 calls: {workers:?}");
     until("only the last worker is there", || children_of(std::process::id()).len() <= 4).await;
     until("no descriptor is left open", || descriptors() <= before + 2).await;

@@ -69,7 +69,7 @@ fn who_is_spoken_to() {
 
 #[test]
 fn commands_lose_the_name_of_the_bot_and_those_to_others_are_not_ours() {
-    let text = |text: &str| said(json!({ "text": text })).map(|letter| letter.text);
+    let text = |text: &str| said(json!({ "text": text })).map(|message| message.text);
     assert_eq!(text("/new@polybot").as_deref(), Some("/new"));
     assert_eq!(text("/code@PolyBot fix\nit@home").as_deref(), Some("/code fix\nit@home"));
     assert_eq!(text("@polybot /code@polybot x").as_deref(), Some("/code x"));

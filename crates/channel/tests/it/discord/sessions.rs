@@ -13,8 +13,8 @@ use crate::fixture::{Desk, Reception};
 #[tokio::test]
 async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let ends = [
         GatewayEnd::Drop,
@@ -29,10 +29,10 @@ async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
         platform.send_in_channel(TOKEN, "100", &format!("after {n}"), json!({}));
         platform.wait_until("it goes on", |platform| platform.opening_counts(TOKEN).1 == n + 1).await;
     }
-    desk.wait_for(30).await;
+    fixture.wait_for(30).await;
     let expected: Vec<_> = (0..15).flat_map(|n| [format!("before {n}"), format!("after {n}")]).collect();
-    assert_eq!(desk.texts(), expected);
-    assert_eq!(desk.handed(), 30, "nothing was even handed in twice");
+    assert_eq!(fixture.texts(), expected);
+    assert_eq!(fixture.handed(), 30, "nothing was even handed in twice");
     assert_eq!(platform.opening_counts(TOKEN).0, 1, "it identified itself once");
 }
 
@@ -41,45 +41,45 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("200", "g1", None);
     platform.add_channel("201", "g1", Some("200"));
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "dm before");
     platform.send_in_channel(TOKEN, "100", "channel before", json!({}));
-    desk.wait_for(2).await;
+    fixture.wait_for(2).await;
     platform.forget_session(TOKEN);
     platform.send_dm(TOKEN, "7", "dm missed");
     for n in 0..150 {
         platform.send_in_channel(TOKEN, "100", &format!("missed {n}"), json!({}));
     }
     platform.send_in_channel(TOKEN, "201", "thread missed", json!({}));
-    let letters = desk.wait_for(154).await;
-    let mut texts = desk.texts();
+    let messages = fixture.wait_for(154).await;
+    let mut texts = fixture.texts();
     texts.sort();
     texts.dedup();
-    assert_eq!((texts.len(), desk.handed()), (154, 154));
-    let thread = letters.iter().find(|letter| letter.text == "thread missed").unwrap();
+    assert_eq!((texts.len(), fixture.handed()), (154, 154));
+    let thread = messages.iter().find(|message| message.text == "thread missed").unwrap();
     assert_eq!(thread.context.parent.as_ref().map(|parent| parent.id.as_str()), Some("200"));
     assert_eq!(thread.context.roles, ["role-of-5"], "what a message does not say is asked for");
-    let missed: Vec<_> = desk.texts().into_iter().filter(|text| text.starts_with("missed")).collect();
+    let missed: Vec<_> = fixture.texts().into_iter().filter(|text| text.starts_with("missed")).collect();
     assert_eq!(missed, (0..150).map(|n| format!("missed {n}")).collect::<Vec<_>>(), "in order");
     platform.send_dm(TOKEN, "7", "live again");
-    desk.wait_for(155).await;
+    fixture.wait_for(155).await;
 }
 
 #[tokio::test]
 async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
     for end in [GatewayEnd::Invalid { resumable: false }, GatewayEnd::Close(4009), GatewayEnd::Close(4007)] {
         let (platform, discord) = one(CALM_MS);
-        let desk = Desk::new();
-        let _reception = Reception::start(&discord, &desk);
+        let fixture = Desk::new();
+        let _fixture = Reception::start(&discord, &fixture);
         connected(&platform, TOKEN).await;
         platform.end_connection(TOKEN, end);
         platform
             .wait_until("it identifies itself again", |platform| platform.opening_counts(TOKEN).0 == 2)
             .await;
         platform.send_dm(TOKEN, "7", "hello");
-        desk.wait_for(1).await;
+        fixture.wait_for(1).await;
     }
 }
 
@@ -89,80 +89,80 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
     let (platform, discord) = one(CALM_MS);
     platform.send_in_channel(TOKEN, "100", "is anybody there?", json!({}));
     platform.push("GET messages", ReplyOutcome::Status(502));
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
-    desk.wait_for(1).await;
-    assert_eq!(desk.texts(), ["is anybody there?"]);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
+    fixture.wait_for(1).await;
+    assert_eq!(fixture.texts(), ["is anybody there?"]);
 }
 
 #[tokio::test]
 async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
     let (platform, discord) = one(CALM_MS);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "the bot is there");
-    desk.wait_for(1).await;
+    fixture.wait_for(1).await;
     platform.add_channel("900", "g9", None);
     platform.write_message("of nobody", "900", "5", "among ourselves", json!({}));
     platform.announce_guilds(TOKEN);
     platform.send_in_channel(TOKEN, "900", "welcome", json!({}));
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["the bot is there", "welcome"]);
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["the bot is there", "welcome"]);
 }
 
 #[tokio::test]
 async fn a_gateway_that_answers_no_beats_is_left() {
     let (platform, discord) = one(100);
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
-    desk.wait_for(1).await;
+    fixture.wait_for(1).await;
     platform.wait_until("the heart beats", |platform| platform.last_heartbeat(TOKEN) >= Some(3)).await;
     platform.end_connection(TOKEN, GatewayEnd::Silence);
     platform.wait_until("it goes on elsewhere", |platform| platform.opening_counts(TOKEN) == (1, 1)).await;
     platform.send_dm(TOKEN, "7", "two");
-    desk.wait_for(2).await;
-    assert_eq!((desk.texts(), desk.handed()), (vec!["one".to_owned(), "two".to_owned()], 2));
+    fixture.wait_for(2).await;
+    assert_eq!((fixture.texts(), fixture.handed()), (vec!["one".to_owned(), "two".to_owned()], 2));
 }
 
 #[tokio::test]
 async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
     let (platform, discord) = one(100);
-    let desk = Desk::new();
-    desk.later.store(40, Ordering::SeqCst);
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    fixture.later.store(40, Ordering::SeqCst);
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
     platform.send_dm(TOKEN, "7", "two");
     // READY and the server were 1 and 2.
     platform.wait_until("the heart beats", |platform| platform.last_heartbeat(TOKEN) == Some(2)).await;
-    desk.until(|| desk.handed() >= 6).await;
+    fixture.until(|| fixture.handed() >= 6).await;
     assert_eq!(platform.last_heartbeat(TOKEN), Some(2), "the letters are held, so they are not named");
     platform.end_connection(TOKEN, GatewayEnd::Drop);
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["one", "two"]);
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["one", "two"]);
     platform
         .wait_until("it names what was taken", |platform| platform.last_heartbeat(TOKEN) >= Some(4))
         .await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(desk.letters().len(), 2);
+    assert_eq!(fixture.letters().len(), 2);
 }
 
 #[tokio::test]
 async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
     let (platform, discord) = one(CALM_MS);
     platform.set_resume_url(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
-    desk.wait_for(1).await;
+    fixture.wait_for(1).await;
     platform.end_connection(TOKEN, GatewayEnd::Drop);
     platform.send_dm(TOKEN, "7", "two");
-    desk.wait_for(2).await;
-    assert_eq!((platform.opening_counts(TOKEN), desk.handed()), ((1, 1), 2));
+    fixture.wait_for(2).await;
+    assert_eq!((platform.opening_counts(TOKEN), fixture.handed()), ((1, 1), 2));
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ async fn a_platform_that_comes_up_late_is_found() {
     ] {
         platform.push("GET bot", outcome);
     }
-    let desk = Desk::new();
-    let _reception = Reception::start(&discord, &desk);
+    let fixture = Desk::new();
+    let _fixture = Reception::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
 }
 
@@ -188,11 +188,11 @@ async fn what_was_written_alone_while_nobody_listened_is_read_after_a_restart() 
     let (platform, discord) = one(CALM_MS);
     platform.send_dm(TOKEN, "7", "from somebody known");
     platform.send_dm(TOKEN, "8", "from somebody new");
-    let desk = Desk::new();
-    desk.correspondents.lock().unwrap().push(to("97"));
-    let _reception = Reception::start(&discord, &desk);
-    desk.wait_for(1).await;
+    let fixture = Desk::new();
+    fixture.correspondents.lock().unwrap().push(to("97"));
+    let _fixture = Reception::start(&discord, &fixture);
+    fixture.wait_for(1).await;
     platform.send_dm(TOKEN, "8", "again");
-    desk.wait_for(2).await;
-    assert_eq!(desk.texts(), ["from somebody known", "again"]);
+    fixture.wait_for(2).await;
+    assert_eq!(fixture.texts(), ["from somebody known", "again"]);
 }

@@ -21,9 +21,9 @@ async fn a_reply_goes_to_its_thread_and_can_be_changed() {
         assert_eq!(word(&matrix.edit_message(&id, &part(text)).await), "accepted");
     }
     matrix.send_typing(part("x").address()).await;
-    let said = homeserver.visible_messages();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
+    let messages = homeserver.visible_messages();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!((messages[0].text.as_str(), messages[0].thread.as_deref()), ("hello, world", Some("$root")));
     assert_eq!(homeserver.typing_users(), [(ROOM.to_owned(), CLAW.to_owned())]);
 }
 

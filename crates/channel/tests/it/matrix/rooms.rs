@@ -33,9 +33,9 @@ async fn an_invitation_is_accepted_from_who_may_write() {
         homeserver.send_text(room, by, "right after");
     }
     let matrix = matrix([("open", open), ("strict", strict)]);
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     inbox.wait_for(5).await;
-    drop(reception);
+    drop(fixture);
     let how = |user: &str| {
         ["!ann:hs", "!bob:hs", "!team:hs", "!other:hs"].map(|room| homeserver.membership(room, user).unwrap())
     };
@@ -57,10 +57,10 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
         json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
     );
     homeserver.send_text(ROOM, ANN, "in the clear");
-    let reception = Reception::start(&one(&homeserver), &inbox);
+    let fixture = Reception::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
-    drop(reception);
+    drop(fixture);
     assert_eq!(inbox.texts(), ["in the clear"]);
     assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
 }
@@ -69,14 +69,14 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
 async fn a_third_person_makes_a_group_of_a_conversation() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     homeserver.send_text(ROOM, ANN, "between us");
     inbox.wait_for(1).await;
     homeserver.add_room(ROOM, &[BOB]);
     homeserver.send_text(ROOM, ANN, "among us");
     inbox.wait_for(2).await;
-    drop(reception);
-    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.context.peer.kind).collect();
+    drop(fixture);
+    let kinds: Vec<_> = inbox.letters().into_iter().map(|message| message.context.peer.kind).collect();
     assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
 }
 
@@ -86,13 +86,13 @@ async fn who_answers_it_speaks_to_it() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.add_room(ROOM, &[ANN, BOB, CLAW]);
     let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
-    drop(reception);
+    drop(fixture);
     let sent = matrix.send("k", &outgoing_to(CHANNEL_NAME, "home", ROOM, None, "hello all")).await;
     let SendOutcome::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
     let other = homeserver.send_text(ROOM, ANN, "nobody in particular");
-    let said = |body: &str, relation: Value| {
+    let text_of = |body: &str, relation: Value| {
         homeserver.emit_event(
             ROOM,
             ANN,
@@ -101,13 +101,13 @@ async fn who_answers_it_speaks_to_it() {
         )
     };
     for (name, id) in [("own", &own), ("other", &other), ("gone", &"$gone".to_owned())] {
-        said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
-        said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
+        text_of(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
+        text_of(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
     }
     homeserver.send_text(ROOM, ANN, "claw: by name");
-    let reception = Reception::start(&matrix, &inbox);
+    let fixture = Reception::start(&matrix, &inbox);
     inbox.wait_for(8).await;
-    drop(reception);
+    drop(fixture);
     let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();
     assert_eq!(spoken, ["reply own", "thread own", "by name"]);
 }

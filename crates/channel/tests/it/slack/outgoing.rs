@@ -20,10 +20,10 @@ async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
     let sent = slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", Some("1.1"), hostile)).await;
     assert_eq!(word(&sent), "accepted");
     slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "D1", None, "plain")).await;
-    let said = platform.visible_messages();
-    assert_eq!((said[0].chat.as_str(), said[0].thread.as_deref()), ("C1", Some("1.1")));
-    assert_eq!(said[0].text, "&lt;!channel&gt; &amp; &lt;https://evil.example|here&gt;");
-    assert_eq!((said[1].chat.as_str(), said[1].thread.as_deref()), ("D1", None));
+    let messages = platform.visible_messages();
+    assert_eq!((messages[0].chat.as_str(), messages[0].thread.as_deref()), ("C1", Some("1.1")));
+    assert_eq!(messages[0].text, "&lt;!channel&gt; &amp; &lt;https://evil.example|here&gt;");
+    assert_eq!((messages[1].chat.as_str(), messages[1].thread.as_deref()), ("D1", None));
 }
 
 #[tokio::test]

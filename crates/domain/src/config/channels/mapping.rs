@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said_and_not_made_up() {
         for wanted in ["issue.body", "issue.labels.3.name", "{issue.body}: {nobody}"] {
-            let said = mapping(wanted)
+            let text = mapping(wanted)
                 .extract_post(&json!({ "issue": { "body": null, "labels": [] } }))
                 .unwrap_err();
-            assert!(said.contains(wanted), "{said}");
+            assert!(text.contains(wanted), "{text}");
         }
     }
 }

@@ -67,10 +67,10 @@ pub(super) async fn delegate_to_agent(
     if given.task.trim().is_empty() {
         return Err(ToolRefusal("A delegate needs a task.".to_owned()));
     }
-    let patience = given.timeout_ms.unwrap_or(if waits { DEFAULT_TIMEOUT_MS } else { ASYNC_TIMEOUT_MS });
+    let timeout = given.timeout_ms.unwrap_or(if waits { DEFAULT_TIMEOUT_MS } else { ASYNC_TIMEOUT_MS });
     if given.timeout_ms.is_some_and(|given| !TIMEOUT_RANGE_MS.contains(&given)) {
         let (least, most) = (TIMEOUT_RANGE_MS.start(), TIMEOUT_RANGE_MS.end());
-        return Err(ToolRefusal(format!("timeout_ms is from {least} to {most}, not {patience}.")));
+        return Err(ToolRefusal(format!("timeout_ms is from {least} to {most}, not {timeout}.")));
     }
     if let Some(name) = a2a::remote_agent_name(&given.agent_id) {
         if !waits || given.stream {
@@ -78,12 +78,12 @@ pub(super) async fn delegate_to_agent(
                 "An agent elsewhere is waited for: mode \"sync\", without stream.".to_owned(),
             ));
         }
-        let patience = Duration::from_millis(patience);
-        let errand = RemoteTaskRequest { agent: &given.agent_id, name, task: given.task, timeout: patience };
-        return remote::delegate_remote(engine, asked, errand).await;
+        let timeout = Duration::from_millis(timeout);
+        let request = RemoteTaskRequest { agent: &given.agent_id, name, task: given.task, timeout };
+        return remote::delegate_remote(engine, asked, request).await;
     }
     let agent = AgentId::parse(&given.agent_id).map_err(|error| ToolRefusal(error.to_string()))?;
-    let wish = SpawnRequest {
+    let spawn_request = SpawnRequest {
         id: asked.run_id(),
         kind: RunKind::Delegate,
         owner: asked.scope.session.clone(),
@@ -96,12 +96,12 @@ pub(super) async fn delegate_to_agent(
         },
         model: None,
         thinking: None,
-        timeout_ms: i64::try_from(patience).unwrap_or(i64::MAX),
+        timeout_ms: i64::try_from(timeout).unwrap_or(i64::MAX),
         is_deleted_after: false,
         is_awaited: waits,
         is_streamed: given.stream,
     };
-    let run = match engine.spawn_subagent(wish).await {
+    let run = match engine.spawn_subagent(spawn_request).await {
         Ok(run) => run,
         Err(error) => {
             // Names that are nobody's would be counted without end.
@@ -118,13 +118,13 @@ pub(super) async fn delegate_to_agent(
         }
     };
     if !waits {
-        let told = json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent,
+        let body = json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent,
             "duration_ms": engine.now().since(began) });
-        return Ok(told.to_string());
+        return Ok(body.to_string());
     }
     let who = (&asked.scope.session, asked.turn);
     let ids = [run.id.clone()];
-    let mut found = engine.wait_for_runs(who, &ids, WaitMode::All, Duration::from_millis(patience)).await?;
+    let mut found = engine.wait_for_runs(who, &ids, WaitMode::All, Duration::from_millis(timeout)).await?;
     let is_at_work = found.first().is_some_and(|run| run.status == RunStatus::Running);
     // An engine that ends takes nobody's time away: the turn is handed back, and waits on in another life.
     if is_at_work && !engine.is_draining() {

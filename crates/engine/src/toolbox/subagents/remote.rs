@@ -31,27 +31,27 @@ pub(super) struct RemoteTaskRequest<'a> {
 pub(super) async fn delegate_remote(
     engine: &Engine,
     asked: ToolInvocation<'_>,
-    mut errand: RemoteTaskRequest<'_>,
+    mut request: RemoteTaskRequest<'_>,
 ) -> ToolCallResult {
     let began = engine.now();
-    let remotes = match check_grant(engine, asked, &errand).await? {
+    let remotes = match check_grant(engine, asked, &request).await? {
         Ok(remotes) => remotes,
-        Err((code, message)) => return Ok(rejection_json(&errand, code, &message)),
+        Err((code, message)) => return Ok(rejection_json(&request, code, &message)),
     };
-    engine.redactor().redact_in_place(&mut errand.task);
+    engine.redactor().redact_in_place(&mut request.task);
     let goes_on = !super::is_not_repeatable(&engine.settings(), asked.call);
-    let mut leash = RemoteTaskGuard { engine, remotes, name: errand.name.to_owned(), task: None, goes_on };
+    let mut guard = RemoteTaskGuard { engine, remotes, name: request.name.to_owned(), task: None, goes_on };
     // The same call made again after a crash is the same message.
     let message = asked.run_id().to_string();
-    let deadline = Instant::now() + errand.timeout;
+    let deadline = Instant::now() + request.timeout;
     let waiting = engine.pause_turn(asked.turn);
-    let (seen, status) = match timeout_at(deadline, leash.poll_until_done(&message, &errand.task)).await {
+    let (seen, status) = match timeout_at(deadline, guard.poll_until_done(&message, &request.task)).await {
         Ok(Ok(task)) => (Ok(task.clone()), result_status(task.state)),
         Ok(Err(fault)) => (Err(fault), ("error", Some("internal"))),
-        Err(_) => (leash.cancel().await, ("timeout", Some("timeout"))),
+        Err(_) => (guard.cancel().await, ("timeout", Some("timeout"))),
     };
     drop(waiting);
-    Ok(answer_json(engine, &errand, seen, status, engine.now().since(began)).to_string())
+    Ok(answer_json(engine, &request, seen, status, engine.now().since(began)).to_string())
 }
 
 type RemoteGrant = Result<Arc<dyn RemoteAgentClient>, (&'static str, String)>;
@@ -60,21 +60,21 @@ type RemoteGrant = Result<Arc<dyn RemoteAgentClient>, (&'static str, String)>;
 async fn check_grant(
     engine: &Engine,
     asked: ToolInvocation<'_>,
-    errand: &RemoteTaskRequest<'_>,
+    request: &RemoteTaskRequest<'_>,
 ) -> Result<RemoteGrant, ToolRefusal> {
     let own = engine.load_agent(&asked.scope.agent).await?.spec;
     let depth = engine.load_session(&asked.scope.session).await?.delegation_depth + 1;
-    let rules = own.delegation.filter(|rules| rules.allows_remote(errand.agent));
+    let rules = own.delegation.filter(|rules| rules.allows_remote(request.agent));
     let Some(rules) = rules else {
-        let message = format!("'{}' may not give work to '{}'", asked.scope.agent, errand.agent);
+        let message = format!("'{}' may not give work to '{}'", asked.scope.agent, request.agent);
         return Ok(Err(("delegation_denied", message)));
     };
     if depth > rules.max_depth {
         let message = format!("delegation.max_depth of '{}' is {}", asked.scope.agent, rules.max_depth);
         return Ok(Err(("delegation_depth_exceeded", message)));
     }
-    let known = engine.settings().remotes.clone().filter(|remotes| remotes.is_known(errand.name));
-    Ok(known.ok_or_else(|| ("agent_not_found", format!("there is no [a2a.remote.{}]", errand.name))))
+    let known = engine.settings().remotes.clone().filter(|remotes| remotes.is_known(request.name));
+    Ok(known.ok_or_else(|| ("agent_not_found", format!("there is no [a2a.remote.{}]", request.name))))
 }
 
 /// A task elsewhere that must not outlive whoever waits for it: one that may be at work still is ended.
@@ -136,13 +136,13 @@ fn result_status(state: RemoteTaskState) -> (&'static str, Option<&'static str>)
     }
 }
 
-fn rejection_json(errand: &RemoteTaskRequest<'_>, code: &str, message: &str) -> String {
-    json!({ "status": "rejected", "code": code, "message": message, "agent_id": errand.agent }).to_string()
+fn rejection_json(request: &RemoteTaskRequest<'_>, code: &str, message: &str) -> String {
+    json!({ "status": "rejected", "code": code, "message": message, "agent_id": request.agent }).to_string()
 }
 
 fn answer_json(
     engine: &Engine,
-    errand: &RemoteTaskRequest<'_>,
+    request: &RemoteTaskRequest<'_>,
     seen: RemoteTaskResult,
     (status, code): (&str, Option<&str>),
     duration_ms: i64,
@@ -151,15 +151,15 @@ fn answer_json(
         Ok(task) => (task.text.clone(), failure_reason(&task)),
         Err(fault) => (fault.remote_message.unwrap_or_default(), Some(fault.message)),
     };
-    let said = (!text.is_empty()).then(|| frame_untrusted(errand.agent, &text, &engine.nonce()));
+    let reply = (!text.is_empty()).then(|| frame_untrusted(request.agent, &text, &engine.nonce()));
     let is_whole = status == "completed";
     json!({
         "status": status,
         "code": code,
         "message": message.filter(|_| !is_whole),
-        "response": said.as_ref().filter(|_| is_whole),
-        "partial_response": said.as_ref().filter(|_| !is_whole),
-        "agent_id": errand.agent,
+        "response": reply.as_ref().filter(|_| is_whole),
+        "partial_response": reply.as_ref().filter(|_| !is_whole),
+        "agent_id": request.agent,
         "duration_ms": duration_ms,
     })
 }

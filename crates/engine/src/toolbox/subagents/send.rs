@@ -55,8 +55,8 @@ pub(super) async fn send_to_session(
         return Err(error.into());
     }
     let (from, hop, trace) = (asked.scope.session.clone(), ends.from.hop + 1, ends.from.trace.clone());
-    let patience = given.wait_seconds.filter(|seconds| *seconds > 0).map(|most| most.min(MAX_WAIT_SECONDS));
-    let waits = match patience {
+    let timeout = given.wait_seconds.filter(|seconds| *seconds > 0).map(|most| most.min(MAX_WAIT_SECONDS));
+    let waits = match timeout {
         Some(_) => Some(engine.begin_wait((&from, asked.turn), std::slice::from_ref(&key)).await?),
         None => None,
     };
@@ -66,7 +66,7 @@ pub(super) async fn send_to_session(
     let how =
         InternalMessage { meta, ..InternalMessage::from_session(ends.from.agent, relayed, idempotency_key) };
     let accepted = engine.inject_message(&key, &given.message, how).await?;
-    let done = match patience {
+    let done = match timeout {
         None => Ok(result_json(&accepted, "accepted", json!({}))),
         Some(seconds) => wait_for_reply(engine, asked, &accepted, seconds).await,
     };

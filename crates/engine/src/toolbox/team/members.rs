@@ -136,8 +136,8 @@ async fn waiting_plans(
     members: &[MemberStatus],
 ) -> std::result::Result<HashMap<String, String>, ToolRefusal> {
     let mut plans = HashMap::new();
-    for standing in members.iter().filter(|standing| standing.member.plan.is_some()) {
-        let name = &standing.member.name;
+    for status in members.iter().filter(|status| status.member.plan.is_some()) {
+        let name = &status.member.name;
         let plan = engine.member_plan(&asked.team_actor(), team, name).await?;
         plans.extend(plan.and_then(|plan| plan.content).map(|content| (name.clone(), content)));
     }
@@ -154,11 +154,11 @@ pub(super) async fn team_status(
     let members: Vec<Value> = view
         .members
         .iter()
-        .map(|standing| {
-            json!({ "name": standing.member.name, "role": standing.member.role, "session_key": standing.member.session,
-                "status": standing.status_word(), "tasks": standing.tasks, "setback": standing.failures, "plan": standing.member.plan,
-                "plan_content": plans.get(&standing.member.name),
-                "last_active_at": standing.member.last_active_at.to_string() })
+        .map(|status| {
+            json!({ "name": status.member.name, "role": status.member.role, "session_key": status.member.session,
+                "status": status.status_word(), "tasks": status.tasks, "setback": status.failures, "plan": status.member.plan,
+                "plan_content": plans.get(&status.member.name),
+                "last_active_at": status.member.last_active_at.to_string() })
         })
         .collect();
     let done = view.counts.completed + view.counts.failed;

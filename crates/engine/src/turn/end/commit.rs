@@ -38,8 +38,8 @@ pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: Fi
     }
     engine.turn_counters.count_turn(last.claim.agent.as_str(), last.end.state, running.age_ms());
     publish_end(engine, &last);
-    if let Some(told) = &last.mirror_frame {
-        engine.hub.publish(&last.queue, told.clone());
+    if let Some(notice) = &last.mirror_frame {
+        engine.hub.publish(&last.queue, notice.clone());
     }
     for session in &last.shown_in {
         engine.hub.publish(session, FrameKind::Changed);

@@ -23,15 +23,15 @@ pub(super) fn mirror_end(
     (text, error): (&str, Option<&'static str>),
 ) {
     let Some(listeners) = &context.mirror else { return };
-    let said = error.map(|_| last.streamed_text.full_text(&context.stored)).unwrap_or_default();
+    let reply = error.map(|_| last.streamed_text.full_text(&context.stored)).unwrap_or_default();
     let whole = match error {
         None if is_silence(text) => return,
         None => text.to_owned(),
-        Some(code) => format!("{said}\n\n{}", listeners.cut_short_notice(code, last.now)).trim().to_owned(),
+        Some(code) => format!("{reply}\n\n{}", listeners.cut_short_notice(code, last.now)).trim().to_owned(),
     };
     for address in listeners.addresses() {
         let draft = last.drafts.message_id_at(address);
-        if error.is_none() || draft.is_some() || !said.is_empty() {
+        if error.is_none() || draft.is_some() || !reply.is_empty() {
             pass_gate(
                 engine,
                 last,
@@ -63,7 +63,7 @@ pub(in crate::turn) async fn release_drafts(
         check_claim(tx, &claim)?;
         for (address, parcels) in &last_words {
             drafts::delete(tx, &claim.turn, address)?;
-            parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+            parcels.iter().try_for_each(|message| outbox::push(tx, message))?;
         }
         Ok(())
     };
@@ -80,8 +80,8 @@ fn finalize_draft(
     draft: DraftMessage,
 ) -> (ChatAddress, Vec<OutboxMessage>) {
     let claim = &running.claim;
-    let said = context.last_step().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
-    let text = said.map_or(draft.text, |said| context.sign_reply(said));
+    let reply = context.last_step().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
+    let text = reply.map_or(draft.text, |reply| context.sign_reply(reply));
     let key = format!("{}-said-{}", claim.turn, engine.next_id());
     let session = context.mirror.as_ref().map_or(&claim.session, |listeners| listeners.session());
     let label = OutboxKey { session, turn: &claim.turn, key: &key, first: 0, now: engine.now() };

@@ -64,10 +64,10 @@ pub(super) fn add_reply(
 }
 
 /// What people have read already is not taken away from them by the line that says why there is no more.
-fn append_notice(said: &str, line: &str) -> String {
-    match said.trim_end() {
+fn append_notice(text: &str, line: &str) -> String {
+    match text.trim_end() {
         "" => line.to_owned(),
-        said => format!("{said} …\n\n{line}"),
+        text => format!("{text} …\n\n{line}"),
     }
 }
 

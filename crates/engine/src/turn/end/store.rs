@@ -36,12 +36,12 @@ pub(super) fn store_final_commit(
     if last.waited {
         let line =
             SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
-        let mut told = subagents::late_announce_lines(tx, &last.claim.turn, &line, last.now)?;
+        let mut messages = subagents::late_announce_lines(tx, &last.claim.turn, &line, last.now)?;
         if end.state == JobState::Done {
             // The results of its calls have said it already.
-            told.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::mark_shown);
+            messages.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::mark_shown);
         }
-        lines.extend(told);
+        lines.extend(messages);
     }
     // Nothing may stand between a call and the result that its caller brings.
     if last.in_team.is_some() && end.state == JobState::Done && last.for_client.is_empty() {
@@ -61,8 +61,8 @@ pub(super) fn store_final_commit(
     if last.end.state != JobState::Done {
         approvals::expire_by_turn(tx, &last.claim.turn, last.now)?;
     }
-    for parcel in &last.outbox_messages {
-        outbox::push(tx, parcel)?;
+    for message in &last.outbox_messages {
+        outbox::push(tx, message)?;
     }
     if !last.drafts.is_empty() {
         drafts::delete_by_turn(tx, &last.claim.turn)?;
@@ -143,13 +143,14 @@ fn cancelled_end(end: &TurnJobEnd) -> TurnJobEnd {
 /// being stored when the turn was halted is there by now, or never will be.
 fn close_calls(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let Some(why) = last.unanswered else { return Ok(Vec::new()) };
-    let begun: HashMap<String, bool> = intents::list_unfinished(tx, &last.claim.turn)?.into_iter().collect();
+    let started: HashMap<String, bool> =
+        intents::list_unfinished(tx, &last.claim.turn)?.into_iter().collect();
     let open = unanswered_calls(&messages::list_by_turn(tx, &last.claim.turn)?);
     let ours =
         open.iter().filter(|call| !last.for_client.contains(&call.name) || has_invalid_arguments(call));
     let mut closed = Vec::new();
     for (n, call) in ours.enumerate() {
-        let why = match (invalid_arguments_message(call), begun.get(&call.id)) {
+        let why = match (invalid_arguments_message(call), started.get(&call.id)) {
             (Some(wrong), _) => wrong,
             (None, None) => why.to_owned(),
             (None, Some(reads_only)) => cut_off_result(tx, &last.claim.turn, call, *reads_only)?,
@@ -173,9 +174,9 @@ fn cut_off_result(
     const STOPPED_CALL_TEXT: &str = "Stopped: the turn ended while it ran.";
     let run = runs::get(tx, &RunId::for_call(turn, &call.id))?;
     let is_known = reads_only || run.as_ref().is_some_and(|run| run.status != RunStatus::Running);
-    let said = run.and_then(|run| run.result).map(|result| result.short_summary());
-    Ok(match said.filter(|said| !said.is_empty()) {
-        Some(said) => format!("{STOPPED_CALL_TEXT} It had said:\n{said}"),
+    let text = run.and_then(|run| run.result).map(|result| result.short_summary());
+    Ok(match text.filter(|text| !text.is_empty()) {
+        Some(text) => format!("{STOPPED_CALL_TEXT} It had said:\n{text}"),
         None if is_known => STOPPED_CALL_TEXT.to_owned(),
         None => OUTCOME_UNKNOWN.to_owned(),
     })

@@ -33,10 +33,10 @@ async fn d_06_a_stopped_call_says_what_its_target_had_said() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.engine.stop_session(&World::session_key("me")).await.unwrap();
         assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
-        let told: Vec<String> =
+        let lines: Vec<String> =
             world.transcript("me").await.into_iter().map(|message| message.text).collect();
         let stopped = format!("Stopped: the turn ended while it ran.{expected}");
-        assert!(told.contains(&stopped), "{told:?}");
+        assert!(lines.contains(&stopped), "{lines:?}");
         world.wait_settled().await;
     }
 }

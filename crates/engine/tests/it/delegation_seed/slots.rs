@@ -39,8 +39,8 @@ async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
 /// The only slot is taken for longer than the caller waits.
 #[tokio::test(start_paused = true)]
 async fn d_10_a_delegate_that_gets_no_slot_in_time_is_a_timeout_and_never_begins() {
-    let begun = Arc::new(Mutex::new(0));
-    let counted = Arc::clone(&begun);
+    let started = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&started);
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => {
             *counted.lock().unwrap() += 1;
@@ -57,7 +57,7 @@ async fn d_10_a_delegate_that_gets_no_slot_in_time_is_a_timeout_and_never_begins
     assert_eq!((&answer["status"], &answer["code"]), (&json!("timeout"), &json!("timeout")), "{answer}");
     tokio::time::sleep(Duration::from_secs(600)).await;
     world.wait_settled().await;
-    assert_eq!(*begun.lock().unwrap(), 1, "what nobody waits for is not begun when there is room");
+    assert_eq!(*started.lock().unwrap(), 1, "what nobody waits for is not begun when there is room");
     let runs = world.engine.list_runs(&World::session_key("me"), 9).await.unwrap();
     let mut ends: Vec<RunStatus> = runs.iter().map(|run| run.status).collect();
     ends.sort_by_key(|status| *status == RunStatus::Timeout);

@@ -115,8 +115,8 @@ async fn is_sound(world: &World, at: &str) {
         assert_eq!(asked.state, TeamMessageState::Read, "{at}: what was answered was read");
     }
     let lines = world.transcript("me").await;
-    let told = lines.iter().filter(|line| line.text.contains("] completed #")).count();
-    assert_eq!(told, 1, "{at}: announced once");
+    let notified_count = lines.iter().filter(|line| line.text.contains("] completed #")).count();
+    assert_eq!(notified_count, 1, "{at}: announced once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,9 +357,9 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
 #[tokio::test(start_paused = true)]
 async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_work_keeps_it() {
     let model = ScriptedProvider::new(|prompt| {
-        let has_begun = prompt.messages.iter().any(|one| matches!(one, PromptMessage::ToolResult { .. }));
+        let has_started = prompt.messages.iter().any(|one| matches!(one, PromptMessage::ToolResult { .. }));
         match who(prompt).as_str() {
-            "cat" if !has_begun => {
+            "cat" if !has_started => {
                 vec![ScriptStep::Call("sessions_spawn".to_owned(), json!({ "task": "an errand" }))]
             }
             // A child speaks as the lead does.

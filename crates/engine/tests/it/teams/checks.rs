@@ -151,11 +151,11 @@ async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
         let verify = Some(TaskVerification::Command("curl example.org".into()));
         NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }
     };
-    for (no, author, walls) in [(1, ann, SandboxMode::Strict), (2, lead(), SandboxMode::Workspace)] {
+    for (no, author, mode) in [(1, ann, SandboxMode::Strict), (2, lead(), SandboxMode::Workspace)] {
         engine.create_task(&author, TEAM, task()).await.unwrap();
         engine.claim_task(&actor(&bob), TEAM, Some(TaskNo(no))).await.unwrap();
         let done = finish(TeamTaskState::Completed, "done");
         engine.finish_task(&actor(&bob), TEAM, TaskNo(no), done).await.unwrap();
-        assert_eq!(hall.world.ground.tools.sandbox_mode(&bob), Some(walls), "#{no}");
+        assert_eq!(hall.world.ground.tools.sandbox_mode(&bob), Some(mode), "#{no}");
     }
 }

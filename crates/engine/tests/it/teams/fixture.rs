@@ -211,9 +211,9 @@ impl Hall {
     }
 
     /// The engine dies, and another goes on, which is told how many tokens its model takes.
-    pub async fn lives_on(self, told: usize) -> Self {
+    pub async fn lives_on(self, count: usize) -> Self {
         let mut ground = self.world.kill().await;
-        ground.settings.default_context_window = told;
+        ground.settings.default_context_window = count;
         Self { world: ground.start_engine(KillPointFaults::no_kill()), ..self }
     }
 

@@ -304,9 +304,9 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
 
 /// Everything written to a name was read by a turn that ended well.
 async fn all_is_read(hall: &Hall, name: &str) {
-    let letters = hall.world.engine.list_team_messages(TEAM, 99).await.unwrap();
-    for letter in letters.iter().filter(|letter| letter.to == name) {
-        assert_eq!(letter.state, TeamMessageState::Read, "{letter:?}");
+    let messages = hall.world.engine.list_team_messages(TEAM, 99).await.unwrap();
+    for message in messages.iter().filter(|message| message.to == name) {
+        assert_eq!(message.state, TeamMessageState::Read, "{message:?}");
     }
 }
 
@@ -374,9 +374,9 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
     engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Failed, "no paint")).await.unwrap();
     hall.rest().await;
-    let told = "Status: error\nResult: no paint";
-    assert!(hall.times("lead", told) > 0);
-    assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(told).count() <= 1), "never twice in one");
+    let text = "Status: error\nResult: no paint";
+    assert!(hall.times("lead", text) > 0);
+    assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(text).count() <= 1), "never twice in one");
     assert!(hall.times("lead", "stays blocked") > 0);
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
     let log = engine.list_task_events(TEAM, 0, 99).await.unwrap();

@@ -56,11 +56,11 @@ async fn a_copy_that_fails_half_way_is_made_once(hall: Hall) {
     hall.rest().await;
     std::fs::remove_file(&in_the_way).unwrap();
     hall.send(&lead(), "ann", "last").await.unwrap();
-    let said = |name: &str| {
+    let text_of = |name: &str| {
         hall.inbox(name).iter().map(|one| one["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
-        (said("ann"), said("bob")),
+        (text_of("ann"), text_of("bob")),
         (["first", "to all", "last"].map(str::to_owned).to_vec(), vec!["to all".to_owned()])
     );
 }
@@ -238,12 +238,12 @@ async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
         .await
         .unwrap();
     let notice = |name: &str| format!("{name} is idle: available");
-    let is_told = |name: &str| {
+    let is_notified = |name: &str| {
         hall.inbox("lead")
             .iter()
             .any(|one| one["content"].as_str().unwrap_or_default().contains(&notice(name)))
     };
-    hall.until("all rest", async || members.iter().all(|name| is_told(name))).await;
+    hall.until("all rest", async || members.iter().all(|name| is_notified(name))).await;
     gate.add_permits(1);
     hall.until("the lead knows", async || hall.times("lead", &notice("cat")) > 0).await;
     hall.rest().await;
@@ -301,10 +301,10 @@ async fn others_see_the_summary_only(hall: Hall) {
     hall.rest().await;
     hall.until("the lead knows", async || hall.times("lead", "wrote to bob: about the door") > 0).await;
     assert_eq!((hall.times("bob", "4711") > 0, hall.times("lead", "4711")), (true, 0));
-    let told =
+    let events =
         hall.world.engine.db().read(|tx| events::list(tx, 0, Some("mail.sent"), None, 100)).await.unwrap();
-    assert!(told.iter().any(|event| event.data["summary"] == "about the door"));
-    assert!(told.iter().all(|event| !event.data.to_string().contains("4711")));
+    assert!(events.iter().any(|event| event.data["summary"] == "about the door"));
+    assert!(events.iter().all(|event| !event.data.to_string().contains("4711")));
 }
 
 async fn mail_waits_for_a_member_that_is_away(hall: Hall) {

@@ -95,7 +95,7 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
     hall.script("bob", vec![call("look", json!({})), say("seen"), call("look", json!({})), say("seen")]);
     let bob = hall.try_join(NewMember { task: Some("look".into()), ..named("bob") }).await;
     let bob = bob.expect("one under the same walls");
-    let lent = hall
+    let inherited = hall
         .world
         .engine
         .load_session(&bob.session_key)
@@ -103,17 +103,17 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
         .unwrap()
         .inherited
         .expect("what its lead lends it");
-    assert_eq!(lent.sandbox, SandboxMode::Strict);
+    assert_eq!(inherited.sandbox, SandboxMode::Strict);
     hall.rest().await;
-    let walls = || hall.world.ground.tools.sandbox_mode(&bob.session_key);
-    assert_eq!(walls(), Some(SandboxMode::Strict), "and its tools run there");
+    let inherited_mode = || hall.world.ground.tools.sandbox_mode(&bob.session_key);
+    assert_eq!(inherited_mode(), Some(SandboxMode::Strict), "and its tools run there");
     let mut freer = AgentSpec::with_id(AgentId::main());
     freer.sandbox.mode = SandboxMode::Off;
     agent(&hall, freer).await;
     hall.send(&lead(), "bob", "look again").await.unwrap();
     hall.rest().await;
     assert_eq!(hall.times("bob", "look of "), 3, "it looked twice");
-    assert_eq!(walls(), Some(SandboxMode::Strict), "it stays so, whatever its agent is changed to");
+    assert_eq!(inherited_mode(), Some(SandboxMode::Strict), "it stays so, whatever its agent is changed to");
 }
 
 async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) {
@@ -223,15 +223,15 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
     engine.finish_task(&by, TEAM, TaskNo(1), finish).await.unwrap();
     hall.rest().await;
     let lines = hall.world.transcript("me").await;
-    let told: Vec<_> =
+    let messages: Vec<_> =
         lines.iter().filter(|line| line.text == "[@agent:ann#main] completed #1 draw").collect();
-    assert_eq!(told.len(), 1);
-    let meta = told[0].meta.as_ref().unwrap();
+    assert_eq!(messages.len(), 1);
+    let meta = messages[0].meta.as_ref().unwrap();
     assert_eq!(
         (meta["kind"].as_str(), meta["result"]["status"].as_str()),
         (Some("subagent_announce"), Some("ok"))
     );
-    assert!(!told[0].deliver && told[0].channel == "internal");
+    assert!(!messages[0].deliver && messages[0].channel == "internal");
     let shown = "Status: ok\nResult: drawn in blue";
     assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(shown).count() <= 1));
     assert!(hall.times("lead", shown) > 0);

@@ -36,15 +36,15 @@ fn longest(hall: &Hall) -> usize {
 }
 
 async fn all_is_read(hall: &Hall) {
-    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
+    let messages = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     let unread: Vec<_> =
-        letters.iter().filter(|one| one.to == "ann" && one.state != TeamMessageState::Read).collect();
+        messages.iter().filter(|one| one.to == "ann" && one.state != TeamMessageState::Read).collect();
     assert!(unread.is_empty(), "{unread:?}");
     assert_eq!(hall.times("lead", "ann is idle: failed"), 0, "no turn of ann failed");
 }
 
-async fn send(hall: &Hall, letters: usize) {
-    for n in 0..letters {
+async fn send(hall: &Hall, message_count: usize) {
+    for n in 0..message_count {
         let text = format!("[no {n}] {}", "word ".repeat(300));
         hall.send(&lead(), "ann", &text).await.unwrap();
     }
@@ -70,7 +70,7 @@ async fn mail_that_has_no_room_waits_for_the_next_turn(hall: Hall) {
     hall.narrows(window);
     send(&hall, LETTERS).await;
     gate.add_permits(1);
-    let is_last = |letters: &Vec<usize>| letters.contains(&(LETTERS - 1));
+    let is_last = |positions: &Vec<usize>| positions.contains(&(LETTERS - 1));
     hall.until("the last is shown", async || taken(&hall, 0, window).iter().any(is_last)).await;
     hall.rest().await;
     all_is_read(&hall).await;
@@ -103,7 +103,11 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
 
 /// A turn of ann shows ten letters at once and does as its script says, which ends with nothing. The engine dies, and the
 /// model of the next has less room, as the engine knows or not. Says what its prompts held that were answered.
-async fn lives_on_with_less(hall: Hall, script: Vec<ModelScript>, is_told: bool) -> (Hall, Vec<Vec<usize>>) {
+async fn lives_on_with_less(
+    hall: Hall,
+    script: Vec<ModelScript>,
+    is_notified: bool,
+) -> (Hall, Vec<Vec<usize>>) {
     let (hall, gate, _) = with_busy_ann(hall).await;
     send(&hall, 10).await;
     let prompts = script.len();
@@ -112,7 +116,7 @@ async fn lives_on_with_less(hall: Hall, script: Vec<ModelScript>, is_told: bool)
     hall.until("ann reads", async || hall.times("ann", ">[no 9] ") == prompts).await;
     let (from, window) = (hall.model.prompts().len(), longest(&hall) - 1_000);
     hall.narrows(window);
-    let hall = hall.lives_on(if is_told { window } else { 128_000 }).await;
+    let hall = hall.lives_on(if is_notified { window } else { 128_000 }).await;
     hall.rest().await;
     all_is_read(&hall).await;
     let shown = taken(&hall, from, window);

@@ -184,8 +184,8 @@ async fn a_call_made_again_changes_nothing(hall: Hall) {
     assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required), "it was rejected already");
     answer(&hall, &no, &request, (false, "No red.")).await.unwrap();
     hall.rest().await;
-    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
-    let of = |kind| letters.iter().filter(|letter| letter.kind == kind).count();
+    let messages = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
+    let of = |kind| messages.iter().filter(|message| message.kind == kind).count();
     assert_eq!((of(TeamMessageKind::PlanApprovalRequest), of(TeamMessageKind::PlanApprovalResponse)), (1, 1));
 }
 
@@ -230,9 +230,9 @@ async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
     hall.rest().await;
     answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();
     hall.rest().await;
-    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
+    let messages = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     assert!(
-        letters.iter().any(|one| one.kind == TeamMessageKind::Task && one.to == "ann"),
+        messages.iter().any(|one| one.kind == TeamMessageKind::Task && one.to == "ann"),
         "from then on it is"
     );
 }
@@ -242,23 +242,23 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     let plan = "All \u{202e}red.";
     submit(&hall, &actor(&ann.session_key), plan).await.unwrap();
     hall.create("later").await.unwrap();
-    let told = async |line: &str| {
+    let text_of = async |line: &str| {
         hall.world.engine.run_command(&World::session_key("me"), line).await.unwrap().unwrap()
     };
-    let listed = told("/team").await;
+    let listed = text_of("/team").await;
     assert!(
         listed.contains("web (active): 1 member, ") && listed.contains("; 1 plan waits for approval"),
         "{listed}"
     );
-    let whole = told("/team web").await;
+    let whole = text_of("/team web").await;
     assert!(whole.contains("Open tasks: 0") && !whole.contains(ann.session_key.as_str()), "{whole}");
-    assert_eq!(told("/team nobody").await, "There is no team 'nobody'. /team lists the teams.");
-    let shown = told("/team plan ann").await;
+    assert_eq!(text_of("/team nobody").await, "There is no team 'nobody'. /team lists the teams.");
+    let shown = text_of("/team plan ann").await;
     assert!(shown.contains("All <U+202E>red.") && shown.contains("/team plan web ann approve"), "{shown}");
-    assert_eq!(told("/team send ann Soon.").await, "Sent to ann.");
+    assert_eq!(text_of("/team send ann Soon.").await, "Sent to ann.");
     let bob = NewMember { name: "ann".into(), ..NewMember::default() };
     hall.world.engine.spawn_teammate(&lead(), "later", bob).await.unwrap();
-    let asked = told("/team send ann Soon.").await;
+    let asked = text_of("/team send ann Soon.").await;
     assert_eq!(asked, "You lead several teams: web, later. Say which one, before 'ann'.");
     let focused = hall
         .world
@@ -269,10 +269,10 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
         .unwrap_err()
         .to_string();
     assert!(focused.contains("(team web)") && focused.contains("(team later)"), "{focused}");
-    assert_eq!(told("/team plan web ann approve").await, "ann may begin.");
+    assert_eq!(text_of("/team plan web ann approve").await, "ann may begin.");
     for (line, usage) in [("/team plan", "Say whose: /team plan"), ("/team send", "Say to whom: /team send")]
     {
-        assert!(told(line).await.starts_with(usage), "{line}");
+        assert!(text_of(line).await.starts_with(usage), "{line}");
     }
     hall.rest().await;
 }

@@ -46,8 +46,9 @@ async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
         assert!(last.contains(&format!("RESULT-{n}")), "{n}: {last}");
     }
     let lines = transcript(&hall).await;
-    let told = lines.iter().find(|line| line.text.contains("part 3")).expect("a line that names the task");
-    assert!(told.text.contains("ann"), "{}", told.text);
+    let messages =
+        lines.iter().find(|line| line.text.contains("part 3")).expect("a line that names the task");
+    assert!(messages.text.contains("ann"), "{}", messages.text);
 }
 
 async fn transcript(hall: &Hall) -> Vec<SessionMessage> {
@@ -86,6 +87,6 @@ async fn a_long_task_goes_on_in_the_next_turn_without_a_pause(hall: Hall) {
     assert!(turns.len() >= 3, "{}", turns.len());
     assert!(turns.iter().all(|turn| turn.state == JobState::Done), "{turns:?}");
     assert!(hall.times("ann", "limit of rounds") > 0, "it is told why");
-    let idle = hall.inbox("lead").iter().filter(|letter| letter.to_string().contains("failed")).count();
+    let idle = hall.inbox("lead").iter().filter(|message| message.to_string().contains("failed")).count();
     assert_eq!(idle, 0, "nobody is told that it failed");
 }

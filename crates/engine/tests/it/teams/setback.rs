@@ -80,8 +80,11 @@ impl Outage {
 
     /// Whether everything that was written to a name is read.
     async fn has_read(&self, name: &str) -> bool {
-        let letters = self.world.engine.list_team_messages(TEAM, 99).await.unwrap();
-        letters.iter().filter(|letter| letter.to == name).all(|letter| letter.state == TeamMessageState::Read)
+        let messages = self.world.engine.list_team_messages(TEAM, 99).await.unwrap();
+        messages
+            .iter()
+            .filter(|message| message.to == name)
+            .all(|message| message.state == TeamMessageState::Read)
     }
 }
 
@@ -98,8 +101,8 @@ async fn what_an_outage_left_is_done_when_the_model_is_back() {
     let new = NewTeamTask { subject: "draw".into(), ..NewTeamTask::default() };
     outage.world.engine.create_task(&lead(), TEAM, new).await.unwrap();
     seconds(6).await;
-    let setback = outage.setback("ann").await.expect("people see that it fails");
-    assert_eq!((setback.code.as_str(), setback.failures), ("provider_failed", 1));
+    let streak = outage.setback("ann").await.expect("people see that it fails");
+    assert_eq!((streak.code.as_str(), streak.failures), ("provider_failed", 1));
     assert!(outage.setback("lead").await.is_some(), "the notice could not be read either");
     assert!(!outage.has_read("ann").await && !outage.has_read("lead").await);
     outage.set_down(false);
@@ -122,8 +125,8 @@ async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
     seconds(3600).await;
     // At 0 and after 0.5, 1, 2, 4, 8, 15, 15 minutes.
     assert_eq!(outage.calls("ann") - before, 8);
-    let told = outage.world.engine.list_team_messages(TEAM, 99).await.unwrap();
-    let notices = told.iter().filter(|letter| letter.content.starts_with("ann is idle: failed")).count();
+    let notice = outage.world.engine.list_team_messages(TEAM, 99).await.unwrap();
+    let notices = notice.iter().filter(|message| message.content.starts_with("ann is idle: failed")).count();
     assert_eq!(notices, 1, "the lead is told once");
     let since = outage.setback("ann").await.unwrap().since;
     outage.world = outage.world.kill().await.start_engine(KillPointFaults::no_kill());
@@ -140,17 +143,17 @@ async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
     outage.world.send_and_wait("tell me when it is done").await;
     seconds(10).await;
     outage.set_down(true);
-    let told = || async {
+    let text_of = || async {
         let sent = outage.world.engine.db().read(|tx| outbox::list(tx, None, "", 100)).await.unwrap();
-        sent.iter().filter(|parcel| parcel.text.contains("could not get an answer")).count()
+        sent.iter().filter(|message| message.text.contains("could not get an answer")).count()
     };
     outage.write("ann", "look").await;
     seconds(2 * 3600).await;
     assert!(outage.setback("lead").await.unwrap().failures > 3, "it was tried");
-    assert_eq!(told().await, 1);
+    assert_eq!(text_of().await, 1);
     outage.world.send_text("me", "are you there?").await.unwrap();
     seconds(5).await;
-    assert_eq!(told().await, 2, "whoever asks is told");
+    assert_eq!(text_of().await, 2, "whoever asks is told");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,11 +199,11 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
     hall.script("ann", vec![down()]);
     hall.join("ann").await;
     hall.send(&lead(), "ann", "go").await.unwrap();
-    let setback = async || {
+    let streak_of = async || {
         let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
         view.members[0].failures.clone()
     };
-    hall.until("it failed", async || setback().await.is_some()).await;
+    hall.until("it failed", async || streak_of().await.is_some()).await;
     let retries = hall.world.engine.db().read(teams::list_retries).await.unwrap();
     assert!(
         retries
@@ -209,12 +212,12 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
     );
     hall.script("ann", vec![down()]);
     hall.send(&lead(), "ann", "and now").await.unwrap();
-    hall.until("it failed again", async || setback().await.is_some_and(|one| one.failures == 2)).await;
+    hall.until("it failed again", async || streak_of().await.is_some_and(|one| one.failures == 2)).await;
     let new = polyclaw_engine::team::NewMember { name: "ann".into(), replaces: true, ..Default::default() };
     hall.try_join(new).await.unwrap();
     hall.until("its mail is read", async || hall.times("ann", ">go<") == 3).await;
     hall.rest().await;
-    assert_eq!(setback().await, None);
+    assert_eq!(streak_of().await, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,16 +89,16 @@ async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
         .await
         .unwrap();
     hall.rest().await;
-    let told = answers(&hall, "ann");
-    assert_eq!(numbers(&told[0]), [1], "2 is blocked, 3 wants a painter, 4 is bob's");
-    assert_eq!((&told[1]["success"], &told[1]["task"]["owner"]), (&json!(true), &json!("ann")));
-    assert_eq!((&told[2]["status"], &told[2]["title"]), (&json!("in_progress"), &json!("Drawing")));
-    assert_eq!((numbers(&told[3]), &told[3]["tasks"][0]["note"]), (vec![1], &json!("half")));
-    assert_eq!(told[4]["unblocked"], json!([2]));
-    assert_eq!((numbers(&told[5]), &told[5]["tasks"][0]["status"]), (vec![1], &json!("completed")));
-    assert_eq!(told[5]["tasks"][0]["owner"], "ann", "who did it is found by what was done");
-    assert_eq!(numbers(&told[6]), [2], "what it freed");
-    assert_eq!(told.len(), 7, "what a task waits for is the lead's to say");
+    let entries = answers(&hall, "ann");
+    assert_eq!(numbers(&entries[0]), [1], "2 is blocked, 3 wants a painter, 4 is bob's");
+    assert_eq!((&entries[1]["success"], &entries[1]["task"]["owner"]), (&json!(true), &json!("ann")));
+    assert_eq!((&entries[2]["status"], &entries[2]["title"]), (&json!("in_progress"), &json!("Drawing")));
+    assert_eq!((numbers(&entries[3]), &entries[3]["tasks"][0]["note"]), (vec![1], &json!("half")));
+    assert_eq!(entries[4]["unblocked"], json!([2]));
+    assert_eq!((numbers(&entries[5]), &entries[5]["tasks"][0]["status"]), (vec![1], &json!("completed")));
+    assert_eq!(entries[5]["tasks"][0]["owner"], "ann", "who did it is found by what was done");
+    assert_eq!(numbers(&entries[6]), [2], "what it freed");
+    assert_eq!(entries.len(), 7, "what a task waits for is the lead's to say");
 }
 
 async fn a_capability_is_a_member_s_own(hall: Hall) {
@@ -296,9 +296,10 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     hall.send(&actor(&ann.session_key), "bob", "too late").await.unwrap();
     hall.world.engine.shut_down_team(&operator(), TEAM, "", true).await.unwrap();
     let kind = EventKind::MailUndeliverable.as_str();
-    let told = hall.world.engine.db().read(move |tx| events::list(tx, 0, Some(kind), None, 9)).await.unwrap();
-    let mine: Vec<_> = told.iter().filter(|event| event.data["from"] == "ann").collect();
-    assert_eq!(mine.len(), 1, "{told:?}");
+    let events =
+        hall.world.engine.db().read(move |tx| events::list(tx, 0, Some(kind), None, 9)).await.unwrap();
+    let mine: Vec<_> = events.iter().filter(|event| event.data["from"] == "ann").collect();
+    assert_eq!(mine.len(), 1, "{events:?}");
     let whose = mine[0].session.as_deref();
     assert_eq!((&mine[0].data["to"], whose), (&json!("bob"), Some(ann.session_key.as_str())));
     let id = mine[0].data["message_id"].as_str().unwrap().to_owned();

@@ -166,12 +166,12 @@ fn a_node_looks_after_a_team_that_began_on_another() {
     let url = PostgresCluster::for_process().fresh_database().unwrap();
     let [here, there] =
         [(); 2].map(|()| Db::open(&DbTarget::Postgres { url: url.clone(), connections: 4 }).unwrap());
-    let node = async |db: Db, family: &str| {
+    let node = async |db: Db, node_name: &str| {
         let mut ground =
             DurableWorld::from_db(db.clone(), ScriptedProvider::new(|_| say("noted")) as _).await;
         ground.ledgers = Arc::new(TeamDatabases::for_db(&db, PathBuf::new()));
         ground.settings.teams.lease_seconds = 1;
-        ground.node_name = family.to_owned();
+        ground.node_name = node_name.to_owned();
         ground.start_engine(KillPointFaults::no_kill())
     };
     drive(async {

@@ -19,7 +19,7 @@ fn happens() -> Vec<(&'static str, Value, Option<Value>)> {
     let asked = json!({ "id": "m1", "role": "user", "text": "ask", "turn_id": "t1", "parts": [] });
     let step = json!({ "id": "m2", "role": "assistant", "text": "a1 a2 ", "turn_id": "t1",
         "parts": [{ "type": "tool_call", "id": "c1", "name": "delegate_to_agent", "arguments": {} }] });
-    let told = json!({ "id": "m3", "role": "tool", "text": result.to_string(), "turn_id": "t1",
+    let body = json!({ "id": "m3", "role": "tool", "text": result.to_string(), "turn_id": "t1",
         "parts": [{ "type": "tool_result", "call_id": "c1", "name": "delegate_to_agent", "is_error": false }] });
     let end = json!({ "id": "m4", "role": "assistant", "text": "b1 b2 ", "turn_id": "t1", "parts": [] });
     let accepted = json!({ "message_id": "m1", "turn_id": "t1", "text": "ask", "waiting": false });
@@ -33,7 +33,7 @@ fn happens() -> Vec<(&'static str, Value, Option<Value>)> {
         ("delegate.delta", speaks("d1 "), None),
         ("delegate.delta", speaks("d2 "), None),
         ("delegate.ended", speaks("d1 d2 "), None),
-        ("tool.ended", of_turn(call), Some(told)),
+        ("tool.ended", of_turn(call), Some(body)),
         ("turn.delta", says(1, "b1 "), None),
         ("turn.delta", says(1, "b2 "), None),
         ("turn.ended", of_turn(json!({ "state": "done", "text": "b1 b2 " })), Some(end)),
@@ -59,9 +59,9 @@ fn words(model: &ChatState) -> Vec<String> {
 }
 
 fn each_once(model: &ChatState, case: &str) {
-    let said = words(model);
+    let texts = words(model);
     for word in WORDS {
-        assert!(said.iter().filter(|said| *said == word).count() <= 1, "{case}: {said:?}");
+        assert!(texts.iter().filter(|said| *said == word).count() <= 1, "{case}: {texts:?}");
     }
 }
 
@@ -94,11 +94,14 @@ fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothin
                     if place == arrives {
                         let (session, messages) = stored_at(read);
                         assert_eq!(load(&mut model, session, messages), [], "{case}");
-                        let said = words(&model);
-                        let told = all[..place].iter().filter(|(kind, ..)| kind.ends_with(".delta"));
-                        for (_, data, _) in told {
+                        let texts = words(&model);
+                        let body = all[..place].iter().filter(|(kind, ..)| kind.ends_with(".delta"));
+                        for (_, data, _) in body {
                             let word = data["text"].as_str().unwrap().trim();
-                            assert!(said.iter().any(|said| said == word), "{case}: {word} is lost, {said:?}");
+                            assert!(
+                                texts.iter().any(|said| said == word),
+                                "{case}: {word} is lost, {texts:?}"
+                            );
                         }
                     }
                     each_once(&model, &case);
@@ -224,8 +227,8 @@ fn a_command_that_changes_the_conversation_is_answered_below_the_new_one() {
         frame(&mut model, kind, data.clone());
     }
     ended(&mut model, "t1", "done", Some("b1"));
-    let told = ChatEvent::CommandAnswered { text: "A new conversation.".into(), changes: true };
-    assert_eq!(model.handle_event(told), [ChatEffect::Reload]);
+    let notice = ChatEvent::CommandAnswered { text: "A new conversation.".into(), changes: true };
+    assert_eq!(model.handle_event(notice), [ChatEffect::Reload]);
     load(&mut model, json!({}), vec![]);
     let shown = screen(&mut model, 60, 10);
     assert!(shown.contains("A new conversation.") && words(&model).is_empty(), "{shown}");

@@ -52,18 +52,18 @@ pub async fn show_logs(
     client: &ApiClient,
     context: &CommandContext,
     path: &str,
-    wish: &LogQuery<'_>,
+    query: &LogQuery<'_>,
 ) -> anyhow::Result<()> {
-    if wish.follow && context.output.json {
+    if query.follow && context.output.json {
         return Err(CommandFailure::usage("--json is one answer; leave out --follow").into());
     }
-    if wish.follow {
-        return follow_logs(client, context, path, wish).await;
+    if query.follow {
+        return follow_logs(client, context, path, query).await;
     }
-    let mut answer = client.get(&format!("{path}?lines={}", wish.scanned_lines())).await?;
-    let mut lines = newest_lines(wish.filter_lines(answer["lines"].take()), wish.lines);
-    if wish.level.is_some() && lines.len() < wish.lines {
-        (lines, _) = read_tail(client, path, wish).await?;
+    let mut answer = client.get(&format!("{path}?lines={}", query.scanned_lines())).await?;
+    let mut lines = newest_lines(query.filter_lines(answer["lines"].take()), query.lines);
+    if query.level.is_some() && lines.len() < query.lines {
+        (lines, _) = read_tail(client, path, query).await?;
     }
     let shown = join_lines(&lines);
     answer["lines"] = lines.into();
@@ -74,15 +74,15 @@ async fn follow_logs(
     client: &ApiClient,
     context: &CommandContext,
     path: &str,
-    wish: &LogQuery<'_>,
+    query: &LogQuery<'_>,
 ) -> anyhow::Result<()> {
-    let (last, mut cursor) = read_tail(client, path, wish).await?;
+    let (last, mut cursor) = read_tail(client, path, query).await?;
     context.output.print_line(&join_lines(&last))?;
     loop {
         tokio::time::sleep(LOG_POLL_INTERVAL).await;
         let mut page =
             client.get(&format!("{path}?mode=page&lines=1000&cursor={}", encode_segment(&cursor))).await?;
-        context.output.print_line(&join_lines(&wish.filter_lines(page["lines"].take())))?;
+        context.output.print_line(&join_lines(&query.filter_lines(page["lines"].take())))?;
         cursor = page["next_cursor"].as_str().unwrap_or(&cursor).to_owned();
     }
 }
@@ -91,15 +91,15 @@ async fn follow_logs(
 async fn read_tail(
     client: &ApiClient,
     path: &str,
-    wish: &LogQuery<'_>,
+    query: &LogQuery<'_>,
 ) -> Result<(Vec<Value>, String), CommandFailure> {
     let (mut last, mut cursor) = (Vec::new(), String::new());
     loop {
         let mut page = client
             .get(&format!("{path}?mode=page&lines={MAX_LOG_LINES}&cursor={}", encode_segment(&cursor)))
             .await?;
-        last.extend(wish.filter_lines(page["lines"].take()));
-        last = newest_lines(last, wish.lines);
+        last.extend(query.filter_lines(page["lines"].take()));
+        last = newest_lines(last, query.lines);
         cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
         if page["has_more"] != true {
             return Ok((last, cursor));
@@ -124,8 +124,8 @@ pub async fn save_logs(
         progress.show_bytes("log", done, total.max(done));
     }
     progress.finish_line();
-    let told = json!({ "file": file, "bytes": done });
-    Ok(context.output.print_value(&told, |_| format!("{done} bytes are in {}.", file.display()))?)
+    let body = json!({ "file": file, "bytes": done });
+    Ok(context.output.print_value(&body, |_| format!("{done} bytes are in {}.", file.display()))?)
 }
 
 #[cfg(test)]
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn machines_and_people_get_the_lines_of_the_level_that_is_asked_for() {
-        let wish = LogQuery { lines: 9, follow: false, level: Some("warn") };
+        let query = LogQuery { lines: 9, follow: false, level: Some("warn") };
         let lines = json!(["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"]);
-        assert_eq!(wish.filter_lines(lines), ["2026-11-17T03:00:01Z  WARN careful"]);
+        assert_eq!(query.filter_lines(lines), ["2026-11-17T03:00:01Z  WARN careful"]);
         assert_eq!(newest_lines(vec![1.into(), 2.into(), 3.into()], 2), [2, 3]);
         assert_eq!(
-            (wish.scanned_lines(), LogQuery { level: None, ..wish }.scanned_lines()),
+            (query.scanned_lines(), LogQuery { level: None, ..query }.scanned_lines()),
             (MAX_LOG_LINES, 9)
         );
     }

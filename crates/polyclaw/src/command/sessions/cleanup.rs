@@ -26,21 +26,21 @@ pub async fn run(client: &ApiClient, output: CliOutput, args: &Args) -> anyhow::
             return Ok(output.print_value(&found, |_| "Nothing was changed.".to_owned())?);
         }
     }
-    let told = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
-    Ok(output.print_value(&told, |output| cleanup_summary(&told, *output, args.dry_run))?)
+    let body = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
+    Ok(output.print_value(&body, |output| cleanup_summary(&body, *output, args.dry_run))?)
 }
 
-fn cleanup_summary(told: &Value, output: CliOutput, is_dry: bool) -> String {
-    let unused = told["unused"].as_array().cloned().unwrap_or_default();
+fn cleanup_summary(body: &Value, output: CliOutput, is_dry: bool) -> String {
+    let unused = body["unused"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         vec![cell_text(&one["agent_id"]), cell_text(&one["updated_at"]), cell_text(&one["session_key"])]
     };
     let rows: Vec<_> = unused.iter().map(row).collect();
     let mut done = match is_dry {
         true => format!("{} would be removed. Nothing was changed.", rows.len()),
-        false => format!("{} removed; what was said there is in archive/.", cell_text(&told["removed"])),
+        false => format!("{} removed; what was said there is in archive/.", cell_text(&body["removed"])),
     };
-    let dropped = told["dropped_files"].as_array().map_or(0, Vec::len);
+    let dropped = body["dropped_files"].as_array().map_or(0, Vec::len);
     if dropped > 0 {
         done += &format!(
             " {dropped} older file(s) of the archive are beyond session.maintenance.archive_budget_mb."

@@ -16,9 +16,9 @@ pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
 }
 
 /// The text of a letter. Requests to end and their answers may have no more than a reason.
-fn body(letter: &Value) -> String {
-    let text = |key: &str| letter[key].as_str().map(str::trim).filter(|text| !text.is_empty());
-    let answer = match (letter["type"].as_str(), letter["approve"].as_bool()) {
+fn body(message: &Value) -> String {
+    let text = |key: &str| message[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+    let answer = match (message["type"].as_str(), message["approve"].as_bool()) {
         (Some("shutdown_response"), Some(true)) => Some("Agrees."),
         (Some("shutdown_response"), Some(false)) => Some("Does not agree."),
         _ => None,
@@ -29,15 +29,15 @@ fn body(letter: &Value) -> String {
 
 /// The oldest first, as one reads.
 pub(super) fn messages_text(listed: &Value) -> String {
-    let one = |letter: &Value| {
-        let body = body(letter);
+    let one = |message: &Value| {
+        let body = body(message);
         format!(
             "{}  {} to {} ({}, {})\n{body}\n",
-            cell_text(&letter["created_at"]),
-            cell_text(&letter["from"]),
-            cell_text(&letter["to"]),
-            cell_text(&letter["type"]),
-            cell_text(&letter["state"]),
+            cell_text(&message["created_at"]),
+            cell_text(&message["from"]),
+            cell_text(&message["to"]),
+            cell_text(&message["type"]),
+            cell_text(&message["state"]),
         )
     };
     let shown: Vec<String> = listed.as_array().into_iter().flatten().rev().map(one).collect();

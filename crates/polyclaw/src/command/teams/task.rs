@@ -133,11 +133,11 @@ pub(super) async fn run(
     context: &CommandContext,
 ) -> anyhow::Result<()> {
     let path = |team: &str, rest: &str| format!("/teams/{}{rest}", encode_segment(team));
-    let (answer, said) = match verb {
+    let (answer, text) = match verb {
         TeamsTaskCommand::Add(add) => {
             let made = client.post(&path(&add.team, "/tasks"), &add.request_body()).await?;
-            let said = format!("Task {} is on the list.", cell_text(&made["task_id"]));
-            (made, said)
+            let text = format!("Task {} is on the list.", cell_text(&made["task_id"]));
+            (made, text)
         }
         TeamsTaskCommand::List { team, all } => {
             let found = client
@@ -176,7 +176,7 @@ pub(super) async fn run(
             (client.delete(&which.task_path("")).await?, format!("Task {} is gone.", which.task))
         }
     };
-    Ok(context.output.print_value(&answer, |_| said)?)
+    Ok(context.output.print_value(&answer, |_| text)?)
 }
 
 pub(super) fn no_open_task(team: &str) -> String {

@@ -215,8 +215,8 @@ impl Chat for Meta {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_on_whatsapp_nothing_is_lost_and_nothing_shown_twice() {
-    let (waiting, said) = (Mutex::default(), AtomicUsize::new(0));
-    killed_anywhere(&Meta { whatsapp: WhatsappEmulator::start(), waiting, said }).await;
+    let (waiting, text) = (Mutex::default(), AtomicUsize::new(0));
+    killed_anywhere(&Meta { whatsapp: WhatsappEmulator::start(), waiting, said: text }).await;
 }
 
 const CLAW: &str = "@claw:hs";

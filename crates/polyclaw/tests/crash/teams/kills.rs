@@ -170,8 +170,8 @@ async fn dies_at(keeps: Keeps, ending: Ending, point: KillPoint, passing: u64) -
 pub async fn comes_to_its_end(daemon: &Daemon, stage: &Stage, case: &Case) {
     let began = Instant::now();
     while !stage.is_over() {
-        let standing = || standing(&stage.sessions());
-        assert!(began.elapsed() < PATIENCE, "{case}: the team does not end: {:#?}", standing());
+        let status_of = || standing(&stage.sessions());
+        assert!(began.elapsed() < PATIENCE, "{case}: the team does not end: {:#?}", status_of());
         end_if_done(daemon, stage, case.ending).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -215,8 +215,9 @@ fn is_stored_once(stage: &Stage, case: &str) {
 
 /// Who was asked has answered once; who was stopped was asked nothing, and the lead knows whom it stopped.
 fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
-    let letters = |kind: &str| database.count(&format!("SELECT COUNT(*) FROM letters WHERE kind = '{kind}'"));
-    let mail = (letters("shutdown_request"), letters("shutdown_response"));
+    let messages_of =
+        |kind: &str| database.count(&format!("SELECT COUNT(*) FROM letters WHERE kind = '{kind}'"));
+    let mail = (messages_of("shutdown_request"), messages_of("shutdown_response"));
     let (asked, how) = match case.ending {
         Ending::Asked => ((1, 1), "ann agreed"),
         Ending::Forced => ((0, 0), "ann was stopped"),
@@ -256,10 +257,10 @@ fn turns_before(request: &ReceivedRequest) -> usize {
 fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case: &str) {
     let read = database
         .rows("SELECT recipient || '|' || content FROM letters WHERE state = 'read' AND kind <> 'idle'");
-    let letters: Vec<(&str, &str)> = read.iter().map(|line| line.split_once('|').unwrap()).collect();
+    let messages: Vec<(&str, &str)> = read.iter().map(|line| line.split_once('|').unwrap()).collect();
     let mut alike: HashMap<(&str, &str), usize> = HashMap::new();
-    for letter in letters {
-        *alike.entry(letter).or_default() += 1;
+    for message in messages {
+        *alike.entry(message).or_default() += 1;
     }
     for ((reader, content), copies) in alike {
         let first = content.lines().next().unwrap_or_default();

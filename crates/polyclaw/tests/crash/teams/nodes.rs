@@ -61,9 +61,9 @@ async fn a_team_outlives_the_node_it_was_made_on() {
         dies.say(LEAD, "build it", 0).await.unwrap();
         // The other comes when the first has gone so far: it has no part in where that dies.
         assert!(dies.dies(PATIENCE).await, "{case} was never reached");
-        let stays = stage.homes[1].start(None).await;
-        stays.say(LEAD, "build it", 0).await.unwrap();
-        comes_to_its_end(&stays, &stage, &case).await;
+        let daemon = stage.homes[1].start(None).await;
+        daemon.say(LEAD, "build it", 0).await.unwrap();
+        comes_to_its_end(&daemon, &stage, &case).await;
         is_sound(&stage, &model, &case);
         let files = stage.homes[1].0.join("teams");
         assert_eq!(entries(&files.join(".trash")).len(), 1, "{case}: its files are where its lead is now");

@@ -269,8 +269,8 @@ fn pull(home: &Home, weights: &Path) {
 }
 
 /// The page is right, its parts were done and checked once each, the lead told of it, and everything is put away.
-fn is_built(told: &Told, way: Way) {
-    let stage = &told.stage;
+fn is_built(notice: &Told, way: Way) {
+    let stage = &notice.stage;
     assert_eq!(fs::read_to_string(stage.home().0.join("workspace/page.txt")).unwrap(), PAGE);
     let (database, ledger) = (stage.sessions(), stage.last_ledger());
     let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed'";
@@ -285,8 +285,8 @@ fn is_built(told: &Told, way: Way) {
     );
     let announced = database.count(&announces);
     assert_eq!(announced, 4, "the lead is told of each once");
-    let said = "SELECT COUNT(*) FROM messages WHERE role = 'assistant' AND text LIKE 'The page is built%'";
-    assert_eq!(database.count(said), 1, "the lead says what was built, once");
+    let text = "SELECT COUNT(*) FROM messages WHERE role = 'assistant' AND text LIKE 'The page is built%'";
+    assert_eq!(database.count(text), 1, "the lead says what was built, once");
     let open = "SELECT COUNT(*) FROM members WHERE state <> 'closed'";
     assert_eq!(database.count(open), 0, "all have left");
     let left = sleeps(way).into_iter().find(|long| sleeper(long).is_some());
@@ -308,14 +308,14 @@ async fn a_team_on_postgres_builds_the_same_page() {
 async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let weights = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
     assert!(weights.join("smollm2.gguf").exists(), "`scripts/need.sh rust` fetches the weights");
-    let told = tell(Way::Embedded, Some(&weights)).await;
-    is_built(&told, Way::Embedded);
-    let database = told.stage.sessions();
-    let letters = database
+    let notice = tell(Way::Embedded, Some(&weights)).await;
+    is_built(&notice, Way::Embedded);
+    let database = notice.stage.sessions();
+    let messages = database
         .rows("SELECT state || '|' || content FROM letters WHERE kind = 'message' AND recipient = 'lead'");
-    assert_eq!(letters.len(), 2, "{letters:?}");
-    let prompts: Vec<String> = told.model.requests().iter().map(|request| said(request)).collect();
-    for (state, content) in letters.iter().map(|line| line.split_once('|').unwrap()) {
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    let prompts: Vec<String> = notice.model.requests().iter().map(|request| said(request)).collect();
+    for (state, content) in messages.iter().map(|line| line.split_once('|').unwrap()) {
         assert!(!content.trim().is_empty() && state == "read", "'{content}' is {state}");
         let shown = polyclaw_domain::team_message::escape_xml(content.lines().next().unwrap_or_default());
         assert!(prompts.iter().any(|text| who(text) == "lead" && text.contains(&shown)), "{shown}");
@@ -325,6 +325,6 @@ async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     assert!(
         wrote.len() == 2 && wrote.iter().all(|run| run.ends_with("ok")),
         "by the model inside: {wrote:#?} {}",
-        standing(&told.model)
+        standing(&notice.model)
     );
 }

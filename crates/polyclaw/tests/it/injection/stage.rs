@@ -127,10 +127,10 @@ impl Stage {
     /// The text reaches a member as a letter, or as a task that it is told of or takes.
     async fn by_team(&self, case: &Case, place: &str) {
         let member = format!("m{}", case.number % MEMBERS);
-        let (letters, tasks) = (format!("teams/{CREW}/messages"), format!("teams/{CREW}/tasks"));
+        let (messages, tasks) = (format!("teams/{CREW}/messages"), format!("teams/{CREW}/tasks"));
         let (subject, description) = match case.way {
             Way::TeamLetter => {
-                self.post(&letters, &json!({ "recipient": member, "content": case.text })).await;
+                self.post(&messages, &json!({ "recipient": member, "content": case.text })).await;
                 return self.member_rests(&member).await;
             }
             Way::TeamTaskSubject => (case.text.as_str(), ""),
@@ -141,7 +141,7 @@ impl Stage {
         self.member_rests(&member).await;
         if case.way == Way::TeamTaskDescription {
             let claim = order("task_claim", &json!({ "team_name": CREW, "task_id": task }));
-            self.post(&letters, &json!({ "recipient": member, "content": claim })).await;
+            self.post(&messages, &json!({ "recipient": member, "content": claim })).await;
             self.member_rests(&member).await;
         }
         // Its lead reads it, too: that it failed is announced there.
@@ -198,16 +198,16 @@ fn order(tool: &str, arguments: &Value) -> String {
 
 /// The same for texts that other agents bring: as their task, or as what they say.
 fn by_family(way: Way, text: &str) -> String {
-    let said = order(obedient::SAY_ORDER, &json!({ "words": obedient::encode_hex(text) }));
+    let reply = order(obedient::SAY_ORDER, &json!({ "words": obedient::encode_hex(text) }));
     let task = |text: &str| format!("hex:{}", obedient::encode_hex(text));
     match way {
         Way::TaskText => order("sessions_spawn", &json!({ "task": task(text) })),
         Way::DelegateResult => {
-            order("delegate_to_agent", &json!({ "agent_id": "helper", "task": task(&said) }))
+            order("delegate_to_agent", &json!({ "agent_id": "helper", "task": task(&reply) }))
         }
         _ => {
             let rest = order("sessions_yield", &json!({}));
-            format!("{} then {rest}", order("sessions_spawn", &json!({ "task": task(&said) })))
+            format!("{} then {rest}", order("sessions_spawn", &json!({ "task": task(&reply) })))
         }
     }
 }

@@ -34,10 +34,11 @@ fn words_are_joined_bytes_survive_and_special_tokens_can_not_be_written() {
 fn an_answer_ends_at_its_limit_and_is_streamed_whole() {
     let mut engine = synthetic::synthetic_engine(Kernel::detect());
     let mut streamed = String::new();
-    let told = engine.generate(&ask("hello", None), &mut |piece| streamed.push_str(piece), &|| true).unwrap();
-    assert!(told.output <= 40 && told.truncated == (told.output == 40));
-    assert_eq!(streamed, told.text);
-    assert_eq!((told.input > 5, told.cached), (true, 0));
+    let answer =
+        engine.generate(&ask("hello", None), &mut |piece| streamed.push_str(piece), &|| true).unwrap();
+    assert!(answer.output <= 40 && answer.truncated == (answer.output == 40));
+    assert_eq!(streamed, answer.text);
+    assert_eq!((answer.input > 5, answer.cached), (true, 0));
 }
 
 #[test]
@@ -91,11 +92,11 @@ fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
     for most in [24, 30, 80, 200] {
         for temperature in [0.0, 1.5] {
             let ask = GenerationRequest { most, temperature, ..ask("weather", Some(schema.clone())) };
-            let told = told(&mut engine, &ask);
+            let answer = told(&mut engine, &ask);
             let value: Value =
-                serde_json::from_str(&told.text).unwrap_or_else(|error| panic!("{error}: {}", told.text));
+                serde_json::from_str(&answer.text).unwrap_or_else(|error| panic!("{error}: {}", answer.text));
             assert!(value["city"].is_string() && value["days"].is_u64(), "{value}");
-            assert!(told.output <= most, "{} of {most}", told.output);
+            assert!(answer.output <= most, "{} of {most}", answer.output);
         }
     }
     let few = GenerationRequest { most: 10, ..ask("x", Some(schema)) };

@@ -67,7 +67,7 @@ async fn find_log(
 
 async fn stream_log(app: &ControlState, log: PathBuf, count: usize, mut line: ControlSocket) {
     let (mut follow, backlog) = match LogFollower::with_backlog(log, count) {
-        Ok(begun) => begun,
+        Ok(started) => started,
         Err(error) => return line.close_with_error(&super::super::logs::blocking_task_failed(error)).await,
     };
     let backlog = redact_lines(app, backlog);
@@ -84,9 +84,9 @@ async fn stream_log(app: &ControlState, log: PathBuf, count: usize, mut line: Co
         let Ok(news) = follow.read_new() else { return line.close_with(AWAY_CLOSE_CODE).await };
         pause = if news.more { Duration::ZERO } else { LOG_POLL_INTERVAL };
         let lines = redact_lines(app, news.lines);
-        let told = lines.is_empty()
+        let is_notified = lines.is_empty()
             || line.send_frame(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
-        if !told || news.rotated && !line.send_frame(&json!({ "type": "rotated" })).await {
+        if !is_notified || news.rotated && !line.send_frame(&json!({ "type": "rotated" })).await {
             return;
         }
     }

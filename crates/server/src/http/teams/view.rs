@@ -104,8 +104,8 @@ pub struct FailureStreakView {
 }
 
 impl From<FailureStreak> for FailureStreakView {
-    fn from(setback: FailureStreak) -> Self {
-        let FailureStreak { since, code, failures, retry_at } = setback;
+    fn from(streak: FailureStreak) -> Self {
+        let FailureStreak { since, code, failures, retry_at } = streak;
         Self { since, code, failures, retry_at }
     }
 }
@@ -134,9 +134,9 @@ pub struct MemberView {
 }
 
 impl From<MemberStatus> for MemberView {
-    fn from(standing: MemberStatus) -> Self {
-        let status = standing.status_word();
-        let MemberStatus { member, tasks, failures: setback, unread, .. } = standing;
+    fn from(member_status: MemberStatus) -> Self {
+        let status = member_status.status_word();
+        let MemberStatus { member, tasks, failures: streak, unread, .. } = member_status;
         Self {
             status,
             plan: member.plan.as_ref().map(PlanApproval::as_str),
@@ -147,7 +147,7 @@ impl From<MemberStatus> for MemberView {
             color: member.color,
             capabilities: member.capabilities,
             tasks,
-            setback: setback.map(FailureStreakView::from),
+            setback: streak.map(FailureStreakView::from),
             unread,
             joined_at: member.joined_at,
             last_active_at: member.last_active_at,
@@ -245,19 +245,19 @@ pub struct TeamMessageView {
 }
 
 impl From<TeamMessage> for TeamMessageView {
-    fn from(letter: TeamMessage) -> Self {
+    fn from(message: TeamMessage) -> Self {
         Self {
-            message_id: letter.id.into(),
-            from: letter.from,
-            to: letter.to,
-            r#type: letter.kind.as_str(),
-            summary: letter.summary,
-            content: letter.content,
-            approve: letter.approve,
-            reason: letter.reason,
-            state: letter.state.as_str(),
-            created_at: letter.created_at,
-            read_at: letter.read_at,
+            message_id: message.id.into(),
+            from: message.from,
+            to: message.to,
+            r#type: message.kind.as_str(),
+            summary: message.summary,
+            content: message.content,
+            approve: message.approve,
+            reason: message.reason,
+            state: message.state.as_str(),
+            created_at: message.created_at,
+            read_at: message.read_at,
         }
     }
 }

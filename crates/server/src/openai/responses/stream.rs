@@ -23,9 +23,9 @@ struct ResponseStreamWriter {
 pub fn stream_response(shape: ResponseShape, asked: AcceptedQuestion) -> Response {
     let mut writer =
         ResponseStreamWriter { shape, calls: asked.calls, sequence: 0, text: None, out: PendingBytes::new() };
-    let begun = writer.shape.in_progress_json();
-    writer.push_event("response.created", json!({ "response": begun }));
-    writer.push_event("response.in_progress", json!({ "response": begun }));
+    let started = writer.shape.in_progress_json();
+    writer.push_event("response.created", json!({ "response": started }));
+    writer.push_event("response.in_progress", json!({ "response": started }));
     stream_turn(asked.follow, writer)
 }
 
@@ -75,9 +75,9 @@ impl ResponseStreamWriter {
             data["content_index"] = json!(0);
             data
         };
-        let (said, whole) =
+        let (reply, whole) =
             (place(json!({ "text": text, "logprobs": [] })), place(json!({ "part": text_part(text) })));
-        self.push_event("response.output_text.done", said);
+        self.push_event("response.output_text.done", reply);
         self.push_event("response.content_part.done", whole);
         let item = self.shape.message_item(status, Some(text.to_owned()));
         self.push_event("response.output_item.done", json!({ "output_index": 0, "item": item }));
@@ -115,9 +115,9 @@ impl ResponseStreamWriter {
     fn push_failed(&mut self, error: &Error) {
         error.log_internal();
         let detail = error.detail();
-        let said =
+        let reply =
             json!({ "code": "server_error", "message": format!("{} ({})", detail.message, detail.code) });
-        let response = self.shape.response_json("failed", Vec::new(), Value::Null, said);
+        let response = self.shape.response_json("failed", Vec::new(), Value::Null, reply);
         self.push_event("response.failed", json!({ "response": response }));
     }
 }

@@ -59,7 +59,7 @@ pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnve
     ];
     let mut taken = tx.query(SQL, params, envelope_from_row)?;
     taken.sort_by_key(|one| one.seq);
-    let mut told = Vec::with_capacity(2 * taken.len());
+    let mut events = Vec::with_capacity(2 * taken.len());
     for one in &taken {
         let attempt = format!("attempt {} of {}", one.attempts, one.max_retries);
         let about = EnvelopeRef::from(one);
@@ -67,10 +67,16 @@ pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnve
             (EnvelopeEventKind::DeliveryAttempted, Some(attempt.as_str())),
             (EnvelopeEventKind::Delivered, None),
         ] {
-            told.push(events::record_event(tx, &about, (kind, EnvelopeState::Delivered), detail, poll.now)?);
+            events.push(events::record_event(
+                tx,
+                &about,
+                (kind, EnvelopeState::Delivered),
+                detail,
+                poll.now,
+            )?);
         }
     }
-    Ok((taken, told))
+    Ok((taken, events))
 }
 
 /// What an earlier life of the process that asks still holds is nobody's: it can be handed out again at once.
@@ -82,11 +88,11 @@ pub fn requeue_earlier_epochs(
 ) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
         select!("WHERE state = 'delivered' AND recipient = $1 AND life IS NOT NULL AND life <> $2");
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for one in tx.query(SQL, params![to, life], envelope_from_row)? {
-        told.extend(retry_or_dead_letter(tx, &one, "the process that had it ended", Some(now), now)?);
+        events.extend(retry_or_dead_letter(tx, &one, "the process that had it ended", Some(now), now)?);
     }
-    Ok(told)
+    Ok(events)
 }
 
 /// When the next message of a recipient is due, if one waits.

@@ -32,8 +32,8 @@ pub fn acknowledge(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -
     let Some(one) = find::get(tx, id)? else { return Ok(AckOutcome::Unknown) };
     if done {
         let what = (EnvelopeEventKind::Acknowledged, EnvelopeState::Acknowledged);
-        let told = events::record_event(tx, &EnvelopeRef::from(&one), what, None, now)?;
-        return Ok(AckOutcome::Done(Box::new(one), vec![told]));
+        let events = events::record_event(tx, &EnvelopeRef::from(&one), what, None, now)?;
+        return Ok(AckOutcome::Done(Box::new(one), vec![events]));
     }
     let before = one.state == EnvelopeState::Acknowledged && one.lease.as_deref() == Some(lease);
     Ok(if before { AckOutcome::AlreadySettled(Box::new(one)) } else { AckOutcome::Lost })
@@ -51,8 +51,8 @@ pub fn fail_delivery(
     if one.state != EnvelopeState::Delivered || one.lease.as_deref() != Some(lease) {
         return Ok(AckOutcome::Lost);
     }
-    let told = retry_or_dead_letter(tx, &one, why, None, now)?;
-    Ok(find::get(tx, id)?.map_or(AckOutcome::Unknown, |one| AckOutcome::Done(Box::new(one), told)))
+    let events = retry_or_dead_letter(tx, &one, why, None, now)?;
+    Ok(find::get(tx, id)?.map_or(AckOutcome::Unknown, |one| AckOutcome::Done(Box::new(one), events)))
 }
 
 /// Takes a message back from whoever had it: it is tried again, at `soon` if that is said, or given up.
@@ -74,7 +74,7 @@ pub(super) fn retry_or_dead_letter(
     if tx.execute(SQL, params![one.seq, one.lease.as_ref(), why, due, now])? == 0 {
         return Ok(Vec::new());
     }
-    let mut told = vec![events::record_event(
+    let mut notice = vec![events::record_event(
         tx,
         &EnvelopeRef::from(one),
         (EnvelopeEventKind::Failed, EnvelopeState::Failed),
@@ -82,9 +82,9 @@ pub(super) fn retry_or_dead_letter(
         now,
     )?];
     if let Some(end) = end {
-        told.extend(dead_letter(tx, one, end, now)?);
+        notice.extend(dead_letter(tx, one, end, now)?);
     }
-    Ok(told)
+    Ok(notice)
 }
 
 /// Gives a message up that waits to be handed out.
@@ -109,14 +109,14 @@ pub fn sweep_expired(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<E
         select!("WHERE state = 'delivered' AND due_at <= $1 ORDER BY due_at LIMIT $2");
     const FIND_EXPIRED: &str =
         select!("WHERE state IN ('queued', 'failed') AND expires_at <= $1 ORDER BY expires_at LIMIT $2");
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for one in tx.query(FIND_LEASES_ENDED, params![now, limit], envelope_from_row)? {
-        told.extend(retry_or_dead_letter(tx, &one, "its lease ended without an answer", None, now)?);
+        events.extend(retry_or_dead_letter(tx, &one, "its lease ended without an answer", None, now)?);
     }
     for one in tx.query(FIND_EXPIRED, params![now, limit], envelope_from_row)? {
-        told.extend(dead_letter(tx, &one, EXPIRED_REASON, now)?);
+        events.extend(dead_letter(tx, &one, EXPIRED_REASON, now)?);
     }
-    Ok(told)
+    Ok(events)
 }
 
 /// Who is waited for by a message whose rule lets it start them.
@@ -149,9 +149,9 @@ pub fn replay_dead_letter(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Resu
         return Ok(ReplayOutcome::RecipientGone);
     }
     tx.execute(SQL, params![id, now])?;
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for kind in [EnvelopeEventKind::Replayed, EnvelopeEventKind::Queued] {
-        told.push(events::record_event(
+        events.push(events::record_event(
             tx,
             &EnvelopeRef::from(&one),
             (kind, EnvelopeState::Queued),
@@ -159,5 +159,5 @@ pub fn replay_dead_letter(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Resu
             now,
         )?);
     }
-    Ok(find::get(tx, id)?.map_or(ReplayOutcome::Unknown, |one| ReplayOutcome::Done(Box::new(one), told)))
+    Ok(find::get(tx, id)?.map_or(ReplayOutcome::Unknown, |one| ReplayOutcome::Done(Box::new(one), events)))
 }

@@ -102,14 +102,14 @@ fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
 fn a_second_writer_waits_and_sees_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (open(folder.path()), open(folder.path()));
-    let (begun, taken) = std::sync::mpsc::channel();
+    let (started, taken) = std::sync::mpsc::channel();
     let holder = std::thread::spawn(move || {
         drive(async {
             first
                 .write(move |tx| {
                     let new = tasks::TaskInsert { task: task("slow", &[]), key: None, max_open: 9 };
                     tasks::create(tx, &new)?.unwrap();
-                    let _ = begun.send(());
+                    let _ = started.send(());
                     std::thread::sleep(std::time::Duration::from_millis(300));
                     Ok(())
                 })

@@ -101,8 +101,8 @@ async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
 async fn a_task_that_is_released_as_its_lease_ends_is_freed_once(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    let (begun, is_shared) = (Arc::new(Notify::new()), db.is_shared());
-    let tell = Arc::clone(&begun);
+    let (started_signal, is_shared) = (Arc::new(Notify::new()), db.is_shared());
+    let tell = Arc::clone(&started_signal);
     let ends = db.write(move |tx| {
         let freed = expire(tx, is_shared)?;
         tell.notify_one();
@@ -111,7 +111,7 @@ async fn a_task_that_is_released_as_its_lease_ends_is_freed_once(db: Db) -> Resu
         Ok(freed)
     });
     let release = async {
-        begun.notified().await;
+        started_signal.notified().await;
         db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await
     };
     let (freed, released) = tokio::join!(ends, release);

@@ -19,7 +19,7 @@ struct Held {
 impl Held {
     fn new(db: &Db) -> Self {
         let (gate, is_open) = mpsc::channel();
-        let (begin, begun) = mpsc::channel();
+        let (begin, started_rx) = mpsc::channel();
         let hold = move |_: &mut Tx<'_>| {
             let _ = begin.send(());
             let _ = is_open.recv();
@@ -27,7 +27,7 @@ impl Held {
         };
         let db = db.clone();
         let first = thread::spawn(move || answer(db.write(hold)).unwrap());
-        begun.recv().unwrap();
+        started_rx.recv().unwrap();
         Self { gate, first }
     }
 

@@ -111,7 +111,7 @@ pub fn hold<T: Send + 'static>(
     mut work: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
 ) -> Held<T> {
     let (go, wait) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let held = move |tx: &mut Tx<'_>| {
         let done = work(tx)?;
         let _ = tell.send(());
@@ -119,7 +119,7 @@ pub fn hold<T: Send + 'static>(
         Ok(done)
     };
     let thread = thread::spawn(move || answer(db.write(held)).unwrap());
-    told.recv_timeout(GUARD).expect("the transaction comes so far");
+    receiver.recv_timeout(GUARD).expect("the transaction comes so far");
     Held { go, thread }
 }
 
@@ -133,14 +133,14 @@ fn nobody_who_reads_waits_for_one_who_writes(place: &Place) {
     let writing = place.open();
     drive(some(&writing, &[("a", &[])]));
     let held = hold(writing, |tx| make(tx, "b"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     for db in (0..8).map(|_| place.open()) {
         let tell = tell.clone();
         thread::spawn(move || tell.send(answer(list(&db, TaskListFilter::default())).unwrap()));
     }
     for _ in 0..8 {
         assert_eq!(
-            told.recv_timeout(GUARD).expect("it does not wait"),
+            receiver.recv_timeout(GUARD).expect("it does not wait"),
             [1],
             "what is not committed is not seen"
         );
@@ -231,8 +231,8 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
     assert_eq!(held.let_go().unwrap(), []);
     assert_eq!(other.join().unwrap().unwrap(), [TaskNo(3)]);
     let events = answer(first.read(|tx| tasks::list_events(tx, &team(), 0, 99))).unwrap();
-    let told = events.iter().filter(|event| event.data["unblocked"] == json!([3]));
-    assert_eq!(told.count(), 1);
+    let notice = events.iter().filter(|event| event.data["unblocked"] == json!([3]));
+    assert_eq!(notice.count(), 1);
 }
 
 /// Of two tasks that one transaction takes, one is being taken by another: it waits, is told so, and has the first.

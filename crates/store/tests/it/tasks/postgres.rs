@@ -105,8 +105,8 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
     drive(some(&still, &[("a", &[])]));
     let (url, mut stood, by) = (shared.url.clone(), false, other.clone());
     let ann = answer(still.write(move |tx| {
-        let patience = tx.query_one(PATIENCE, &[], |row| row.text(0))?;
-        assert_eq!(patience.as_deref(), Some("30s"), "that is how long others wait at the most");
+        let timeout = tx.query_one(PATIENCE, &[], |row| row.text(0))?;
+        assert_eq!(timeout.as_deref(), Some("30s"), "that is how long others wait at the most");
         let claimed = tasks::claim_task(tx, TaskNo(1), &asked("ann", "k"))?;
         if !std::mem::replace(&mut stood, true) {
             let pid = tx.query_one(PID, &[], |row| row.int(0))?.unwrap();

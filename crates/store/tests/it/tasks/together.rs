@@ -109,12 +109,12 @@ async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
         for claim in asked(&other) {
             in_turn.push(db.write(move |tx| tasks::claim_oldest(tx, &claim)).await?);
         }
-        let told = |got: &[TaskClaimResult]| {
+        let text_of = |got: &[TaskClaimResult]| {
             let facts =
                 |task: &TeamTask| (task.no, task.lease.as_ref().unwrap().owner.clone(), task.needs.clone());
             got.iter().map(|got| got.as_ref().map(facts).map_err(ToString::to_string)).collect::<Vec<_>>()
         };
-        assert_eq!(told(&at_once), told(&in_turn), "{tasks:?} {claims:?}");
+        assert_eq!(text_of(&at_once), text_of(&in_turn), "{tasks:?} {claims:?}");
     }
     Ok(())
 }

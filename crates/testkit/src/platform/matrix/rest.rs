@@ -133,7 +133,7 @@ pub(super) async fn send(
 fn publish_message(state: &MatrixState, room: &str, user: &str, content: Value) -> String {
     let relation = content["m.relates_to"].clone();
     let text = |content: &Value| content["body"].as_str().unwrap_or_default().to_owned();
-    let said = text(&content);
+    let reply = text(&content);
     let new = text(&content["m.new_content"]);
     let event = json!({ "type": "m.room.message", "sender": user, "content": content });
     let id = state.append_event(room, event);
@@ -147,7 +147,7 @@ fn publish_message(state: &MatrixState, room: &str, user: &str, content: Value) 
         bot: user.to_owned(),
         chat: room.to_owned(),
         thread,
-        text: said,
+        text: reply,
         id: id.clone(),
     });
     id
