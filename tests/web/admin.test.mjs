@@ -27,7 +27,7 @@ beforeEach(async () => {
   visit.expected = new RegExp(`401|${UNREACHABLE.source}`);
   page = visit.page;
   await page.getByLabel("Or paste the token").fill(plane.token);
-  await page.getByRole("button", { name: "Enter" }).click();
+  await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("heading", { name: "Fleet" }).waitFor();
 });
 afterEach(() => visit.end());
@@ -38,7 +38,7 @@ async function enteredWith(secret, options) {
   // Before they are in; after that nothing is tried that is not theirs.
   guest.expected = /401/;
   await guest.page.getByLabel("Or paste the token").fill(secret);
-  await guest.page.getByRole("button", { name: "Enter" }).click();
+  await guest.page.getByRole("button", { name: "Log in" }).click();
   await guest.page.getByRole("heading", { name: "Fleet" }).waitFor();
   return guest;
 }
@@ -50,7 +50,7 @@ describe("tokens", () => {
     await page.getByRole("button", { name: "New token" }).first().click();
     await dialog().getByLabel("Name").fill("<img src=x onerror=alert(1)> dashboard");
     await dialog().getByRole("button", { name: "Create" }).click();
-    await dialog().getByText("It is not shown again.").waitFor();
+    await dialog().getByText("It will not be shown again.").waitFor();
     await shot(page, "token-made");
     const secret = (await dialog().locator("pre, code").first().innerText()).trim();
     const call = (method, route) => fetch(`${plane.url}/api${route}`, { method, headers: { authorization: `Bearer ${secret}` } });
@@ -58,7 +58,7 @@ describe("tokens", () => {
     assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "it may look, and no more");
     await dialog().getByRole("button", { name: "Close" }).last().click();
     const guest = await enteredWith(secret);
-    const only = "Your login may only look.";
+    const only = "Your login has read-only access.";
     await guest.page.getByRole("navigation").getByText(only).waitFor();
     for (const name of ["New instance", "Import", "Restart main", "Stop main", "Clone main", "Archive main"]) {
       const button = guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
@@ -66,7 +66,7 @@ describe("tokens", () => {
     }
     for (const name of ["Tokens", "Audit"]) assert.equal(await guest.page.getByRole("navigation").getByRole("link", { name, exact: true }).count(), 0, name);
     // Whoever may only look is told so, and sees what is new all the same.
-    const looks = guest.page.getByText("This token may only look.", { exact: false });
+    const looks = guest.page.getByText("This token is read-only.", { exact: false });
     const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
     await show(`#/i/${main.id}/sessions`);
     await looks.waitFor();
@@ -76,7 +76,7 @@ describe("tokens", () => {
     for (const view of ["chat", "agents", "usage"]) {
       await show(`#/i/${main.id}/${view}`);
       await guest.page.waitForTimeout(1500);
-      assert.equal(await guest.page.getByText(/The connection is lost|No live connection|Nothing answers/).count(), 0, view);
+      assert.equal(await guest.page.getByText(/Connection lost|No live connection|No connection to the server/).count(), 0, view);
     }
     await show(`#/i/${main.id}/chat`);
     await guest.page.getByPlaceholder(only).waitFor();
@@ -87,7 +87,7 @@ describe("tokens", () => {
     assert.equal(await guest.page.getByRole("button", { name: "New token" }).count(), 0);
     await shot(guest.page, "tokens-refused");
     const row = page.locator("main li", { hasText: "dashboard" });
-    await row.getByText("look").waitFor();
+    await row.getByText("Read-only").waitFor();
     assert.ok(!(await page.content()).includes(secret), "the token is gone from the page");
     await row.getByRole("button", { name: "Revoke" }).click();
     await dialog().getByRole("button", { name: "Revoke" }).click();
@@ -97,7 +97,7 @@ describe("tokens", () => {
     await guest.page.getByRole("heading", { name: "You are not logged in" }).waitFor();
     await guest.end();
     await page.getByRole("button", { name: "Show revoked" }).click();
-    await row.getByText("revoked").waitFor();
+    await row.getByText("Revoked", { exact: true }).waitFor();
   });
 
   it("that may operate are offered to start, stop and chat, and told why the rest is not theirs", async () => {
@@ -105,15 +105,15 @@ describe("tokens", () => {
     const guest = await enteredWith(secret, LOOKS["phone-dark"]);
     const inMain = (name) => guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
     const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
-    const only = "Your login may look, start, stop and chat, and change nothing else.";
+    const only = "Your login can view, start, stop and chat, but cannot change anything else.";
     for (const name of ["Restart main", "Stop main"]) assert.ok(await inMain(name).isEnabled(), name);
     for (const name of ["New instance", "Clone main"]) assert.equal(await inMain(name).getAttribute("title"), only, name);
     await show(`#/i/${main.id}/agents`);
     await inMain("New agent").waitFor();
     assert.ok(await inMain("New agent").isDisabled());
     await show(`#/i/${main.id}/overview`);
-    await guest.page.getByLabel("Started again by itself").waitFor();
-    assert.ok(await guest.page.getByLabel("Started again by itself").isDisabled());
+    await guest.page.getByLabel("Automatic restart").waitFor();
+    assert.ok(await guest.page.getByLabel("Automatic restart").isDisabled());
     await show(`#/i/${main.id}/chat`);
     await guest.page.getByRole("textbox", { name: "Message" }).fill("/help");
     await guest.page.keyboard.press("Enter");
@@ -126,7 +126,7 @@ describe("tokens", () => {
 describe("an instance", () => {
   it("is started again by itself or not, as was chosen", async () => {
     await go(`#/i/${main.id}/overview`);
-    const choice = page.getByLabel("Started again by itself");
+    const choice = page.getByLabel("Automatic restart");
     assert.equal(await choice.inputValue(), "on-failure");
     await choice.selectOption("never");
     await page.getByText("Saved.").waitFor();
@@ -142,7 +142,7 @@ describe("an instance", () => {
     const fill = async () => {
       await page.getByRole("button", { name: "Import", exact: true }).click();
       await dialog().getByLabel("Folder or openclaw.json").fill(home);
-      await dialog().getByRole("button", { name: "Look first" }).click();
+      await dialog().getByRole("button", { name: "Preview" }).click();
     };
     await fill();
     await dialog().getByText("gateway.port").waitFor();
@@ -152,22 +152,22 @@ describe("an instance", () => {
     assert.deepEqual(await barriers(page), [], "a list that scrolls can be reached by keys");
     assert.ok(!(await page.content()).includes(CANARY));
     assert.equal((await plane.api("/instances")).instances.length, 1, "so far it was a look");
-    await dialog().getByRole("button", { name: "Bring it in" }).click();
-    await card("their-claw").getByText("stopped", { exact: true }).waitFor();
+    await dialog().getByRole("button", { name: "Import", exact: true }).click();
+    await card("their-claw").getByText("Stopped", { exact: true }).waitFor();
     await fill();
-    await dialog().getByText("It was brought in before.").waitFor();
-    assert.equal(await dialog().getByRole("button", { name: "Bring it in" }).isEnabled(), false);
+    await dialog().getByText("This was already imported.").waitFor();
+    assert.equal(await dialog().getByRole("button", { name: "Import", exact: true }).isEnabled(), false);
     visit.expected = /401|404/;
     await dialog().getByLabel("Folder or openclaw.json").fill("/nowhere");
-    await dialog().getByRole("button", { name: "Look first" }).click();
-    await page.getByText("There is nothing to bring in at that place.").waitFor();
+    await dialog().getByRole("button", { name: "Preview" }).click();
+    await page.getByText("There is nothing to import at this location.").waitFor();
   });
 
   it("has teams that are made here", async () => {
     await go(`#/i/${main.id}/teams`);
     await page.getByRole("button", { name: "New team" }).click();
     await dialog().getByLabel("Name").fill("release");
-    await dialog().getByLabel("What it is for").fill("Gets it out of the door");
+    await dialog().getByLabel("Purpose").fill("Gets it out of the door");
     await dialog().getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { name: "release" }).waitFor();
     await page.getByText("Gets it out of the door").waitFor();
@@ -175,7 +175,7 @@ describe("an instance", () => {
     await page.getByRole("button", { name: "New team" }).click();
     await dialog().getByLabel("Name").fill("release");
     await dialog().getByRole("button", { name: "Create" }).click();
-    await page.getByText("A team of that name is there already.").waitFor();
+    await page.getByText("A team with this name already exists.").waitFor();
   });
 });
 
@@ -199,12 +199,12 @@ describe("a config", () => {
     await other.locator(".cm-content").waitFor();
     await type(page, "\n[turns]\nmax_rounds = 21\n");
     await save(page);
-    await page.getByText("the running instance works with it").waitFor();
+    await page.getByText("The running instance uses the new config.").waitFor();
     await type(other, "\n[memory]\n");
     await save(other);
-    await other.getByText("Somebody else saved meanwhile").waitFor();
+    await other.getByText("Someone else saved first").waitFor();
     assert.ok((await plane.api(`/instances/${main.id}/config`)).toml.includes("max_rounds = 21"), "nothing was overwritten");
-    await other.getByRole("button", { name: "Take theirs" }).click();
+    await other.getByRole("button", { name: "Use theirs" }).click();
     await other.locator(".cm-line", { hasText: "max_rounds = 21" }).waitFor();
     assert.equal(await other.locator(".cm-line", { hasText: "[memory]" }).count(), 0);
   });
@@ -221,15 +221,15 @@ describe("a config", () => {
     assert.equal(await page.getByText("JSON").count(), 0);
     await shot(page, "config-no-toml");
     await go("#/fleet");
-    await page.getByText("The changes to the config are not saved.", { exact: false }).waitFor();
+    await page.getByText("Your config changes are not saved.", { exact: false }).waitFor();
     await go(`#/i/${main.id}/config`);
-    await page.getByText("These changes were left unsaved.", { exact: false }).waitFor();
+    await page.getByText("You have unsaved changes.", { exact: false }).waitFor();
     await page.locator(".cm-line", { hasText: /^\[turns$/ }).waitFor();
     await page.getByText(new RegExp(`Line ${lines}:`)).waitFor();
     await page.locator(".cm-content").focus();
     for (const key of ["Escape", "Tab"]) await page.keyboard.press(key);
     assert.equal(await page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.className ?? ""), "", "as the line below the editor says, Escape and Tab lead out of it");
-    await page.getByRole("button", { name: "Undo my changes" }).click();
+    await page.getByRole("button", { name: "Discard changes" }).click();
     await page.locator(".cm-line", { hasText: /^\[turns$/ }).waitFor({ state: "detached" });
   });
 
@@ -241,12 +241,12 @@ describe("a config", () => {
     await page.locator(".cm-content").waitFor();
     await type(page, "# a note\n");
     await save(page);
-    await page.getByText("the running instance works with it").waitFor();
+    await page.getByText("The running instance uses the new config.").waitFor();
     const kept = (await plane.api(`/instances/${main.id}/config`)).toml;
     await type(page, '\n[[agents.list]]\nid = "other"\nname = "Made"\n');
     await save(page);
-    await page.getByText("the old one is back", { exact: false }).first().waitFor();
-    assert.equal(await page.getByText("the running instance works with it").count(), 0, "what was saved before is no news any more");
+    await page.getByText("The previous config was restored", { exact: false }).first().waitFor();
+    assert.equal(await page.getByText("The running instance uses the new config.").count(), 0, "what was saved before is no news any more");
     await shot(page, "config-put-back");
     assert.equal((await plane.api(`/instances/${main.id}/config`)).toml, kept);
     assert.equal((await plane.api(`/instances/${main.id}`)).status, "running");

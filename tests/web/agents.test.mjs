@@ -54,13 +54,13 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const { page } = visit;
       await page.getByRole("tab", { name: "Files" }).click();
       await page.getByLabel("File", { exact: true }).selectOption("SOUL");
-      await page.getByText("of all agents", { exact: true }).waitFor();
-      await page.getByRole("button", { name: "Begin with the shared one" }).click();
-      const text = page.getByLabel("Its own SOUL.md");
+      await page.getByText("Shared file", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Start from the shared file" }).click();
+      const text = page.getByLabel("This agent's SOUL.md");
       assert.equal(await text.inputValue(), "Be kind to everybody.");
       await text.fill(`Be brief, ${look}. <b>`);
       await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("its own", { exact: true }).waitFor();
+      await page.getByText("Own file", { exact: true }).waitFor();
       assert.equal(await readFile(own(), "utf8"), `Be brief, ${look}. <b>`);
       const seen = [];
       model.answer = async function* (asked) { seen.push(JSON.stringify(asked.messages[0]), lastUserText(asked)); yield { text: "Yes." }; };
@@ -71,15 +71,15 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await writeFile(own(), "By somebody else.");
       await text.fill("Mine, in the end.");
       await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("Somebody else wrote this file meanwhile.", { exact: false }).waitFor();
+      await page.getByText("Someone else changed this file.", { exact: false }).waitFor();
       await shot(page, `overlay-conflict-${look}`);
       assert.equal(await readFile(own(), "utf8"), "By somebody else.", "nothing was overwritten");
-      await page.getByRole("button", { name: "Save mine on top" }).click();
-      await page.getByRole("button", { name: "Save mine on top" }).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Overwrite with mine" }).click();
+      await page.getByRole("button", { name: "Overwrite with mine" }).waitFor({ state: "detached" });
       assert.equal(await readFile(own(), "utf8"), "Mine, in the end.");
       await page.getByRole("main").getByRole("button", { name: "Delete" }).last().click();
       await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-      await page.getByText("of all agents", { exact: true }).waitFor();
+      await page.getByText("Shared file", { exact: true }).waitFor();
       await assert.rejects(readFile(own(), "utf8"));
       assert.ok(await sticksOut(page) <= 0);
       await visit.end();
@@ -91,16 +91,16 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const { page } = visit;
       const file = async (name) => { await page.getByRole("tab", { name: "Files" }).click(); await page.getByLabel("File", { exact: true }).selectOption(name); };
       await file("USER");
-      await page.getByLabel("Its own USER.md").fill("Half a thought");
+      await page.getByLabel("This agent's USER.md").fill("Half a thought");
       await page.getByLabel("File", { exact: true }).selectOption("TOOLS");
       await page.getByText("USER.md is not saved.", { exact: false }).waitFor();
-      await page.getByLabel("Its own TOOLS.md").fill("Another");
+      await page.getByLabel("This agent's TOOLS.md").fill("Another");
       await page.evaluate(() => { location.hash = "#/i/this/usage"; });
       await page.getByRole("heading", { name: "Usage" }).waitFor();
       await page.evaluate((to) => { location.hash = to; }, `#/i/this/agents/${id}`);
       for (const [name, text] of [["TOOLS", "Another"], ["USER", "Half a thought"]]) {
         await file(name);
-        assert.equal(await page.getByLabel(`Its own ${name}.md`).inputValue(), text);
+        assert.equal(await page.getByLabel(`This agent's ${name}.md`).inputValue(), text);
       }
       await page.route("**/SOUL.md", (route) => route.fulfill({ status: 500, body: "" }));
       await file("SOUL");
@@ -108,7 +108,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await again.waitFor();
       await page.unroute("**/SOUL.md");
       await again.click();
-      await page.getByLabel("Its own SOUL.md").waitFor();
+      await page.getByLabel("This agent's SOUL.md").waitFor();
       await visit.end();
     });
 
@@ -116,8 +116,8 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       const { page } = visit;
       await page.getByRole("tab", { name: "Skills" }).click();
-      await page.locator("p", { hasText: "weather" }).getByText("no list is kept, so all are allowed", { exact: false }).waitFor();
-      await page.locator("p", { hasText: "tides" }).getByText("the agent's policy denies it", { exact: false }).waitFor();
+      await page.locator("p", { hasText: "weather" }).getByText("No list is set, so all skills are allowed", { exact: false }).waitFor();
+      await page.locator("p", { hasText: "tides" }).getByText("Denied by the agent's policy", { exact: false }).waitFor();
       await shot(page, `skills-${look}`);
       await visit.end();
     });
@@ -128,8 +128,8 @@ describe("the agent that everybody has", () => {
   it("is changed on the page, and answers so from its next turn on", async () => {
     const visit = await enter({}, "#/i/this/agents/main");
     const { page } = visit;
-    await page.getByText("No config file writes this agent.").waitFor();
-    const prompt = page.getByLabel("Instructions", { exact: false }).first();
+    await page.getByText("No config file defines this agent.").waitFor();
+    const prompt = page.getByLabel("System prompt", { exact: false }).first();
     assert.equal(await prompt.isEditable(), true);
     await prompt.fill("Answer as a sailor.");
     await page.getByRole("button", { name: "Save" }).click();
@@ -140,7 +140,7 @@ describe("the agent that everybody has", () => {
     assert.match(JSON.stringify(model.requests.at(-1).messages), /Answer as a sailor\./);
     assert.equal((await daemon.api("GET", "/agents/main")).source, "default");
     await page.reload();
-    await page.getByText("No config file writes this agent.").waitFor();
+    await page.getByText("No config file defines this agent.").waitFor();
     assert.equal(await prompt.inputValue(), "Answer as a sailor.");
     await shot(page, "agent-main");
     await visit.end();
@@ -154,8 +154,8 @@ describe("the agent that everybody has", () => {
       const visit = await Visit.of(browser, `${ahead.url}/?code=${code}`);
       const { page } = visit;
       await page.goto(`${ahead.url}/app/#/i/this/agents/main`);
-      await page.getByText("This agent is written in config.toml").waitFor();
-      const prompt = page.getByLabel("Instructions", { exact: false }).first();
+      await page.getByText("This agent is defined in config.toml").waitFor();
+      const prompt = page.getByLabel("System prompt", { exact: false }).first();
       assert.equal(await prompt.isEditable(), false);
       const looks = await prompt.evaluate((node) => [getComputedStyle(node).borderStyle, getComputedStyle(node).cursor]);
       assert.deepEqual(looks, ["dashed", "not-allowed"]);

@@ -19,7 +19,7 @@ beforeEach(async () => {
   visit = await Visit.of(browser, `${front.url}/?code=${code}`);
   page = visit.page;
   await page.goto(`${front.url}/app/#/i/this/chat`);
-  await page.getByText("What shall we do?").waitFor();
+  await page.getByText("What would you like to do?").waitFor();
 });
 afterEach(() => visit.end());
 const log = () => page.getByRole("log");
@@ -34,14 +34,14 @@ describe("a connection", () => {
     await say("Survive this");
     await log().getByText("An answer cut sho").waitFor();
     await daemon.kill();
-    await page.getByText(/The connection is lost|Nothing answers/).first().waitFor();
+    await page.getByText(/Connection lost|No connection to the server/).first().waitFor();
     await say("And this, meanwhile");
     await page.getByText("Not sent.", { exact: false }).waitFor();
     await shot(page, "chat-lost");
     model.answer = async function* (asked) { yield { text: `Whole: ${lastUserText(asked)}` }; };
     await daemon.run();
     await log().getByText("Whole: And this, meanwhile").waitFor({ timeout: 45_000 });
-    await page.getByText(/The connection is lost|Nothing answers/).first().waitFor({ state: "hidden" });
+    await page.getByText(/Connection lost|No connection to the server/).first().waitFor({ state: "hidden" });
     for (const text of ["Survive this", "And this, meanwhile"]) assert.equal(await log().locator(".bubble", { hasText: text }).count(), 1, text);
     assert.equal(await log().getByText("An answer cut sho", { exact: true }).count(), 0);
     never.open();
@@ -56,7 +56,7 @@ describe("a connection", () => {
     await page.routeWebSocket(/\/ws/, (socket) => { if (isBlocked) void socket.close({ code: 1013, reason: "none today" }); else socket.connectToServer(); });
     await page.reload();
     await stored(page, "Heard without a socket.");
-    await page.getByText("No live connection: this page asks every few seconds instead.").waitFor({ timeout: 20_000 });
+    await page.getByText("No live connection. This page refreshes every few seconds instead.").waitFor({ timeout: 20_000 });
     const key = decodeURIComponent((await page.evaluate(() => location.hash)).split("/").at(-1));
     model.answer = says("Written elsewhere.");
     await daemon.api("POST", `/sessions/${encodeURIComponent(key)}/messages?wait=20`, { text: "Hi" });
@@ -68,7 +68,7 @@ describe("a connection", () => {
 
   it("that no call gets through is said, though its sockets seem to be open, and that one call failed is not", async () => {
     visit.expected = /ERR_FAILED|502/;
-    const said = page.getByText("Nothing answers", { exact: false });
+    const said = page.getByText("No connection to the server", { exact: false });
     await page.route("**/sessions?*", (route) => route.fulfill({ status: 502, body: "" }));
     const looked = page.waitForResponse((answer) => answer.url().endsWith("/health"));
     await go("#/i/this/sessions");
@@ -78,7 +78,7 @@ describe("a connection", () => {
     await page.route(/\/api\/v1\/|\/health$/, (route) => route.abort());
     await go("#/i/this/usage");
     await said.waitFor();
-    assert.equal(await page.getByText("Trying again in").count(), 0, "no line waits");
+    assert.equal(await page.getByText("Retrying in").count(), 0, "no line waits");
     await page.unrouteAll();
     await said.waitFor({ state: "hidden" });
   });

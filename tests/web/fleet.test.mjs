@@ -34,37 +34,37 @@ afterEach(() => visit.end());
 
 describe("the fleet", () => {
   it("says how each instance is: its health, how long it is up, what it took, why it does not run", async () => {
-    for (const text of ["well", /^\d+.*(sec|min|hr)/]) await card("main").getByText(text).first().waitFor({ timeout: 20_000 });
+    for (const text of ["Healthy", /^\d+.*(sec|min|hr)/]) await card("main").getByText(text).first().waitFor({ timeout: 20_000 });
     await card("main").getByText(/^\d+(\.\d)?k$/).waitFor({ timeout: 20_000 });
     await card("main").getByText(/^\$0\.\d+/).waitFor();
-    await card("shop-support").getByText("crashed", { exact: true }).waitFor();
-    assert.equal(await card("shop-support").getByText("unknown").count(), 0, "where nothing was used there is no riddle");
+    await card("shop-support").getByText("Crashed", { exact: true }).waitFor();
+    assert.equal(await card("shop-support").getByText("Unknown").count(), 0, "where nothing was used there is no riddle");
     await until("cards are of one height", () => page.evaluate(() => {
       const heights = [...document.querySelectorAll("main ul.grid > li")].slice(0, 2).map((one) => one.getBoundingClientRect().height);
       return heights.length === 2 && heights[0] === heights[1];
     }));
     await card("main").getByRole("button", { name: "Chat" }).click();
-    await page.getByText("What shall we do?").waitFor();
+    await page.getByText("What would you like to do?").waitFor();
   });
 
   it("shows at once what was done before it was opened, of instances that rest too", async () => {
     for (const name of ["main", "research-lab"]) {
-      await card(name).getByText(/^last turn /).waitFor({ timeout: 3000 });
+      await card(name).getByText(/^Last turn /).waitFor({ timeout: 3000 });
       const heights = (await card(name).locator("svg[role=img] path").getAttribute("d")).split(/[ML]/).filter(Boolean).map((point) => Number(point.split(" ")[1]));
       assert.ok(new Set(heights).size > 1, `${name}: ${heights}`);
     }
-    assert.equal(await card("shop-support").getByText(/^last turn /).count(), 0);
+    assert.equal(await card("shop-support").getByText(/^Last turn /).count(), 0);
   });
 
   it("says of an instance that runs and was never used that it took nothing yet, which is not unknown", async () => {
     visit.expected = UNREACHABLE;
     const fresh = await set.plane.make("fresh");
     await set.plane.act(fresh.id, "start");
-    await until("both are said", async () => await card("fresh").getByText("none yet", { exact: true }).count() === 2);
+    await until("both are said", async () => await card("fresh").getByText("None yet", { exact: true }).count() === 2);
     await go(`#/i/${fresh.id}/overview`);
-    await until("both are said there too", async () => await page.locator("main dd").getByText("none yet", { exact: true }).count() === 2);
-    await page.getByText("Telegram, Slack and others are added in the config.", { exact: false }).waitFor();
-    assert.equal(await page.locator("main").getByText("unknown", { exact: true }).count(), 0);
+    await until("both are said there too", async () => await page.locator("main dd").getByText("None yet", { exact: true }).count() === 2);
+    await page.getByText("Add Telegram, Slack and other channels in the config.", { exact: false }).waitFor();
+    assert.equal(await page.locator("main").getByText("Unknown", { exact: true }).count(), 0);
     await set.plane.act(fresh.id, "stop");
     await set.plane.act(fresh.id, "archive");
     await set.plane.api(`/instances/${fresh.id}`, "DELETE");
@@ -72,14 +72,14 @@ describe("the fleet", () => {
 
   it("offers the models that are known for a new instance, and says whose they are", async () => {
     await page.getByRole("button", { name: "New instance" }).first().click();
-    await dialog().locator("datalist option[value='scripted/steady']", { hasText: "like main" }).waitFor({ state: "attached" });
+    await dialog().locator("datalist option[value='scripted/steady']", { hasText: "Same as main" }).waitFor({ state: "attached" });
   });
 
   it("says a refusal in words, and in Chinese too", async () => {
     visit.expected = /409/;
     const create = async () => { await page.locator("main header button").last().click(); await dialog().locator("input").first().fill("main"); await dialog().locator("button[type=submit]").click(); };
     await create();
-    await page.getByText("That name is taken.").waitFor();
+    await page.getByText("This name is already in use.").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "中文" }).click();
     await create();
@@ -91,7 +91,7 @@ describe("the fleet", () => {
     await page.getByRole("button", { name: "New instance" }).first().click();
     const make = async (name) => { await dialog().getByLabel("Name").fill(name); await dialog().locator("button[type=submit]").click(); };
     await make("main");
-    const toast = dialog().getByRole("status").filter({ hasText: "That name is taken." });
+    const toast = dialog().getByRole("status").filter({ hasText: "This name is already in use." });
     await toast.waitFor();
     await shot(page, "toast-in-dialog");
     await dialog().getByRole("button", { name: "Dismiss" }).click();
@@ -100,10 +100,10 @@ describe("the fleet", () => {
     await dialog().getByText("'main'", { exact: false }).waitFor();
     await make("research-lab");
     await dialog().getByText("'research-lab'", { exact: false }).waitFor();
-    assert.equal(await page.getByText("That name is taken.").count(), 1, "what was tried again is told anew");
+    assert.equal(await page.getByText("This name is already in use.").count(), 1, "what was tried again is told anew");
     await page.keyboard.press("Escape");
     await dialog().waitFor({ state: "hidden" });
-    await page.getByText("That name is taken.").waitFor({ state: "detached" });
+    await page.getByText("This name is already in use.").waitFor({ state: "detached" });
   });
 
   it("keeps what was typed for a clone whose name is taken", async () => {
@@ -111,7 +111,7 @@ describe("the fleet", () => {
     await card("main").getByRole("button", { name: /Clone/ }).click();
     await dialog().getByLabel("Name").fill("research-lab");
     await dialog().locator("button[type=submit]").click();
-    await dialog().getByText("That name is taken.").waitFor();
+    await dialog().getByText("This name is already in use.").waitFor();
     assert.equal(await dialog().getByLabel("Name").inputValue(), "research-lab");
   });
 
@@ -142,23 +142,23 @@ describe("the fleet", () => {
 
   it("says that nothing answers and of when it is, and shows a view that was opened meanwhile when it can", async () => {
     visit.expected = /./;
-    await card("main").getByText("running", { exact: true }).waitFor();
+    await card("main").getByText("Running", { exact: true }).waitFor();
     await page.route("**/assets/Access*", (route) => route.abort());
     await set.plane.away(async () => {
-      await page.getByText(/Nothing answers. What you see is as of \d/).waitFor();
+      await page.getByText(/No connection to the server\. Showing data as of \d/).waitFor();
       assert.match(await page.locator("main ul.grid").evaluate((node) => getComputedStyle(node.closest(".page")).filter), /grayscale/);
-      assert.doesNotMatch(await page.locator("#instance-switch").innerText(), /running/);
+      assert.doesNotMatch(await page.locator("#instance-switch").innerText(), /running/i);
       await shot(page, "away");
       await go("#/audit");
       // Its code may be at hand already, or not: both are said in words.
-      await page.getByText(/The audit could not be read|Polyclaw does not answer/).first().waitFor();
+      await page.getByText(/Could not load the audit log|Polyclaw is not responding/).first().waitFor();
       await go("#/access");
-      await page.getByText("Polyclaw does not answer").waitFor();
+      await page.getByText("Polyclaw is not responding").waitFor();
       await shot(page, "away-view");
       await page.unroute("**/assets/Access*");
     });
     await page.getByText("Grafana").waitFor({ timeout: 20_000 });
-    await page.getByText("Nothing answers").waitFor({ state: "hidden" });
+    await page.getByText("No connection to the server").waitFor({ state: "hidden" });
   });
 
   it("reads a view again that was opened while nothing answered", async () => {
@@ -167,7 +167,7 @@ describe("the fleet", () => {
     await page.getByText("Grafana").waitFor();
     await go("#/fleet");
     await set.plane.away(async () => {
-      await page.getByText("Nothing answers").waitFor();
+      await page.getByText("No connection to the server").waitFor();
       await go("#/access");
       await page.getByRole("heading", { name: "Tokens" }).waitFor();
     });
@@ -178,7 +178,7 @@ describe("the fleet", () => {
     visit.expected = UNREACHABLE;
     for (const view of ["chat", "sessions", "agents", "teams", "usage", "events"]) {
       await go(`#/i/${set.lab.id}/${view}`);
-      await page.getByText("research-lab does not run (stopped)").waitFor();
+      await page.getByText("research-lab is not running (Stopped)").waitFor();
       assert.equal(await page.getByText("Loading…").count(), 0);
     }
     await go(`#/i/${set.lab.id}/teams`);
@@ -186,20 +186,20 @@ describe("the fleet", () => {
     await page.getByRole("main").getByRole("button", { name: "Start" }).click();
     await page.getByRole("heading", { name: "Teams", exact: true }).waitFor({ timeout: 40_000 });
     await set.plane.act(set.lab.id, "stop");
-    await page.getByText("research-lab does not run (stopped)").waitFor();
+    await page.getByText("research-lab is not running (Stopped)").waitFor();
     await page.getByRole("heading", { name: "Teams", exact: true }).waitFor();
   });
 
   it("shows at once what happens elsewhere, a crash too", async () => {
     visit.expected = UNREACHABLE;
     const { pid } = await set.plane.act(set.lab.id, "start");
-    await card("research-lab").getByText("running", { exact: true }).waitFor();
+    await card("research-lab").getByText("Running", { exact: true }).waitFor();
     process.kill(pid, "SIGKILL");
     await until("it is started again", async () => { const one = await set.plane.api(`/instances/${set.lab.id}`); return one.status === "running" && one.pid && one.pid !== pid; }, 40_000);
     const again = String((await set.plane.api(`/instances/${set.lab.id}`)).pid);
     await card("research-lab").getByText(again, { exact: true }).waitFor();
     await set.plane.act(set.lab.id, "stop");
-    await card("research-lab").getByText("stopped", { exact: true }).waitFor();
+    await card("research-lab").getByText("Stopped", { exact: true }).waitFor();
   });
 
   it("does not say that nothing is there when it could not look", async () => {
@@ -208,16 +208,16 @@ describe("the fleet", () => {
     await page.route("**/api/audit?*", (route) => (fails ? route.fulfill({ status: 502, body: "" }) : route.continue()));
     await go("#/audit");
     // Its code may be at hand already, or not: both are said in words.
-    await page.getByText(/The audit could not be read|Polyclaw does not answer/).first().waitFor();
-    assert.equal(await page.getByText("Nothing is recorded").count(), 0);
+    await page.getByText(/Could not load the audit log|Polyclaw is not responding/).first().waitFor();
+    assert.equal(await page.getByText("No entries").count(), 0);
     fails = false;
     await page.getByRole("button", { name: "Try again" }).click();
-    await page.getByText("instance started").first().waitFor();
+    await page.getByText("Instance started").first().waitFor();
   });
 
   it("says what is wrong with an address", async () => {
     await go("#/i/nobody/overview");
-    await page.getByText("There is no instance “nobody”").waitFor();
+    await page.getByText("Instance “nobody” not found").waitFor();
   });
 });
 
@@ -228,7 +228,7 @@ describe("approvals", () => {
     await cold.page.getByRole("heading", { name: "Fleet" }).waitFor();
     await cold.page.addInitScript(() => {
       globalThis.wasSaid = false;
-      new MutationObserver(() => { globalThis.wasSaid ||= (document.body?.textContent ?? "").includes("Nothing waits for you"); }).observe(document, { childList: true, subtree: true });
+      new MutationObserver(() => { globalThis.wasSaid ||= (document.body?.textContent ?? "").includes("No pending approvals"); }).observe(document, { childList: true, subtree: true });
     });
     await cold.page.evaluate(() => { location.hash = "#/approvals"; });
     await cold.page.reload();
@@ -236,13 +236,13 @@ describe("approvals", () => {
     await cold.page.getByText("rm -r build", { exact: true }).waitFor();
     assert.equal(await cold.page.evaluate(() => globalThis.wasSaid), false);
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
-    await cold.page.getByText("Nothing waits for you").waitFor();
+    await cold.page.getByText("No pending approvals").waitFor();
     await until("the turn that was denied is over", async () => !(await set.main.api(`/sessions/${encodeURIComponent(key)}`)).running_turn_id);
     assert.ok(await asksFor(cold.page, /\/approvals$/) <= 1, "nothing happened, so nothing is asked");
     await question(set, "rm -r dist");
     await cold.page.getByText("rm -r dist").first().waitFor({ timeout: 15_000 });
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
-    await cold.page.getByText("Nothing waits for you").waitFor();
+    await cold.page.getByText("No pending approvals").waitFor();
     await cold.end();
   });
 });
@@ -285,8 +285,8 @@ describe("a conversation", () => {
     await ofMain(`chat/${encodeURIComponent(key)}`);
     await page.getByRole("button", { name: "Deny" }).click();
     await stored(page, "Cleaned up.");
-    await page.getByRole("log").getByText("not allowed", { exact: true }).waitFor();
-    assert.equal(await page.getByRole("log").getByText("failed", { exact: true }).count(), 0);
+    await page.getByRole("log").getByText("Denied", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("log").getByText("Failed", { exact: true }).count(), 0);
   });
 
   it("hostile names of agents and subjects of tasks are text everywhere", async () => {
@@ -299,11 +299,11 @@ describe("a conversation", () => {
     for (const [look, options] of Object.entries({ desktop: LOOKS["desktop-light"], phone: LOOKS["phone-dark"] })) {
       const one = await Visit.of(browser, await set.link(), options);
       await one.page.getByRole("heading", { name: "Fleet" }).waitFor();
-      for (const [view, heading] of [["agents/hostile", "Agents"], ["teams/hostile", "Teams"], ["chat", "What shall we do?"], ["usage", "Usage"], ["events", "Events"]]) {
+      for (const [view, heading] of [["agents/hostile", "Agents"], ["teams/hostile", "Teams"], ["chat", "What would you like to do?"], ["usage", "Usage"], ["events", "Events"]]) {
         await one.page.evaluate((to) => { location.hash = to; }, `#/i/${set.main.id}/${view}`);
         await one.page.locator("main").getByRole("heading", { name: heading, exact: true }).first().waitFor();
         if (/hostile/.test(view)) await one.page.locator("main").getByText("<img src=x", { exact: false }).filter({ visible: true }).first().waitFor();
-        if (view.startsWith("teams")) { await one.page.getByRole("tab", { name: "What needs what" }).click(); await one.page.locator("svg text", { hasText: "<img" }).first().waitFor(); }
+        if (view.startsWith("teams")) { await one.page.getByRole("tab", { name: "Dependencies" }).click(); await one.page.locator("svg text", { hasText: "<img" }).first().waitFor(); }
         assert.equal(await one.page.locator("main img").count(), 0, view);
         if (/hostile/.test(view)) await shot(one.page, `hostile-${view.split("/")[0]}-${look}`);
         assert.ok(await one.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} sticks out on ${look}`);
@@ -326,7 +326,7 @@ describe("a config", () => {
     await page.getByText("Valid", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Review and save" }).click();
     await dialog().getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByRole("button", { name: "Write them" }).click();
+    await page.getByRole("button", { name: "Write secrets" }).click();
     await page.getByText("Saved.").first().waitFor();
     const { secrets } = await set.plane.api(`/instances/${set.main.id}/config`);
     assert.deepEqual(secrets.map((one) => one.path).sort(), ["providers.other.api_key", "providers.scripted.api_key"]);

@@ -43,9 +43,9 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await dialog().getByLabel("Name").fill("first");
       await dialog().getByLabel("Port").fill(String(await freePort()));
       await dialog().getByRole("button", { name: "Create" }).click();
-      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+      await card("first").getByText("Running", { exact: true }).waitFor({ timeout: 30_000 });
       id = (await plane.api("/instances")).instances[0].id;
-      await card("first").getByText("well", { exact: true }).waitFor();
+      await card("first").getByText("Healthy", { exact: true }).waitFor();
       await card("first").getByText(/^\d+(\.\d)? (sec|min)/).waitFor();
     });
 
@@ -55,7 +55,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.locator(".cm-content").click();
       await page.keyboard.press("Control+End");
       await page.keyboard.insertText(`\n[providers.scripted]\nkind = "openai_compatible"\nbase_url = "${providers.scripted.base_url}"\nmodels = ["steady"]\n[tools]\napprovals = { shell = "${tools.approvals.shell}" }\nprot = 1\n`);
-      await page.getByText("1 to mend").waitFor();
+      await page.getByText("Errors: 1").waitFor();
       assert.equal(await page.getByRole("button", { name: "Review and save" }).isEnabled(), false);
       await page.keyboard.press("Control+End");
       for (let n = 0; n < "prot = 1\n".length; n += 1) await page.keyboard.press("Backspace");
@@ -64,12 +64,12 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await dialog().getByText("[providers.scripted]").waitFor();
       await shot(page, `config-diff-${look}`);
       await dialog().getByRole("button", { name: "Save", exact: true }).click();
-      await page.getByText("the running instance works with it").waitFor();
+      await page.getByText("The running instance uses the new config.").waitFor();
     });
 
     it("makes an agent, talks to it as it streams, and switches agent and model", async () => {
       await go(`#/i/${id}/agents/%2B`);
-      await page.getByLabel("Id *").fill("talker");
+      await page.getByLabel("ID *").fill("talker");
       await page.getByLabel("Name *").fill("Talker");
       await page.getByLabel("Model", { exact: true }).first().selectOption("scripted/steady");
       await page.getByRole("button", { name: "Create agent" }).click();
@@ -103,7 +103,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await say("A long task");
       await log().getByText("Working on it.").waitFor();
       await say("A quick question");
-      await page.getByText("Waiting: taken up at the next step").waitFor();
+      await page.getByText("Waiting: will be handled at the next step").waitFor();
       more.open();
       await log().getByText("The long task is done.").waitFor();
       model.answer = async function* (asked) {
@@ -111,7 +111,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
         else yield { call: { id: "call-2", name: "shell", arguments: { command: "echo from the shell" } } };
       };
       await say("Run it");
-      await page.getByText("Permission needed: shell").waitFor();
+      await page.getByText("Approval needed: shell").waitFor();
       await shot(page, `chat-asks-${look}`);
       await page.getByRole("button", { name: "Allow" }).click();
       await log().getByText("Ran it.").waitFor();
@@ -126,17 +126,17 @@ for (const [look, options] of Object.entries(LOOKS)) {
 
     it("says that the control plane was killed, comes back with the truth, without a reload", async () => {
       await go("#/fleet");
-      await card("first").getByText("running", { exact: true }).waitFor();
+      await card("first").getByText("Running", { exact: true }).waitFor();
       await page.evaluate(() => { globalThis.wasNotReloaded = true; });
       await plane.away(async () => {
-        await page.getByText("Nothing answers.", { exact: false }).waitFor({ timeout: 20_000 });
+        await page.getByText("No connection to the server.", { exact: false }).waitFor({ timeout: 20_000 });
         await shot(page, `lost-${look}`);
         process.kill(Number.parseInt(await readFile(`${plane.home}/cp/instances/${id}/daemon.pid`, "utf8"), 10), "SIGKILL");
       });
-      await page.getByText("Nothing answers").waitFor({ state: "hidden", timeout: 40_000 });
+      await page.getByText("No connection to the server").waitFor({ state: "hidden", timeout: 40_000 });
       // It was killed while nobody looked; what it is now is read, not remembered.
       await until("it runs again", async () => (await plane.api(`/instances/${id}`)).status === "running", 40_000);
-      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 40_000 });
+      await card("first").getByText("Running", { exact: true }).waitFor({ timeout: 40_000 });
       assert.equal(await page.evaluate(() => globalThis.wasNotReloaded), true);
     });
 
@@ -147,30 +147,30 @@ for (const [look, options] of Object.entries(LOOKS)) {
       let now;
       await until("it is another process", async () => { now = await plane.api(`/instances/${id}`); return now.status === "running" && now.pid && now.pid !== pid; }, 40_000);
       await card("first").getByText(String(now.pid), { exact: true }).waitFor({ timeout: 20_000 });
-      await card("first").getByText("running", { exact: true }).waitFor();
-      await card("first").getByText("well", { exact: true }).waitFor({ timeout: 20_000 });
+      await card("first").getByText("Running", { exact: true }).waitFor();
+      await card("first").getByText("Healthy", { exact: true }).waitFor({ timeout: 20_000 });
     });
 
     it("clones, archives, brings back and deletes, each asked for twice, all of it in the audit", async () => {
       await card("first").getByRole("button", { name: "Stop" }).click();
       await dialog().getByRole("button", { name: "Stop" }).click();
-      await card("first").getByText("stopped", { exact: true }).waitFor({ timeout: 40_000 });
+      await card("first").getByText("Stopped", { exact: true }).waitFor({ timeout: 40_000 });
       await card("first").getByRole("button", { name: "Clone first" }).click();
       await dialog().getByLabel("Name").fill("second");
       await dialog().getByLabel("Port").fill(String(await freePort()));
       await dialog().getByRole("button", { name: "Clone", exact: true }).click();
-      await card("second").getByText("stopped", { exact: true }).waitFor();
+      await card("second").getByText("Stopped", { exact: true }).waitFor();
       await card("second").getByRole("button", { name: "Start" }).click();
-      await card("second").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+      await card("second").getByText("Running", { exact: true }).waitFor({ timeout: 30_000 });
       await card("first").getByRole("button", { name: "Archive first" }).click();
       await dialog().getByRole("button", { name: "Archive", exact: true }).click();
       await card("first").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Show archived" }).click();
-      await card("first").getByRole("button", { name: "Bring back" }).click();
-      await card("first").getByText("stopped", { exact: true }).waitFor();
+      await card("first").getByRole("button", { name: "Unarchive" }).click();
+      await card("first").getByText("Stopped", { exact: true }).waitFor();
       await card("first").getByRole("button", { name: "Archive first" }).click();
       await dialog().getByRole("button", { name: "Archive", exact: true }).click();
-      await card("first").getByText("archived", { exact: true }).waitFor();
+      await card("first").getByText("Archived", { exact: true }).waitFor();
       await card("first").getByRole("button", { name: "Delete" }).click();
       assert.equal(await dialog().getByRole("button", { name: "Delete" }).isEnabled(), false, "its name must be typed first");
       await shot(page, `delete-${look}`);
@@ -179,7 +179,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await card("first").waitFor({ state: "detached" });
       assert.deepEqual((await plane.api("/instances?include_archived=true")).instances.map((one) => one.name), ["second"]);
       await go("#/audit");
-      for (const done of ["instance made", "instance started", "instance cloned", "instance archived", "instance brought back", "instance deleted"]) {
+      for (const done of ["Instance created", "Instance started", "Instance cloned", "Instance archived", "Instance unarchived", "Instance deleted"]) {
         // Whatever else was changed stands between them.
         await page.getByRole("searchbox").fill(done);
         await page.getByRole("list").getByText(done).first().waitFor();

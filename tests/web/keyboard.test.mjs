@@ -54,7 +54,7 @@ describe("by keyboard alone", () => {
     await reach(page, page.getByRole("textbox", { name: "Message" }));
     await page.keyboard.type("Run it");
     await page.keyboard.press("Enter");
-    await page.getByText("Permission needed: shell").waitFor();
+    await page.getByText("Approval needed: shell").waitFor();
     await shot(page, "keyboard-asks");
     await press(page, button("Allow"));
     await page.getByRole("log").getByText("Done by hand.").waitFor();
@@ -65,7 +65,7 @@ describe("by keyboard alone", () => {
     await press(page, button("Stop by-hand"));
     await press(page, button("Stop", dialog));
     await until("it is stopped", async () => (await plane.api(`/instances/${id}`)).status === "stopped", 40_000);
-    await page.locator("main").getByText("stopped", { exact: true }).waitFor();
+    await page.locator("main").getByText("Stopped", { exact: true }).waitFor();
     await visit.end();
   });
 });

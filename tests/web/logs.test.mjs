@@ -51,7 +51,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await set.plane.log(id, `${now()} ERROR loudly ${look} again`);
       await until("it came", () => heard.includes(`loudly ${look} again`));
       await page.getByText(/^1 of 101 lines/).waitFor();
-      await page.getByRole("button", { name: "Go on" }).click();
+      await page.getByRole("button", { name: "Resume" }).click();
       await page.getByText(/^2 of 102 lines/).waitFor();
       const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
       assert.equal(file.suggestedFilename(), "daemon.log");

@@ -59,15 +59,15 @@ describe("getting in", () => {
     await page.reload();
     await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
     await page.getByLabel("Or paste the token").fill("wrong");
-    await page.getByRole("button", { name: "Enter" }).click();
-    await page.getByText("That is not the token.").waitFor();
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByText("The token is incorrect.").waitFor();
     await shot(page, "login-light");
     await page.getByLabel("Or paste the token").fill(TOKEN);
     await page.route("**/login", (route) => route.abort());
-    await page.getByRole("button", { name: "Enter" }).click();
-    await page.getByText("The server did not let this browser in. Try again.").waitFor();
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByText("The server could not log in this browser. Try again.").waitFor();
     await page.unroute("**/login");
-    await page.getByRole("button", { name: "Enter" }).click();
+    await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("navigation").waitFor();
     assert.equal(page.url().includes("code=") || page.url().includes(TOKEN), false);
     assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
@@ -76,9 +76,9 @@ describe("getting in", () => {
   it("leaves out what needs the control plane, and says why", async () => {
     const names = await page.getByRole("navigation").getByRole("link").allInnerTexts();
     assert.ok(names.includes("Chat") && !names.includes("Fleet") && !names.includes("Logs"), String(names));
-    await page.getByRole("navigation").getByText("need the control plane").waitFor();
+    await page.getByRole("navigation").getByText("require the control plane").waitFor();
     await go("#/i/this/logs");
-    await page.getByRole("heading", { name: "Only with the control plane" }).waitFor();
+    await page.getByRole("heading", { name: "Control plane required" }).waitFor();
   });
 });
 
@@ -112,7 +112,7 @@ describe("chat", () => {
     assert.equal(await card.count(), 1);
     await card.locator("summary").focus();
     await page.keyboard.press("Enter");
-    assert.match(await card.innerText(), /list_dir[\s\S]*done[\s\S]*Given[\s\S]*"path": "\."[\s\S]*Result[\s\S]*Kept to:/);
+    assert.match(await card.innerText(), /list_dir[\s\S]*Done[\s\S]*Arguments[\s\S]*"path": "\."[\s\S]*Result[\s\S]*Sandbox:/);
   });
 
   it("asks in place before a risky tool runs, also after a reload, and goes on with the answer", async () => {
@@ -121,16 +121,16 @@ describe("chat", () => {
       else { yield { text: "I would run this." }; yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } }; }
     };
     await say("Run it");
-    await page.getByText("Permission needed: shell").waitFor();
+    await page.getByText("Approval needed: shell").waitFor();
     await page.reload();
-    await page.getByText("Permission needed: shell").waitFor();
+    await page.getByText("Approval needed: shell").waitFor();
     assert.equal(await count("I would run this."), 1, "not twice, stored and streamed");
     await page.getByRole("button", { name: "Allow" }).click();
     await stored(page, "Ran it.");
     assert.equal(await log().locator("details").count(), 1);
     await log().locator("details summary").click();
     assert.match(await log().locator("details").innerText(), /from the shell/);
-    assert.equal(await page.getByText("Permission needed").count(), 0);
+    assert.equal(await page.getByText("Approval needed").count(), 0);
   });
 
   it("takes a message meanwhile, sets the task aside for it and goes on afterwards", async () => {
@@ -143,11 +143,11 @@ describe("chat", () => {
     await say("A long task");
     await see("Working on it.");
     await say("A quick question");
-    await page.getByText("Waiting: taken up at the next step").waitFor();
+    await page.getByText("Waiting: will be handled at the next step").waitFor();
     more.open();
     await stored(page, "The long task is done.");
     for (const text of ["A long task", "A quick question", "A quick answer.", "The long task is done."]) await until(`"${text}" is there once`, async () => await count(text) === 1);
-    await see("Going on with the earlier task.");
+    await see("Resuming the earlier task.");
   });
 
   it("shows what a sub-agent says, live and under its name", async () => {
@@ -158,11 +158,11 @@ describe("chat", () => {
       yield { call: { id: "call-1", name: "sessions_spawn", arguments: { task: "Count the stars" } } };
     };
     await say("Get help");
-    await log().getByText("works for this chat").waitFor();
+    await log().getByText("is working for this chat").waitFor();
     await log().locator("section").getByText("One, two", { exact: false }).waitFor();
     await shot(page, "chat-child");
     more.open();
-    await log().getByText("works for this chat").waitFor({ state: "detached" });
+    await log().getByText("is working for this chat").waitFor({ state: "detached" });
   });
 
   it("shows what a delegated agent says once, while it speaks and afterwards", async () => {
@@ -232,8 +232,8 @@ describe("chat", () => {
     await page.getByRole("button", { name: "Allow", exact: false }).first().waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     const card = log().locator("details.tool", { hasText: "shell" });
-    await card.getByText("stopped", { exact: true }).waitFor();
-    assert.equal(await card.getByText("failed", { exact: true }).count(), 0);
+    await card.getByText("Stopped", { exact: true }).waitFor();
+    assert.equal(await card.getByText("Failed", { exact: true }).count(), 0);
     await shot(page, "call-stopped");
   });
 
@@ -258,7 +258,7 @@ describe("chat", () => {
     await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") }]);
     await page.locator("form .files").getByText("notes.txt").waitFor();
     await go("#/i/this/chat");
-    await page.getByText("What shall we do?").waitFor();
+    await page.getByText("What would you like to do?").waitFor();
     assert.equal(await composer().inputValue(), "", "what is written for one chat is not for another");
     await go("#/i/this/usage");
     await page.getByRole("heading", { name: "Usage" }).waitFor();
@@ -281,7 +281,7 @@ describe("chat", () => {
     await page.locator("form .files").getByText("notes.txt").waitFor();
     await page.evaluate(() => { File.prototype.text = () => Promise.reject(new DOMException("gone")); });
     await page.locator("input[type=file]").setInputFiles([{ name: "gone.txt", mimeType: "text/plain", buffer: Buffer.from("x") }]);
-    await page.getByText("gone.txt was left out: it could not be read.").waitFor();
+    await page.getByText("gone.txt was not attached: it could not be read.").waitFor();
   });
 
   it("switches the agent and the model of a chat", async () => {
@@ -318,14 +318,14 @@ describe("chat", () => {
     visit.expected = /40\d/;
     model.answer = async function* (asked) { yield { text: lastUserText(asked).includes("secret of the file") ? "I read it." : "No file." }; };
     await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("secret of the file") }, { name: "a.svg", mimeType: "image/svg+xml", buffer: Buffer.from("x") }]);
-    await page.getByText("a.svg was left out: only text and PNG, JPEG, GIF or WebP images can be attached.").waitFor();
+    await page.getByText("a.svg was not attached: only text and PNG, JPEG, GIF or WebP images are supported.").waitFor();
     await say("Read this");
     await see("I read it.");
     await log().getByText("notes.txt").waitFor();
     await say("/help");
     await log().getByText("what you can type").waitFor();
     await say("/agent nobody");
-    await page.getByText("There is no such agent.").waitFor();
+    await page.getByText("Agent not found.").waitFor();
     assert.equal(await composer().inputValue(), "/agent nobody", "what was typed is not lost");
   });
 
@@ -354,9 +354,9 @@ describe("sessions, agents, usage, events", () => {
     await go("#/i/this/sessions");
     await page.getByRole("link", { name: /First of two/ }).click();
     await page.getByText("For the list.").waitFor();
-    await page.locator("ol").getByText("Person").first().waitFor();
-    await page.getByText("command line").first().waitFor();
-    for (const title of ["First of two", "Second of two"]) await page.getByRole("checkbox", { name: `Mark ${title}` }).check();
+    await page.locator("ol").getByText("User", { exact: true }).first().waitFor();
+    await page.getByText("Command line").first().waitFor();
+    for (const title of ["First of two", "Second of two"]) await page.getByRole("checkbox", { name: `Select ${title}` }).check();
     await page.getByRole("toolbar").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("link", { name: /of two/ }).first().waitFor({ state: "detached" });
@@ -369,7 +369,7 @@ describe("sessions, agents, usage, events", () => {
     for (const title of ["Stays here", "Goes away"]) made[title] = (await daemon.api("POST", "/sessions", { title })).session_key;
     await page.route(`**/sessions/${encodeURIComponent(made["Stays here"])}`, (route) => (route.request().method() === "DELETE" ? route.fulfill({ status: 500, body: "" }) : route.continue()));
     await go("#/i/this/sessions");
-    for (const title of Object.keys(made)) await page.getByRole("checkbox", { name: `Mark ${title}` }).check();
+    for (const title of Object.keys(made)) await page.getByRole("checkbox", { name: `Select ${title}` }).check();
     await page.getByRole("toolbar").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("link", { name: /Goes away/ }).waitFor({ state: "detached" });
@@ -392,14 +392,14 @@ describe("sessions, agents, usage, events", () => {
   it("makes, changes and deletes an agent by its form, and says why a tool is decided so", async () => {
     visit.expected = /40\d/;
     await go("#/i/this/agents/%2B");
-    await page.getByLabel("Id *").fill("My Helper");
-    const rule = page.getByText("This id does not fit: small letters, digits", { exact: false });
+    await page.getByLabel("ID *").fill("My Helper");
+    const rule = page.getByText("Invalid ID: use lower-case letters, digits", { exact: false });
     await rule.waitFor();
-    assert.equal(await page.getByLabel("Id *").getAttribute("aria-invalid"), "true");
-    await page.getByLabel("Id *").fill("helper");
+    assert.equal(await page.getByLabel("ID *").getAttribute("aria-invalid"), "true");
+    await page.getByLabel("ID *").fill("helper");
     await rule.waitFor({ state: "detached" });
     await page.getByLabel("Name *").fill("Helper");
-    await page.getByLabel("Instructions").fill("Be brief.");
+    await page.getByLabel("System prompt").fill("Be brief.");
     await page.getByRole("button", { name: "Create agent" }).click();
     await page.getByText("Saved.").waitFor();
     assert.equal((await daemon.api("GET", "/agents/helper")).defaults.system_prompt, "Be brief.");
@@ -410,7 +410,7 @@ describe("sessions, agents, usage, events", () => {
     await page.getByRole("searchbox").fill("shell");
     await page.getByRole("button", { name: "Why?" }).first().click();
     await page.getByRole("heading", { name: "Why shell is not allowed" }).waitFor();
-    await page.getByRole("dialog").getByRole("listitem").filter({ hasText: "What its caller may do: nothing is said against it" }).waitFor();
+    await page.getByRole("dialog").getByRole("listitem").filter({ hasText: "Inherited tools: no rule denies it" }).waitFor();
     await shot(page, "agent-why");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Delete" }).click();
@@ -425,8 +425,8 @@ describe("sessions, agents, usage, events", () => {
 
   it("says unknown where a provider told nothing, and draws what was told", async () => {
     await go("#/i/this/usage");
-    await page.getByText("nobody knows the tokens", { exact: false }).waitFor();
-    assert.ok(await page.getByRole("cell", { name: "unknown" }).count() > 0);
+    await page.getByText("The token count of", { exact: false }).waitFor();
+    assert.ok(await page.getByRole("cell", { name: "Unknown" }).count() > 0);
     await page.locator("canvas").first().waitFor();
   });
 
@@ -437,13 +437,13 @@ describe("sessions, agents, usage, events", () => {
     };
     const { session_key } = await daemon.api("POST", "/sessions", { title: "Dangerous" });
     await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages`, { text: "Go" });
-    await page.getByLabel("1 question waits").waitFor();
+    await page.getByLabel("1 pending approval").waitFor();
     await go("#/approvals");
     await page.getByText("rm -r everything").waitFor();
     await page.locator("section", { hasText: "rm -r everything" }).getByRole("button", { name: "Deny" }).click();
-    await page.getByText("Nothing waits for you").waitFor();
+    await page.getByText("No pending approvals").waitFor();
     await go("#/i/this/events");
-    await page.getByRole("listitem").getByText("permission decided").first().waitFor();
+    await page.getByRole("listitem").getByText("Approval decided").first().waitFor();
   });
 });
 
@@ -477,7 +477,7 @@ describe("for everybody", () => {
     // A question is something that happens, which the events tell.
     await page.getByRole("button", { name: "Deny" }).click();
     await stored(page, "Seen from two sides.");
-    await page.getByRole("button", { name: "Its session", exact: false }).click();
+    await page.getByRole("button", { name: "Session details", exact: false }).click();
     await page.getByRole("heading", { name: "One thing, two views" }).waitFor();
     await go("#/i/this/usage");
     await page.getByRole("tab", { name: "By session" }).click();
@@ -485,7 +485,7 @@ describe("for everybody", () => {
     await page.getByRole("button", { name: "Open as chat" }).waitFor();
     await go("#/i/this/events");
     await page.getByRole("listitem").getByRole("button").last().click();
-    await page.getByRole("dialog").getByRole("link", { name: "Open the session" }).click();
+    await page.getByRole("dialog").getByRole("link", { name: "Open session" }).click();
     await page.getByRole("button", { name: "Open as chat" }).waitFor();
   });
 

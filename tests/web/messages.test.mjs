@@ -23,7 +23,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const { page } = visit;
       const dialog = page.getByRole("dialog");
       await page.getByRole("button", { name: /task\.result/ }).first().click();
-      await dialog.getByRole("group", { name: "The conversation as a picture" }).waitFor();
+      await dialog.getByRole("group", { name: "Conversation diagram" }).waitFor();
       const arrows = dialog.locator("svg g[role=button]");
       await until("all that belong together are drawn", async () => await arrows.count() >= 2);
       await shot(page, `sequence-${look}`);
@@ -50,15 +50,15 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await plane.act(lab.id, "start");
       await until("somebody is there", async () => (await fetch(`http://127.0.0.1:${lab.port}/health`).catch(() => null))?.ok);
       set.model.answer = async function* () { yield { text: "Thank you." }; };
-      await dialog.getByRole("button", { name: "Send again" }).click();
-      await page.getByText("It is on its way again.").waitFor();
+      await dialog.getByRole("button", { name: "Resend" }).click();
+      await page.getByText("The message was resent.").waitFor();
       // It lives for a few seconds only, and where all are busy it may die once more.
       await until("it is taken up", async () => {
         const { state } = await plane.api(`/messages/${sent.id}`);
         if (state === "dead_letter") await plane.call(`/messages/${sent.id}/replay`, "POST", {});
         return state === "acknowledged";
       }, 40_000);
-      await dialog.getByText("taken up", { exact: false }).first().waitFor();
+      await dialog.getByText("Acknowledged", { exact: false }).first().waitFor();
       await shot(page, `replayed-${look}`);
       await page.keyboard.press("Escape");
       await page.getByRole("listitem").getByRole("button", { name: new RegExp(look) }).waitFor({ state: "detached" });
@@ -82,9 +82,9 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByRole("button", { name: /task\.handoff/ }).first().waitFor({ state: "detached" });
       await page.getByRole("button", { name: /task\.result/ }).first().waitFor();
       await page.getByLabel("Type").fill("no.such.type");
-      await page.getByText("Nothing fits").waitFor();
+      await page.getByText("No matching messages").waitFor();
       await page.getByLabel("Type").fill("");
-      await page.getByLabel("Since").selectOption("1h");
+      await page.getByLabel("Time range").selectOption("1h");
       await page.getByRole("button", { name: /task\.handoff/ }).first().waitFor();
       assert.ok(await rows.count() > 0);
       await shot(page, `messages-filters-${look}`);
@@ -102,9 +102,9 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await make();
       await page.getByText(type, { exact: true }).waitFor();
       await make();
-      await page.getByText("That rule is there already.").waitFor();
+      await page.getByText("This rule already exists.").waitFor();
       await shot(page, `rules-${look}`);
-      await page.getByRole("listitem").filter({ hasText: type }).getByRole("button", { name: "Delete the rule?" }).click();
+      await page.getByRole("listitem").filter({ hasText: type }).getByRole("button", { name: "Delete rule?" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
       await page.getByText(type, { exact: true }).waitFor({ state: "detached" });
       await visit.end();

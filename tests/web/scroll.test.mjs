@@ -27,7 +27,7 @@ const PAGES = {
     box: "[role=log]",
     stored: (page, text) => page.locator("[role=log] article[title]", { hasText: text }),
     field: (page) => page.getByRole("textbox", { name: "Message" }),
-    refusal: "There is no such command.",
+    refusal: "Unknown command.",
     begin: async () => {},
   },
   "chat page of the instance": {

@@ -51,7 +51,7 @@ async function watched() {
     socket.on("close", () => { count.sockets -= 1; });
   });
   await page.goto(`${front.url}/app/#/nowhere`);
-  await page.getByText("Nothing is here").waitFor();
+  await page.getByText("Page not found").waitFor();
   const measure = async () => {
     for (let n = 0; n < 2; n += 1) await debug.send("HeapProfiler.collectGarbage");
     const { usedSize } = await debug.send("Runtime.getHeapUsage");
@@ -83,10 +83,10 @@ describe("hours of streaming", () => {
     const { visit, page, count, measure } = await watched();
     const round = async (n) => {
       await go(page, "#/i/this/chat");
-      await page.getByText("What shall we do?").waitFor();
+      await page.getByText("What would you like to do?").waitFor();
       await talk(page, n);
       await go(page, "#/nowhere");
-      await page.getByText("Nothing is here").waitFor();
+      await page.getByText("Page not found").waitFor();
       await until("only the socket of the shell is open", () => count.sockets === 1);
       return measure();
     };
@@ -102,7 +102,7 @@ describe("hours of streaming", () => {
   it("grow a conversation in view by what is drawn of it", async () => {
     const { visit, page, count, measure } = await watched();
     await go(page, "#/i/this/chat");
-    await page.getByText("What shall we do?").waitFor();
+    await page.getByText("What would you like to do?").waitFor();
     const seen = [];
     for (let n = 1; n <= 4; n += 1) { await talk(page, n); seen.push(await measure()); }
     console.log(`${count.frames} frames; in view: ${said(seen)}`);

@@ -38,7 +38,7 @@ for (const look of ["desktop-light", "phone-dark"]) {
         const { page } = visit;
         await page.getByRole("heading", { name: "Fleet" }).waitFor({ timeout: 20_000 });
         const card = page.locator("main li", { has: page.getByRole("link", { name: "main", exact: true }) });
-        await card.getByText("running", { exact: true }).waitFor({ timeout: 20_000 });
+        await card.getByText("Running", { exact: true }).waitFor({ timeout: 20_000 });
         assert.equal(new URL(page.url()).origin, new URL(running.link).origin, "nobody stands between");
         assert.equal(new URL(page.url()).search, "");
         const policy = (await fetch(new URL("/app/", running.link))).headers.get("content-security-policy");
@@ -52,7 +52,7 @@ for (const look of ["desktop-light", "phone-dark"]) {
         await shot(page, `up-${look}`);
         const second = await Visit.of(browser, running.link, LOOKS[look]);
         second.expected = /401/;
-        await second.page.getByText("That link was used or is too old.").waitFor();
+        await second.page.getByText("This link was already used or has expired.").waitFor();
         await shot(second.page, `link-used-${look}`);
         await second.end();
         await visit.end();
