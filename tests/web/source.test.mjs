@@ -63,7 +63,7 @@ describe("the words", () => {
   });
 
   it("name in both languages every loop that an instance runs", async () => {
-    const tasks = await readFile(path.join(src, "../../crates/engine/src/tasks.rs"), "utf8");
+    const tasks = await readFile(path.join(src, "../../crates/engine/src/background.rs"), "utf8");
     const names = [...tasks.matchAll(/Self::\w+ => "(\w+)"/g)].map(([, name]) => name);
     assert.ok(names.length > 9, String(names));
     for (const language of ["en", "zh"]) { const all = await words(language); assert.deepEqual(names.filter((name) => !all[`loop.${name}`]), [], language); }
@@ -72,8 +72,8 @@ describe("the words", () => {
   it("name in both languages what mail is about, who decides about a tool, and what happens", async () => {
     const rust = (file) => readFile(path.join(src, "../../crates", file), "utf8");
     const named = (text) => [...text.matchAll(/=> "([\w.]+)"/g)].map(([, name]) => name);
-    const mail = named((await rust("domain/src/mail.rs")).split("pub fn as_str")[1].split("pub fn parse")[0]).filter((name) => name !== "message");
-    const layers = [...(await rust("domain/src/policy.rs")).split("pub enum Layer {")[1].split("}")[0].matchAll(/^\s+(\w+),/gm)].map(([, name]) => name.toLowerCase());
+    const mail = named((await rust("domain/src/team_message.rs")).split("pub fn as_str")[1].split("pub fn parse")[0]).filter((name) => name !== "message");
+    const layers = [...(await rust("domain/src/policy.rs")).split("pub enum PolicyLayer {")[1].split("}")[0].matchAll(/^\s+(\w+),/gm)].map(([, name]) => name.toLowerCase());
     const events = named((await rust("domain/src/event.rs")).split("pub fn as_str")[1].split("}\n    }")[0]);
     for (const language of ["en", "zh"]) {
       const all = await words(language);

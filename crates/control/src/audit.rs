@@ -48,7 +48,7 @@ impl Control {
         let Some(head) = self.db.read(audit::get_head).await? else {
             return Ok((
                 chain,
-                Some(AuditChainBreak { seq: 0, why: "how far the record had come was taken out" }),
+                Some(AuditChainBreak { seq: 0, reason: "how far the record had come was taken out" }),
             ));
         };
         let heads: Vec<AuditHead> = self.read_audit_head_file().into_iter().chain([head]).collect();
@@ -113,7 +113,7 @@ fn verify_link(
 ) -> std::result::Result<(), AuditChainBreak> {
     chain.verify_next(link)?;
     match heads.iter().any(|head| chain.diverges_from(head)) {
-        true => Err(AuditChainBreak { seq: link.seq, why: "it is not the entry that was there" }),
+        true => Err(AuditChainBreak { seq: link.seq, reason: "it is not the entry that was there" }),
         false => Ok(()),
     }
 }
@@ -121,5 +121,5 @@ fn verify_link(
 /// Rows that were put behind the last entry there is.
 fn find_appended_rows(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
     let why = "it was put there behind the control plane's back";
-    (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, why })
+    (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, reason: why })
 }

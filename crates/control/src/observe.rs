@@ -53,7 +53,7 @@ pub struct InstanceDetails {
     /// In force, secrets hidden; null where the file can not be read.
     pub config: Value,
     pub config_error: Option<String>,
-    pub persona: Vec<BootstrapFile>,
+    pub bootstrap_files: Vec<BootstrapFile>,
 }
 
 /// What was used since a time; sums are of what is known.
@@ -93,7 +93,7 @@ impl Control {
             Ok(config) => (mask_config(&config), None),
             Err(why) => (Value::Null, Some(why)),
         };
-        Ok(InstanceDetails { instance, health, config, config_error, persona })
+        Ok(InstanceDetails { instance, health, config, config_error, bootstrap_files: persona })
     }
 
     /// The instance's own word on how it is; `None` where it does not answer.

@@ -29,7 +29,7 @@ pub struct InstanceSnapshot {
     pub status: InstanceStatus,
     pub port: u16,
     pub pid: Option<i32>,
-    pub wanted: DesiredState,
+    pub desired_state: DesiredState,
     pub restart: RestartPolicy,
     /// Why it does not run although it should, or that it runs and does not answer.
     pub error: Option<String>,
@@ -177,7 +177,7 @@ impl Control {
             status,
             port: one.port,
             pid: pid.map(|pid| pid.number),
-            wanted: one.desired_state,
+            desired_state: one.desired_state,
             restart: one.restart,
             error,
             archived_at: one.archived_at,

@@ -106,7 +106,7 @@ pub enum IgnoreReason {
     SenderNotListed,
     GroupsDisabled,
     GroupNotListed,
-    NotSpokenTo,
+    NotMentioned,
 }
 
 impl IgnoreReason {
@@ -118,7 +118,7 @@ impl IgnoreReason {
             Self::SenderNotListed => "sender_not_listed",
             Self::GroupsDisabled => "groups_disabled",
             Self::GroupNotListed => "group_not_listed",
-            Self::NotSpokenTo => "not_spoken_to",
+            Self::NotMentioned => "not_mentioned",
         }
     }
 }
@@ -165,7 +165,7 @@ impl AccountAccess {
             GroupPolicy::Allowlist if !listed => SenderAdmission::Ignored(IgnoreReason::GroupNotListed),
             _ if !may_speak => SenderAdmission::Ignored(IgnoreReason::SenderNotListed),
             _ if self.require_mention && !known.mentioned => {
-                SenderAdmission::Ignored(IgnoreReason::NotSpokenTo)
+                SenderAdmission::Ignored(IgnoreReason::NotMentioned)
             }
             _ => SenderAdmission::Admitted,
         }
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(listed.admit_sender(&group, spoken), SenderAdmission::Admitted);
         assert_eq!(
             listed.admit_sender(&group, SenderFacts::default()),
-            SenderAdmission::Ignored(IgnoreReason::NotSpokenTo)
+            SenderAdmission::Ignored(IgnoreReason::NotMentioned)
         );
         let talkative = AccountAccess { require_mention: false, ..listed.clone() };
         assert_eq!(talkative.admit_sender(&group, SenderFacts::default()), SenderAdmission::Admitted);

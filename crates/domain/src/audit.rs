@@ -75,7 +75,7 @@ impl Default for AuditHead {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditChainBreak {
     pub seq: i64,
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 /// Follows a chain, link by link, from its beginning.
@@ -93,7 +93,7 @@ impl Default for AuditChain {
 
 impl AuditChain {
     pub fn verify_next(&mut self, link: &AuditRecord) -> Result<(), AuditChainBreak> {
-        let broken = |why| Err(AuditChainBreak { seq: link.seq, why });
+        let broken = |why| Err(AuditChainBreak { seq: link.seq, reason: why });
         if link.seq != self.seq + 1 {
             return broken("entries before it are missing");
         }
@@ -115,7 +115,7 @@ impl AuditChain {
     /// What is missing at its end, by a head that was written down before.
     pub fn find_missing_entry(&self, head: &AuditHead) -> Option<AuditChainBreak> {
         let why = "it is missing, with all behind it: the end was cut off, or was lost with the power";
-        (self.seq < head.entries).then_some(AuditChainBreak { seq: self.seq + 1, why })
+        (self.seq < head.entries).then_some(AuditChainBreak { seq: self.seq + 1, reason: why })
     }
 
     /// The hash of the last entry: written down elsewhere, it shows whether the end was cut off.

@@ -17,7 +17,8 @@ const AUTHORITY_MARK_PREFIX: &str = "authority:";
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
     /// Somebody who was let in on a channel, a webhook's peer, or an agent of another instance.
-    Guest,
+    #[serde(alias = "guest")]
+    NonOwner,
     /// Holds a token of a control plane that is good for less than `admin`.
     Operator,
     /// Holds the instance's token, or is one of an account's owners.
@@ -25,17 +26,19 @@ pub enum Authority {
 }
 
 impl Authority {
-    const ALL: [Self; 3] = [Self::Guest, Self::Operator, Self::Owner];
+    const ALL: [Self; 3] = [Self::NonOwner, Self::Operator, Self::Owner];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Guest => "guest",
+            Self::NonOwner => "non_owner",
             Self::Operator => "operator",
             Self::Owner => "owner",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
+        // Rows of earlier versions say "guest".
+        let text = if text == "guest" { Self::NonOwner.as_str() } else { text };
         Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 
@@ -51,9 +54,9 @@ impl Authority {
         let stated = meta.and_then(|meta| meta[AUTHORITY_FIELD].as_str()).and_then(Self::parse);
         match origin {
             MessageOrigin::User | MessageOrigin::Hook => {
-                stated.or(Some(if is_local { Self::Owner } else { Self::Guest }))
+                stated.or(Some(if is_local { Self::Owner } else { Self::NonOwner }))
             }
-            MessageOrigin::Remote { .. } => Some(Self::Guest),
+            MessageOrigin::Remote { .. } => Some(Self::NonOwner),
             MessageOrigin::Agent(_) | MessageOrigin::Cron | MessageOrigin::System => stated,
         }
     }
@@ -66,7 +69,7 @@ impl Authority {
     /// The least of all a turn works for. A mark that is not known counts as the least there is.
     pub fn lowest_of_senders(senders: &[String]) -> Self {
         let marks = senders.iter().filter_map(|sender| sender.strip_prefix(AUTHORITY_MARK_PREFIX));
-        marks.map(|word| Self::parse(word).unwrap_or(Self::Guest)).min().unwrap_or(Self::Owner)
+        marks.map(|word| Self::parse(word).unwrap_or(Self::NonOwner)).min().unwrap_or(Self::Owner)
     }
 
     /// Senders as people are shown them, without the marks.
@@ -88,8 +91,8 @@ mod tests {
         assert_eq!(of(&[]), Authority::Owner);
         assert_eq!(of(&["telegram:main:7"]), Authority::Owner);
         assert_eq!(of(&["authority:operator", "web:default:x"]), Authority::Operator);
-        assert_eq!(of(&["authority:operator", "authority:guest"]), Authority::Guest);
-        assert_eq!(of(&["authority:emperor"]), Authority::Guest);
+        assert_eq!(of(&["authority:operator", "authority:guest"]), Authority::NonOwner);
+        assert_eq!(of(&["authority:emperor"]), Authority::NonOwner);
         for one in Authority::ALL {
             assert_eq!(of(&one.sender_mark().iter().map(String::as_str).collect::<Vec<_>>()), one);
         }
@@ -103,11 +106,11 @@ mod tests {
             Authority::from_message(origin, meta, is_local)
         };
         assert_eq!(of(&MessageOrigin::User, meta.as_ref(), false), Some(Authority::Owner));
-        assert_eq!(of(&MessageOrigin::User, None, false), Some(Authority::Guest));
+        assert_eq!(of(&MessageOrigin::User, None, false), Some(Authority::NonOwner));
         assert_eq!(of(&MessageOrigin::User, None, true), Some(Authority::Owner));
-        assert_eq!(of(&MessageOrigin::Hook, None, false), Some(Authority::Guest));
+        assert_eq!(of(&MessageOrigin::Hook, None, false), Some(Authority::NonOwner));
         assert_eq!(of(&MessageOrigin::Agent(AgentId::main()), None, true), None);
         let remote = MessageOrigin::Remote { instance: "a".into(), agent: "b".into() };
-        assert_eq!(of(&remote, meta.as_ref(), true), Some(Authority::Guest), "whatever it says of itself");
+        assert_eq!(of(&remote, meta.as_ref(), true), Some(Authority::NonOwner), "whatever it says of itself");
     }
 }

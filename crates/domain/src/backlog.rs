@@ -54,7 +54,7 @@ pub struct ResumeToken {
     /// The turn that was interrupted.
     pub turn_id: TurnId,
     /// How often the task has been steered away from.
-    pub steers: u32,
+    pub steer_count: u32,
 }
 
 /// An interrupted task, with what was asked for.
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn everything_waiting_is_drained_into_one_message() {
         let task = |id: &str, task: &str| BacklogTask {
-            token: ResumeToken { message_id: MessageId::new(id), turn_id: TurnId::new("t"), steers: 1 },
+            token: ResumeToken { message_id: MessageId::new(id), turn_id: TurnId::new("t"), steer_count: 1 },
             task: task.to_owned(),
         };
         let text = render_backlog(&[task("a", "count the files"), task("b", "name the largest")]);

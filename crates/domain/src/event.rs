@@ -8,7 +8,7 @@ use crate::session_key::SessionKey;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum EventKind {
-    #[serde(rename = "message.waiting")]
+    #[serde(rename = "message.queued")]
     MessageWaiting,
     #[serde(rename = "message.refused")]
     MessageRefused,
@@ -16,7 +16,7 @@ pub enum EventKind {
     MessageIgnored,
     #[serde(rename = "message.routed")]
     MessageRouted,
-    #[serde(rename = "pairing.asked")]
+    #[serde(rename = "pairing.requested")]
     PairingRequested,
     #[serde(rename = "pairing.refused")]
     PairingRefused,
@@ -24,7 +24,7 @@ pub enum EventKind {
     PairingApproved,
     #[serde(rename = "pairing.revoked")]
     PairingRevoked,
-    #[serde(rename = "round.begun")]
+    #[serde(rename = "broadcast.started")]
     BroadcastStarted,
     #[serde(rename = "session.cleaned")]
     SessionCleaned,
@@ -38,7 +38,7 @@ pub enum EventKind {
     TurnTakenOver,
     #[serde(rename = "backlog.drained")]
     BacklogDrained,
-    #[serde(rename = "gate.kept")]
+    #[serde(rename = "delivery.suppressed")]
     GateSuppressed,
     #[serde(rename = "delivery.queued")]
     DeliveryQueued,
@@ -46,7 +46,7 @@ pub enum EventKind {
     DeliveryUnknown,
     #[serde(rename = "delivery.failed")]
     DeliveryFailed,
-    #[serde(rename = "approval.asked")]
+    #[serde(rename = "approval.requested")]
     ApprovalRequested,
     #[serde(rename = "approval.decided")]
     ApprovalDecided,
@@ -64,7 +64,7 @@ pub enum EventKind {
     RecallPartial,
     #[serde(rename = "memory.flushed")]
     MemoryFlushed,
-    #[serde(rename = "announce.told")]
+    #[serde(rename = "announce.delivered")]
     AnnounceDelivered,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
@@ -78,39 +78,39 @@ pub enum EventKind {
     TeamChanged,
     #[serde(rename = "task.changed")]
     TaskChanged,
-    #[serde(rename = "mail.sent")]
+    #[serde(rename = "team_message.sent")]
     MailSent,
-    #[serde(rename = "mail.undeliverable")]
+    #[serde(rename = "team_message.undeliverable")]
     MailUndeliverable,
-    #[serde(rename = "schedule.missed")]
+    #[serde(rename = "cron.missed")]
     ScheduleMissed,
-    #[serde(rename = "schedule.failed")]
+    #[serde(rename = "cron.failed")]
     ScheduleFailed,
 }
 
 impl EventKind {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::MessageWaiting => "message.waiting",
+            Self::MessageWaiting => "message.queued",
             Self::MessageRefused => "message.refused",
             Self::MessageIgnored => "message.ignored",
             Self::MessageRouted => "message.routed",
-            Self::PairingRequested => "pairing.asked",
+            Self::PairingRequested => "pairing.requested",
             Self::PairingRefused => "pairing.refused",
             Self::PairingApproved => "pairing.approved",
             Self::PairingRevoked => "pairing.revoked",
-            Self::BroadcastStarted => "round.begun",
+            Self::BroadcastStarted => "broadcast.started",
             Self::SessionCleaned => "session.cleaned",
             Self::TurnSteered => "turn.steered",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnTakenOver => "turn.taken_over",
             Self::BacklogDrained => "backlog.drained",
-            Self::GateSuppressed => "gate.kept",
+            Self::GateSuppressed => "delivery.suppressed",
             Self::DeliveryQueued => "delivery.queued",
             Self::DeliveryUnknown => "delivery.unknown",
             Self::DeliveryFailed => "delivery.failed",
-            Self::ApprovalRequested => "approval.asked",
+            Self::ApprovalRequested => "approval.requested",
             Self::ApprovalDecided => "approval.decided",
             Self::BudgetWarned => "budget.warned",
             Self::ToolRefused => "tool.refused",
@@ -119,17 +119,17 @@ impl EventKind {
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
-            Self::AnnounceDelivered => "announce.told",
+            Self::AnnounceDelivered => "announce.delivered",
             Self::AnnounceHeld => "announce.held",
             Self::AnnounceDismissed => "announce.dismissed",
             Self::RunRefused => "run.refused",
             Self::SessionArchived => "session.archived",
             Self::TeamChanged => "team.changed",
             Self::TaskChanged => "task.changed",
-            Self::MailSent => "mail.sent",
-            Self::MailUndeliverable => "mail.undeliverable",
-            Self::ScheduleMissed => "schedule.missed",
-            Self::ScheduleFailed => "schedule.failed",
+            Self::MailSent => "team_message.sent",
+            Self::MailUndeliverable => "team_message.undeliverable",
+            Self::ScheduleMissed => "cron.missed",
+            Self::ScheduleFailed => "cron.failed",
         }
     }
 }

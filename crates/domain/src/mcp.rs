@@ -13,7 +13,7 @@ pub struct McpServerStatus {
     /// What its program is kept to: `confined` or `off`. None where it is a service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<&'static str>,
-    pub standing: McpServerState,
+    pub state: McpServerState,
     /// The server's own name and version.
     pub version: Option<String>,
     /// Its tools by the names that agents know.

@@ -31,10 +31,10 @@ use source_table::SourceTable;
 
 /// What is not JSON5. Only where is said: the file may be anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} is not JSON5: {why}")]
+#[error("line {line} is not JSON5: {reason}")]
 pub struct InvalidJson5 {
     pub line: usize,
-    pub why: String,
+    pub reason: String,
 }
 
 /// What there is to read, and what may be done with it.
@@ -80,11 +80,11 @@ pub struct OpenclawTranslation {
 /// Reads JSON with comments, trailing commas and bare keys.
 pub fn parse(text: &str) -> Result<Value, InvalidJson5> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    nesting::check_json(text).map_err(|deep| InvalidJson5 { line: deep.line, why: deep.to_string() })?;
+    nesting::check_json(text).map_err(|deep| InvalidJson5 { line: deep.line, reason: deep.to_string() })?;
     let mut parser = json5::Deserializer::from_str(text);
     Value::deserialize(&mut parser).map_err(|error| InvalidJson5 {
         line: error.position().map_or(1, |position| position.line + 1),
-        why: error.code().map_or_else(|| "it can not be read".to_owned(), |code| code.to_string()),
+        reason: error.code().map_or_else(|| "it can not be read".to_owned(), |code| code.to_string()),
     })
 }
 

@@ -123,7 +123,7 @@ pub enum PolicyLayer {
     Instance,
     Agent,
     Risk,
-    Lent,
+    Inherited,
     Plan,
     Subagents,
     Sender,
@@ -198,7 +198,7 @@ pub fn policy_steps<'a>(
         step(PolicyLayer::Instance, instance_rule(tool, layers.rules)),
         step(PolicyLayer::Agent, policy_rule(&tool.name, layers.agent.policy)),
         step(PolicyLayer::Risk, risk_rule(tool, layers)),
-        step(PolicyLayer::Lent, inherited::inherited_rule(tool, layers)),
+        step(PolicyLayer::Inherited, inherited::inherited_rule(tool, layers)),
         step(PolicyLayer::Plan, plan_rule(tool, layers)),
         step(PolicyLayer::Subagents, child_rule(tool, layers)),
     ]

@@ -19,7 +19,7 @@ pub use images::newest_images;
 /// One stored message of a transcript, in ticket order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranscriptLine {
-    pub ticket: i64,
+    pub position: i64,
     pub role: MessageRole,
     pub origin: MessageOrigin,
     pub text: String,
@@ -174,7 +174,7 @@ mod tests {
 
     pub(super) fn line(role: MessageRole, text: &str) -> TranscriptLine {
         TranscriptLine {
-            ticket: 0,
+            position: 0,
             role,
             origin: MessageOrigin::User,
             text: text.into(),

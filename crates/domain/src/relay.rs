@@ -11,7 +11,7 @@ use crate::session_key::SessionKey;
 pub const MAX_HOPS: u32 = 8;
 
 pub const TOO_MANY_HOPS: &str = "too_many_hops";
-pub const BUDGET_SPENT: &str = "automatic_budget_spent";
+pub const BUDGET_SPENT: &str = "autonomous_turns_exhausted";
 
 /// A message one session sends to another, as the runtime knows it; nothing here is taken from its text.
 #[derive(Clone, Debug)]

@@ -77,8 +77,8 @@ pub struct RunTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     /// For whom it is done, as the rules about senders name them: those hold for whatever is done for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked_by: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "asked_by")]
+    pub requested_by: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -201,7 +201,7 @@ impl SubagentRun {
                 "cost_usd": outcome.cost_usd,
             },
             "reply_to": self.reply_to,
-            "asked_by": self.task.asked_by,
+            "requested_by": self.task.requested_by,
         })
     }
 }
@@ -320,7 +320,9 @@ pub fn is_redelivered(meta: &Value) -> bool {
 
 /// For whom a message of the runtime's own is, as the rules about senders name them.
 pub fn requested_by(meta: &Value) -> impl Iterator<Item = &str> {
-    meta["asked_by"].as_array().into_iter().flatten().filter_map(Value::as_str)
+    // Rows of earlier versions say "asked_by".
+    let senders = meta.get("requested_by").or_else(|| meta.get("asked_by"));
+    senders.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// The run that an announce tells of, and its trace.

@@ -104,7 +104,7 @@ pub struct TaskLease {
     pub owner: String,
     pub session: SessionKey,
     /// Higher with every claim: what was begun under an older one ends nothing.
-    pub fence: i64,
+    pub fencing_token: i64,
     pub until: Millis,
 }
 
@@ -235,7 +235,7 @@ impl TaskRefusal {
             Self::Incapable(..) => "task_capability",
             Self::NothingFree => "no_task_free",
             Self::NotYours(_) => "task_not_yours",
-            Self::Late(_) => "task_late",
+            Self::Late(_) => "stale_claim",
             Self::Edge(edge) => edge.code(),
             Self::TooMany(..) => "too_many_tasks",
             Self::TooLong { .. } | Self::Empty(_) | Self::NotAnObject(_) => "invalid_task",
@@ -276,7 +276,7 @@ pub fn claim_refusal(task: &TeamTask, worker: &TaskMember) -> Option<TaskRefusal
 pub fn check_lease(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRefusal> {
     match &task.lease {
         _ if task.state.has_ended() => Err(TaskRefusal::Ended(task.no, task.state)),
-        Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fence),
+        Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fencing_token),
         // Somebody else's, or one's own name in a newer session: an earlier life ends nothing of a later one.
         Some(_) => Err(TaskRefusal::Late(task.no)),
         None => Err(TaskRefusal::NotYours(task.no)),

@@ -276,7 +276,7 @@ impl TeamRefusal {
             Self::NotAMember(_) => "not_a_member",
             Self::NotInTeam(_) => "not_in_team",
             Self::NotLead => "not_lead",
-            Self::TooLong(..) | Self::Message(_) => "invalid_letter",
+            Self::TooLong(..) | Self::Message(_) => "invalid_message",
             Self::UnknownRequest(_) | Self::NoPlan(_) => "unknown_request",
         }
     }

@@ -79,7 +79,7 @@ fn build_approval(
             .redactor()
             .redact_text(&rules::describe_call(&call.name, &call.arguments, words))
             .into_owned(),
-        asked_by: context.approval_name().to_owned(),
+        requested_by: context.approval_name().to_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,
@@ -148,7 +148,7 @@ fn publish_approval_request(engine: &Engine, asked: &StoredApproval, session: &S
             tool: asked.tool.clone(),
             arguments: asked.arguments.clone(),
             question: asked.question.clone(),
-            asked_by: asked.asked_by.clone(),
+            requested_by: asked.requested_by.clone(),
         },
     );
 }

@@ -16,23 +16,23 @@ pub enum BackgroundTask {
     Work,
     /// Sends what is in the outbox.
     Deliver,
-    /// Renews leases and takes over those that ended.
-    Keep,
-    /// Hears other nodes.
+    /// Renews leases and takes over those that expired.
+    RenewLeases,
+    /// Receives signals from other nodes.
     Listen,
-    /// Forgets what nobody needs any more.
+    /// Deletes expired rows.
     Sweep,
-    /// Makes vectors of memories.
+    /// Embeds memories.
     Embed,
-    /// Begins errands when they are due.
-    Schedule,
-    /// Receives by every channel.
+    /// Starts cron jobs when they are due.
+    Cron,
+    /// Receives messages from every channel.
     Receive,
-    /// Goes on with messages that several agents answer.
-    Round,
-    /// Removes sessions nobody uses any more, or says which.
+    /// Continues broadcasts: messages that several agents answer.
+    Broadcast,
+    /// Removes unused sessions, or reports them.
     Maintain,
-    /// Looks after teams: leases of tasks, what ledgers have to tell, who is idle, who is to stop.
+    /// Reconciles teams: task leases, task events to relay, idle members, members to stop.
     Team,
 }
 
@@ -59,13 +59,13 @@ impl BackgroundTask {
     pub const ALL: [Self; 11] = [
         Self::Work,
         Self::Deliver,
-        Self::Keep,
+        Self::RenewLeases,
         Self::Listen,
         Self::Sweep,
         Self::Embed,
-        Self::Schedule,
+        Self::Cron,
         Self::Receive,
-        Self::Round,
+        Self::Broadcast,
         Self::Maintain,
         Self::Team,
     ];
@@ -74,13 +74,13 @@ impl BackgroundTask {
         match self {
             Self::Work => "work",
             Self::Deliver => "deliver",
-            Self::Keep => "keep",
+            Self::RenewLeases => "renew_leases",
             Self::Listen => "listen",
             Self::Sweep => "sweep",
             Self::Embed => "embed",
-            Self::Schedule => "schedule",
+            Self::Cron => "cron",
             Self::Receive => "receive",
-            Self::Round => "round",
+            Self::Broadcast => "broadcast",
             Self::Maintain => "maintain",
             Self::Team => "team",
         }
@@ -104,13 +104,13 @@ impl Engine {
         match task {
             BackgroundTask::Work => worker::run_worker(self).await,
             BackgroundTask::Deliver => delivery::run_delivery_loop(self).await,
-            BackgroundTask::Keep => worker::run_lease_loop(self).await,
+            BackgroundTask::RenewLeases => worker::run_lease_loop(self).await,
             BackgroundTask::Listen => worker::listen_for_signals(self).await,
             BackgroundTask::Sweep => worker::run_sweep_loop(self).await,
             BackgroundTask::Embed => memory::run_embed_loop(self).await,
-            BackgroundTask::Schedule => cron::run_cron_loop(self).await,
+            BackgroundTask::Cron => cron::run_cron_loop(self).await,
             BackgroundTask::Receive => inbound::run_channels(self).await,
-            BackgroundTask::Round => inbound::run_broadcast_loop(self).await,
+            BackgroundTask::Broadcast => inbound::run_broadcast_loop(self).await,
             BackgroundTask::Maintain => maintenance::run_maintenance_loop(self).await,
             BackgroundTask::Team => team::run_reconcile_loop(self).await,
         }

@@ -107,7 +107,7 @@ impl UnstoredModelCall {
         let mut notices = Vec::new();
         for (scope, reached) in warned {
             let text = budget::daily_warning(&scope, reached, reservation.resets);
-            let data = json!({ "purse": scope.name(), "notice": text, "resets_at": reservation.resets });
+            let data = json!({ "scope": scope.name(), "notice": text, "resets_at": reservation.resets });
             events::record(tx, &turn_event(claim, EventKind::BudgetWarned, data), now)?;
             reservation.push_notices(tx, claim, &text, now)?;
             notices.push(text);

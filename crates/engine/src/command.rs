@@ -109,7 +109,7 @@ impl Engine {
         let (reachable, authority) = match speaker {
             CallerRole::Owner => (ReachableAgents::Every, Authority::Owner),
             CallerRole::Alone | CallerRole::AmongOthers => {
-                (self.reachable_from(&inbound.address, &inbound.agent), Authority::Guest)
+                (self.reachable_from(&inbound.address, &inbound.agent), Authority::NonOwner)
             }
         };
         let order = CommandRequest { command, rest, speaker, by, origin: Some(place), reachable, authority };

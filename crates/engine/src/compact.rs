@@ -206,7 +206,7 @@ impl TurnContext {
             Err(error) => return Ok(Err(error)),
         };
         prompt::shorten_text(&mut reply.text, most_summary);
-        let compaction = CompactionPoint { summary: Some(reply.text), through: self.lines[at - 1].ticket };
+        let compaction = CompactionPoint { summary: Some(reply.text), through: self.lines[at - 1].position };
         self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
         self.compaction = compaction;

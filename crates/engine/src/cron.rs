@@ -124,7 +124,7 @@ async fn start_cron_turn(
     sync_session_agent(engine, job).await?;
     let mut meta = json!({ "schedule": job.id });
     if !job.requested_by.is_empty() {
-        meta["asked_by"] = json!(job.requested_by);
+        meta["requested_by"] = json!(job.requested_by);
     }
     let how = InternalMessage {
         deliver: job.address.is_some(),

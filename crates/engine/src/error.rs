@@ -123,10 +123,10 @@ impl Error {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownProvider(_) => "unknown_provider",
             Self::UnknownModel(_) => "unknown_model",
-            Self::UnknownCronJob(_) => "unknown_errand",
-            Self::CronJobExists(_) => "errand_exists",
-            Self::CronJobInConfig(_) => "errand_in_config",
-            Self::InvalidCronJob(_) => "invalid_errand",
+            Self::UnknownCronJob(_) => "unknown_cron_job",
+            Self::CronJobExists(_) => "cron_job_exists",
+            Self::CronJobInConfig(_) => "cron_job_in_config",
+            Self::InvalidCronJob(_) => "invalid_cron_job",
             Self::UnknownSession(_) => "unknown_session",
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
@@ -144,10 +144,10 @@ impl Error {
             | Self::TooMany(_, SpawnLimitExceeded::Concurrent(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
-            Self::WaitDeadlock(_) => "mutual_wait",
+            Self::WaitDeadlock(_) => "wait_deadlock",
             Self::Team(refusal) => refusal.code(),
             Self::Task(refusal) => refusal.code(),
-            Self::InvalidMemory(_) => "unfit_memory",
+            Self::InvalidMemory(_) => "invalid_memory",
             Self::AgentExists(_) | Self::AgentNameTaken { .. } => "agent_exists",
             Self::AgentNotAllowed(_) => "agent_not_allowed",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -155,10 +155,10 @@ impl Error {
             Self::AgentInRules(..) => "agent_in_use",
             Self::InvalidAgent(_) => "invalid_agent",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
-            Self::NotYours(InvalidApproval::WrongPerson) => "wrong_person",
+            Self::NotYours(InvalidApproval::WrongPerson) => "approver_mismatch",
             Self::NotYours(InvalidApproval::OwnerOnly) => "owner_only",
-            Self::NotYours(InvalidApproval::OtherConversation) => "other_conversation",
-            Self::NotYours(InvalidApproval::OtherArguments) => "other_arguments",
+            Self::NotYours(InvalidApproval::OtherConversation) => "session_mismatch",
+            Self::NotYours(InvalidApproval::OtherArguments) => "arguments_mismatch",
             Self::EmptyMessage | Self::OnlyAName(_) => "empty_message",
             Self::UnknownCommand(_) => "unknown_command",
             Self::TooLong(..) => "message_too_long",
@@ -167,7 +167,7 @@ impl Error {
             Self::BacklogFull(_) => "backlog_full",
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
-            Self::InvalidState(_) => "not_now",
+            Self::InvalidState(_) => "invalid_state",
             Self::Archive(_) => "archive_failed",
             Self::TeamFiles(_) => "team_files_failed",
             Self::AgentFiles(_) => "agent_files_failed",
@@ -279,7 +279,7 @@ impl Error {
 fn team_error_category(code: &str) -> ErrorCategory {
     match code {
         "unknown_team" | "unknown_task" => ErrorCategory::NotFound,
-        "invalid_name" | "invalid_letter" | "invalid_task" | "unknown_dependency" | "self_dependency" => {
+        "invalid_name" | "invalid_message" | "invalid_task" | "unknown_dependency" | "self_dependency" => {
             ErrorCategory::Reject
         }
         "too_many_teams" | "too_many_members" | "too_many_tasks" | "dependency_cycle" => {

@@ -39,7 +39,7 @@ pub(crate) struct CachedHistory {
 impl CachedHistory {
     /// The ticket up to which all is there.
     pub fn last_ticket(&self) -> i64 {
-        self.lines.last().map_or(self.through, |line| line.ticket)
+        self.lines.last().map_or(self.through, |line| line.position)
     }
 
     fn size_bytes(&self) -> usize {
@@ -115,7 +115,7 @@ mod tests {
 
     fn history(bytes: usize) -> CachedHistory {
         let line = TranscriptLine {
-            ticket: 7,
+            position: 7,
             role: MessageRole::User,
             origin: MessageOrigin::User,
             text: "x".repeat(bytes),

@@ -41,8 +41,8 @@ impl Engine {
                 return Ok(false);
             }
             let stored = sessions::ensure(tx, &session)?;
-            sessions::allocate_tickets(tx, &stored.key, 0, stored.updated_at)?;
-            if messages::last_ticket(tx, &stored.key)? == 0 {
+            sessions::allocate_positions(tx, &stored.key, 0, stored.updated_at)?;
+            if messages::last_position(tx, &stored.key)? == 0 {
                 insert_imported(tx, &stored, &past, &import)?;
             }
             Ok(true)
@@ -85,7 +85,7 @@ fn insert_imported(
     import: &str,
 ) -> polyclaw_store::Result<()> {
     let now = session.created_at;
-    let first = sessions::allocate_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
+    let first = sessions::allocate_positions(tx, &session.key, past.len(), now)?.unwrap_or(1);
     for (ticket, line) in (first..).zip(past) {
         let origin = if line.role == MessageRole::User {
             MessageOrigin::User
@@ -96,7 +96,7 @@ fn insert_imported(
             id: MessageId::new(format!("{import}-{ticket}")),
             session: session.key.clone(),
             session_id: session.id.clone(),
-            ticket,
+            position: ticket,
             role: line.role,
             text: line.text.clone(),
             parts: line.parts.clone(),

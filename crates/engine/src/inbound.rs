@@ -166,7 +166,7 @@ impl Engine {
     /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
     async fn record_ignored(&self, message: &InboundMessage, reason: IgnoreReason) -> Result<()> {
         let arrival = &message.context;
-        if reason != IgnoreReason::NotSpokenTo
+        if reason != IgnoreReason::NotMentioned
             && self.refusal_throttle.should_record(arrival, reason.as_str(), self.now())
         {
             let data = json!({ "channel": arrival.channel, "account": arrival.account, "reason": reason.as_str(),

@@ -232,12 +232,12 @@ impl TurnContext {
         let again = self.resumed_tasks.iter().map(|row| ResumeToken {
             message_id: row.task.token.message_id.clone(),
             turn_id: turn.clone(),
-            steers: row.task.token.steers + 1,
+            steer_count: row.task.token.steer_count + 1,
         });
         let own = self.inputs().map(|message| ResumeToken {
             message_id: message.id.clone(),
             turn_id: turn.clone(),
-            steers: 1,
+            steer_count: 1,
         });
         again.chain(own).collect()
     }
@@ -379,7 +379,7 @@ impl TurnContext {
     pub fn push_step(&mut self, step: SessionMessage) {
         let step = drop_image_bytes(step);
         self.lines.push(TranscriptLine {
-            ticket: step.ticket,
+            position: step.position,
             role: step.role,
             origin: step.origin.clone(),
             text: step.text.clone(),

@@ -181,7 +181,7 @@ impl Engine {
         self.load_session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            sessions::allocate_tickets(tx, &wanted, 0, now)?;
+            sessions::allocate_positions(tx, &wanted, 0, now)?;
             let busy = jobs::session_load(tx, &wanted)?.running.is_some();
             if !busy {
                 sessions::delete(tx, &wanted)?;

@@ -135,7 +135,7 @@ pub(crate) fn open_turn(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> poly
 }
 
 fn insert_backlog(tx: &mut Tx<'_>, claim: &TurnClaim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
-    let ticket = sessions::allocate_tickets(tx, &claim.session, 1, now)?.unwrap_or_default();
+    let ticket = sessions::allocate_positions(tx, &claim.session, 1, now)?.unwrap_or_default();
     let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
     // Derived, so that a transaction that is run again makes the same row.
     let id = MessageId::new(format!("{}-backlog", claim.turn));
@@ -373,7 +373,7 @@ pub(crate) fn result_message(step: SessionMessage, call: &ToolCall, outcome: &To
 
 /// Stores a step and returns its ticket.
 pub(crate) fn append_step(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_store::Result<i64> {
-    let ticket = sessions::allocate_tickets(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
+    let ticket = sessions::allocate_positions(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
     messages::insert_at(tx, step, ticket)?;
     Ok(ticket)
 }

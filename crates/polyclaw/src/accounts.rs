@@ -7,16 +7,16 @@ use crate::output::cell_text;
 /// `telegram/main: connected`, for one of `GET /channels`.
 pub fn describe_account(account: &Value) -> String {
     let state = match account["state"].as_str().unwrap_or_default() {
-        "opening" => "not connected yet".to_owned(),
-        "apart" => format!("not connected: {}", cell_text(&account["why"])),
-        "elsewhere" => format!("held by another node, {}", cell_text(&account["node"])),
-        "called" => "waits to be called by its platform".to_owned(),
-        "restart_needed" => "new in the config: it is there after a restart".to_owned(),
+        "connecting" => "not connected yet".to_owned(),
+        "disconnected" => format!("not connected: {}", cell_text(&account["reason"])),
+        "on_other_node" => format!("connected by another node, {}", cell_text(&account["node"])),
+        "webhook_only" => "receives webhooks".to_owned(),
+        "restart_needed" => "new in the config: restart Polyclaw to connect it".to_owned(),
         state => state.to_owned(),
     };
     format!("{}/{}: {state}", cell_text(&account["channel"]), cell_text(&account["account"]))
 }
 
 pub fn is_disconnected(account: &Value) -> bool {
-    account["state"] == "apart"
+    account["state"] == "disconnected"
 }

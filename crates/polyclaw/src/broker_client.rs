@@ -108,7 +108,7 @@ impl BrokerClient {
         only_answers: bool,
     ) -> Result<Vec<envelope::LeasedEnvelope>, CommandFailure> {
         let path = format!(
-            "/instances/{}/messages/pending?wait={POLL_WAIT_SECONDS}&limit={limit}&lease={word}&life={}&only_answers={only_answers}",
+            "/instances/{}/messages/pending?wait={POLL_WAIT_SECONDS}&limit={limit}&lease={word}&process_epoch={}&only_answers={only_answers}",
             encode_segment(&self.instance_id),
             self.process_epoch
         );

@@ -222,7 +222,7 @@ fn find_agent<'a>(answer: &'a Value, named: &str) -> Result<&'a Value, CommandFa
     let agents: Vec<&Value> = answer["agents"].as_array().into_iter().flatten().collect();
     let by = |name: fn(&Value) -> &Value| agents.iter().find(|agent| *name(agent) == *named).copied();
     let found = by(|agent| &agent["agent_id"]).or_else(|| by(|agent| &agent["name"]));
-    found.or_else(|| by(|agent| &agent["shown"]["name"])).ok_or_else(|| {
+    found.or_else(|| by(|agent| &agent["appearance"]["name"])).ok_or_else(|| {
         let ids: Vec<&str> = agents.iter().filter_map(|agent| agent["agent_id"].as_str()).collect();
         let failure = CommandFailure::new(
             FailureExit::NotFound,

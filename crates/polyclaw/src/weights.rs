@@ -120,7 +120,7 @@ impl ModelWeights {
             let names: Vec<_> = ALL_WEIGHTS.iter().map(|weights| weights.name).collect();
             CommandFailure::new(
                 FailureExit::NotFound,
-                "unknown_weights",
+                "unknown_model_file",
                 format!("there is no embedded model '{name}'"),
             )
             .hint(format!("there are {}", names.join(" and ")))
@@ -260,7 +260,7 @@ fn make_folder(folder: &Path) -> Result<(), CommandFailure> {
 }
 
 pub fn damaged_file(damaged: CorruptModelFile) -> CommandFailure {
-    CommandFailure::failed("weights_damaged", damaged.to_string()).hint(PULL_AGAIN_HINT)
+    CommandFailure::failed("model_file_corrupt", damaged.to_string()).hint(PULL_AGAIN_HINT)
 }
 
 /// What to do about weights that can not be used.

@@ -444,7 +444,7 @@ const FRAMES = {
   },
   "tool.output": (mine, frame) => mine.cards.get(`${frame.turn_id} ${frame.call_id}`)?.add(frame.text),
   "tool.ended": (mine, frame) => mine.cards.get(`${frame.turn_id} ${frame.call_id}`)?.end(frame.text, frame.is_error),
-  "approval.asked": (mine, frame) => ask(mine, frame),
+  "approval.requested": (mine, frame) => ask(mine, frame),
   "approval.decided": (mine, frame) => askNode(frame.approval_id)?.remove(),
   "turn.ended": (mine, frame) => {
     const one = mine.turns.get(frame.turn_id);

@@ -30,10 +30,11 @@ pub fn acquire_or_renew(
     (channel, account): &ChannelAccount,
     taker: &LeaseHolder,
 ) -> Result<bool> {
-    const SQL: &str = "INSERT INTO holders (channel, account, node, lease_until) VALUES ($1, $2, $3, $4)
+    const SQL: &str =
+        "INSERT INTO account_leases (channel, account, node, lease_until) VALUES ($1, $2, $3, $4)
         ON CONFLICT (channel, account) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
-        WHERE holders.node = excluded.node OR holders.lease_until < $5
-          OR substr(holders.node, 1, length($6)) = $6";
+        WHERE account_leases.node = excluded.node OR account_leases.lease_until < $5
+          OR substr(account_leases.node, 1, length($6)) = $6";
     let now = tx.lease_clock(taker.now);
     let earlier = earlier_epoch_prefix(taker.node_name.as_deref());
     let until = now.plus(taker.lease_ms);
@@ -42,7 +43,7 @@ pub fn acquire_or_renew(
 
 /// Gives up all that a node has. Other nodes are told.
 pub fn release_all_of_node(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
-    if tx.execute("DELETE FROM holders WHERE node = $1", params![node])? > 0 {
+    if tx.execute("DELETE FROM account_leases WHERE node = $1", params![node])? > 0 {
         tx.notify_nodes(ACCOUNTS_SIGNAL)?;
     }
     Ok(())
@@ -50,7 +51,7 @@ pub fn release_all_of_node(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
 
 /// The accounts that a node has, each with that node. A lease that has ended is none.
 pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<(ChannelAccount, NodeId)>> {
-    const SQL: &str = "SELECT channel, account, node FROM holders WHERE lease_until >= $1
+    const SQL: &str = "SELECT channel, account, node FROM account_leases WHERE lease_until >= $1
         ORDER BY channel, account";
     let now = tx.lease_clock(now);
     tx.query(SQL, params![now], |row| Ok(((row.text(0)?, row.text(1)?), NodeId::new(row.text(2)?))))

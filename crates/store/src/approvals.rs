@@ -27,7 +27,7 @@ pub struct StoredApproval {
     /// What the person is told, in plain words.
     pub question: String,
     /// The name of the agent or team member that asks; empty in rows of before there was a name.
-    pub asked_by: String,
+    pub requested_by: String,
     pub state: ApprovalState,
     pub reason: Option<String>,
     /// Who answered.
@@ -49,7 +49,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, session_key, turn_id, call_id, tool, arguments_json, state, reason, expires_at,
-             created_at, fingerprint, origin_json, question, decided_by, asked_by FROM approvals ",
+             created_at, fingerprint, origin_json, question, decided_by, requested_by FROM approvals ",
             $rest
         )
     };
@@ -59,7 +59,7 @@ macro_rules! select {
 /// is new.
 pub fn insert_once(tx: &mut Tx<'_>, approval: &StoredApproval) -> Result<(StoredApproval, bool)> {
     const SQL: &str = "INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state,
-          expires_at, created_at, fingerprint, origin_json, question, asked_by)
+          expires_at, created_at, fingerprint, origin_json, question, requested_by)
         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11, $12)
         ON CONFLICT (turn_id, call_id) DO NOTHING";
     let origin = approval.origin.as_ref().map(to_json).transpose()?;
@@ -77,7 +77,7 @@ pub fn insert_once(tx: &mut Tx<'_>, approval: &StoredApproval) -> Result<(Stored
             &approval.fingerprint,
             origin.as_ref(),
             &approval.question,
-            &approval.asked_by,
+            &approval.requested_by,
         ],
     )?;
     let stored = select!("WHERE turn_id = $1 AND call_id = $2");
@@ -154,6 +154,6 @@ fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval> {
         origin: row.opt_text(11)?.map(|json| from_json(&json)).transpose()?,
         question: row.text(12)?,
         decided_by: row.opt_text(13)?,
-        asked_by: row.text(14)?,
+        requested_by: row.text(14)?,
     })
 }

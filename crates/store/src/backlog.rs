@@ -11,9 +11,9 @@ use crate::tx::{Row, Tx};
 
 /// Puts an interrupted task into the backlog.
 pub fn push(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Millis) -> Result<()> {
-    const SQL: &str = "INSERT INTO backlog (session_key, message_id, turn_id, steers, created_at)
+    const SQL: &str = "INSERT INTO backlog (session_key, message_id, turn_id, steer_count, created_at)
         VALUES ($1, $2, $3, $4, $5)";
-    tx.execute(SQL, params![session, &token.message_id, &token.turn_id, token.steers, now]).map(drop)
+    tx.execute(SQL, params![session, &token.message_id, &token.turn_id, token.steer_count, now]).map(drop)
 }
 
 #[derive(Clone, Debug)]
@@ -24,20 +24,20 @@ pub struct BacklogEntry {
 }
 
 pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<BacklogEntry>> {
-    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
+    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steer_count, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id
-        WHERE b.session_key = $1 AND b.taken_by IS NULL ORDER BY b.seq";
+        WHERE b.session_key = $1 AND b.drained_by_turn IS NULL ORDER BY b.seq";
     tx.query(SQL, params![session], backlog_entry_from_row)
 }
 
 pub fn has_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
-    const SQL: &str = "SELECT seq FROM backlog WHERE session_key = $1 AND taken_by IS NULL LIMIT 1";
+    const SQL: &str = "SELECT seq FROM backlog WHERE session_key = $1 AND drained_by_turn IS NULL LIMIT 1";
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.is_some())
 }
 
 /// Marks a row as taken up; the interrupted turn learns who answers for it.
 pub fn assign_to_turn(tx: &mut Tx<'_>, waiting: &BacklogEntry, turn: &TurnId) -> Result<()> {
-    const ASSIGN_ENTRY: &str = "UPDATE backlog SET taken_by = $2 WHERE seq = $1";
+    const ASSIGN_ENTRY: &str = "UPDATE backlog SET drained_by_turn = $2 WHERE seq = $1";
     const LINK_JOB: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
     tx.execute(ASSIGN_ENTRY, params![waiting.seq, turn])?;
     tx.execute(LINK_JOB, params![&waiting.task.token.turn_id, turn]).map(drop)
@@ -45,8 +45,8 @@ pub fn assign_to_turn(tx: &mut Tx<'_>, waiting: &BacklogEntry, turn: &TurnId) ->
 
 /// What a turn took up when it started; a restart finds it again.
 pub fn list_assigned_to_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<BacklogEntry>> {
-    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
-        FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.taken_by = $1 ORDER BY b.seq";
+    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steer_count, m.text, b.created_at
+        FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.drained_by_turn = $1 ORDER BY b.seq";
     tx.query(SQL, params![turn], backlog_entry_from_row)
 }
 
@@ -54,8 +54,8 @@ pub fn list_assigned_to_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Backl
 pub fn cancel_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
     const CANCEL_TURNS: &str =
         "UPDATE jobs SET state = 'cancelled', error_code = 'stopped' WHERE state = 'steered'
-        AND turn_id IN (SELECT b.turn_id FROM backlog b WHERE b.session_key = $1 AND b.taken_by IS NULL)";
-    const DELETE_ENTRIES: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+        AND turn_id IN (SELECT b.turn_id FROM backlog b WHERE b.session_key = $1 AND b.drained_by_turn IS NULL)";
+    const DELETE_ENTRIES: &str = "DELETE FROM backlog WHERE session_key = $1 AND drained_by_turn IS NULL";
     tx.execute(CANCEL_TURNS, params![session])?;
     tx.execute(DELETE_ENTRIES, params![session])
 }
@@ -64,7 +64,7 @@ fn backlog_entry_from_row(row: &Row<'_>) -> Result<BacklogEntry> {
     let token = ResumeToken {
         message_id: MessageId::new(row.text(1)?),
         turn_id: TurnId::new(row.text(2)?),
-        steers: row.as_u32(3)?,
+        steer_count: row.as_u32(3)?,
     };
     let task = BacklogTask { token, task: row.text(4)? };
     Ok(BacklogEntry { seq: row.int(0)?, task, created_at: row.time(5)? })

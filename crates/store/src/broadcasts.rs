@@ -22,7 +22,7 @@ pub struct Broadcast {
     pub meta: Option<Value>,
     pub priority: JobPriority,
     /// One agent after the other, not all at once.
-    pub in_turn: bool,
+    pub is_sequential: bool,
     /// Each is shown what those before it said.
     pub see_previous: bool,
     pub targets: Vec<BroadcastTarget>,
@@ -50,10 +50,9 @@ const REFUSED_TURN_ID: &str = "";
 
 pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
     const INSERT_BROADCAST: &str =
-        "INSERT INTO rounds (round_id, text, parts_json, address_json, meta_json, priority, in_turn,
+        "INSERT INTO broadcasts (broadcast_id, text, parts_json, address_json, meta_json, priority, is_sequential,
           see_previous, is_open, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9)";
-    const INSERT_TARGET: &str =
-        "INSERT INTO seats (round_id, seat, agent_id, session_key) VALUES ($1, $2, $3, $4)";
+    const INSERT_TARGET: &str = "INSERT INTO broadcast_targets (broadcast_id, position, agent_id, session_key) VALUES ($1, $2, $3, $4)";
     let (parts, address) = (to_json(&round.parts)?, to_json(&round.address)?);
     let meta = round.meta.as_ref().map(to_json).transpose()?;
     let (priority, created_at) = (round.priority as i64, round.created_at);
@@ -66,7 +65,7 @@ pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
             &address,
             meta.as_ref(),
             priority,
-            round.in_turn,
+            round.is_sequential,
             round.see_previous,
             created_at
         ],
@@ -80,10 +79,9 @@ pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
 
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Broadcast>> {
     const SQL: &str =
-        "SELECT round_id, text, parts_json, address_json, meta_json, priority, in_turn, see_previous,
-          created_at FROM rounds WHERE round_id = $1";
-    const FIND_TARGETS: &str =
-        "SELECT agent_id, session_key, turn_id FROM seats WHERE round_id = $1 ORDER BY seat";
+        "SELECT broadcast_id, text, parts_json, address_json, meta_json, priority, is_sequential, see_previous,
+          created_at FROM broadcasts WHERE broadcast_id = $1";
+    const FIND_TARGETS: &str = "SELECT agent_id, session_key, turn_id FROM broadcast_targets WHERE broadcast_id = $1 ORDER BY position";
     let Some(round) = tx.query_one(SQL, params![id], broadcast_from_row)? else { return Ok(None) };
     let targets = tx.query(FIND_TARGETS, params![id], |row| {
         let turn = row.opt_text(2)?.map(|turn| match turn.as_str() {
@@ -97,7 +95,9 @@ pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Broadcast>> {
 
 /// Rounds in which not every agent has had its turn, oldest first.
 pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    tx.query("SELECT round_id FROM rounds WHERE is_open = 1 ORDER BY round_id", &[], |row| row.text(0))
+    tx.query("SELECT broadcast_id FROM broadcasts WHERE is_open = 1 ORDER BY broadcast_id", &[], |row| {
+        row.text(0)
+    })
 }
 
 /// Notes what the message became at one seat. The first word stands: two nodes that look at once say the same.
@@ -107,7 +107,7 @@ pub fn record_target_outcome(
     position: usize,
     taken: &TargetOutcome,
 ) -> Result<()> {
-    const SQL: &str = "UPDATE seats SET turn_id = $3 WHERE round_id = $1 AND seat = $2 AND turn_id IS NULL";
+    const SQL: &str = "UPDATE broadcast_targets SET turn_id = $3 WHERE broadcast_id = $1 AND position = $2 AND turn_id IS NULL";
     let turn = match taken {
         TargetOutcome::Turn(turn) => turn.as_str(),
         TargetOutcome::Refused => REFUSED_TURN_ID,
@@ -116,13 +116,13 @@ pub fn record_target_outcome(
 }
 
 pub fn close(tx: &mut Tx<'_>, round: &str) -> Result<()> {
-    tx.execute("UPDATE rounds SET is_open = 0 WHERE round_id = $1", params![round])?;
+    tx.execute("UPDATE broadcasts SET is_open = 0 WHERE broadcast_id = $1", params![round])?;
     media::detach_from_broadcast(tx, round)
 }
 
 /// Forgets rounds that ended and began before this.
 pub fn delete_closed_before(tx: &mut Tx<'_>, before: Millis) -> Result<usize> {
-    tx.execute("DELETE FROM rounds WHERE is_open = 0 AND created_at < $1", params![before])
+    tx.execute("DELETE FROM broadcasts WHERE is_open = 0 AND created_at < $1", params![before])
 }
 
 fn broadcast_from_row(row: &Row<'_>) -> Result<Broadcast> {
@@ -133,7 +133,7 @@ fn broadcast_from_row(row: &Row<'_>) -> Result<Broadcast> {
         address: from_json(&row.text(3)?)?,
         meta: row.opt_text(4)?.map(|json| from_json(&json)).transpose()?,
         priority: JobPriority::ALL.get(row.count(5)?).copied().unwrap_or(JobPriority::Background),
-        in_turn: row.flag(6)?,
+        is_sequential: row.flag(6)?,
         see_previous: row.flag(7)?,
         targets: Vec::new(),
         created_at: row.time(8)?,

@@ -43,9 +43,9 @@ pub fn reserve_budget(
     now: Millis,
 ) -> Result<Option<(BudgetScope, ReachedLimit)>> {
     const INSERT_RESERVATION: &str =
-        "INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
+        "INSERT INTO budget_reservations (scope, turn_id, node, attempt, tokens, nanos, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)
-        ON CONFLICT (purse, turn_id) DO UPDATE SET node = excluded.node, attempt = excluded.attempt,
+        ON CONFLICT (scope, turn_id) DO UPDATE SET node = excluded.node, attempt = excluded.attempt,
           tokens = excluded.tokens, nanos = excluded.nanos, created_at = excluded.created_at";
     for allowance in allowances {
         let name = allowance.scope.name();
@@ -74,9 +74,10 @@ pub fn commit_usage(
     amount: BudgetAmount,
     is_unknown: bool,
 ) -> Result<Vec<(BudgetScope, ReachedLimit)>> {
-    const ADD_USAGE: &str = "UPDATE spending SET tokens = tokens + $3, nanos = nanos + $4,
-          unknown_calls = unknown_calls + $5 WHERE day = $1 AND purse = $2 RETURNING tokens, nanos";
-    const MARK_WARNED: &str = "UPDATE spending SET warned = 1 WHERE day = $1 AND purse = $2 AND warned = 0";
+    const ADD_USAGE: &str = "UPDATE budget_usage SET tokens = tokens + $3, nanos = nanos + $4,
+          unknown_calls = unknown_calls + $5 WHERE day = $1 AND scope = $2 RETURNING tokens, nanos";
+    const MARK_WARNED: &str =
+        "UPDATE budget_usage SET warned = 1 WHERE day = $1 AND scope = $2 AND warned = 0";
     let mut warned = Vec::new();
     for allowance in allowances {
         let (day, name) = (allowance.day, allowance.scope.name());
@@ -95,12 +96,12 @@ pub fn commit_usage(
 
 /// Ends the reservations of a call that came to nothing.
 pub fn release_reservations(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
-    const SQL: &str = "DELETE FROM reservations WHERE turn_id = $1";
+    const SQL: &str = "DELETE FROM budget_reservations WHERE turn_id = $1";
     tx.execute(SQL, params![turn]).map(drop)
 }
 
 pub fn get_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetUsage> {
-    const SQL: &str = "SELECT tokens, nanos, unknown_calls FROM spending WHERE day = $1 AND purse = $2";
+    const SQL: &str = "SELECT tokens, nanos, unknown_calls FROM budget_usage WHERE day = $1 AND scope = $2";
     let name = allowance.scope.name();
     let read = |row: &Row<'_>| Ok((amount_from_row(row)?, row.int(2)?));
     let (spent, unknown_calls) = match tx.query_one(SQL, params![allowance.day, &name], read)? {
@@ -113,18 +114,19 @@ pub fn get_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetUsage
 /// Sessions that were spent from on a day, dearest first.
 pub fn list_session_scopes(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<BudgetScope>> {
     const SQL: &str =
-        "SELECT purse FROM spending WHERE day = $1 AND purse >= 'session:' AND purse < 'session;'
-        ORDER BY nanos DESC, tokens DESC, purse LIMIT $2";
+        "SELECT scope FROM budget_usage WHERE day = $1 AND scope >= 'session:' AND scope < 'session;'
+        ORDER BY nanos DESC, tokens DESC, scope LIMIT $2";
     let names = tx.query(SQL, params![day, limit], |row| row.text(0))?;
     Ok(names.iter().filter_map(|name| BudgetScope::parse(name)).collect())
 }
 
 /// The purse's row, taken; it is made at the first call of a day, from what calls have stored since it began.
 fn lock_usage_row(tx: &mut Tx<'_>, allowance: &BudgetLimit, name: &str) -> Result<BudgetAmount> {
-    const LOCK_USAGE: &str = "SELECT tokens, nanos FROM spending WHERE day = $1 AND purse = $2 /* lock */";
-    const INSERT_USAGE: &str = "INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
-        VALUES ($1, $2, $3, $4, 0) ON CONFLICT (day, purse) DO NOTHING";
-    const DELETE_OLD_USAGE: &str = "DELETE FROM spending WHERE day < $1";
+    const LOCK_USAGE: &str =
+        "SELECT tokens, nanos FROM budget_usage WHERE day = $1 AND scope = $2 /* lock */";
+    const INSERT_USAGE: &str = "INSERT INTO budget_usage (day, scope, tokens, nanos, unknown_calls)
+        VALUES ($1, $2, $3, $4, 0) ON CONFLICT (day, scope) DO NOTHING";
+    const DELETE_OLD_USAGE: &str = "DELETE FROM budget_usage WHERE day < $1";
     if let Some(spent) = tx.query_one(LOCK_USAGE, params![allowance.day, name], amount_from_row)? {
         return Ok(spent);
     }
@@ -170,8 +172,8 @@ fn sum_stored_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetAm
 fn sum_reserved(tx: &mut Tx<'_>, scope: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)
-        FROM reservations r JOIN jobs j ON j.turn_id = r.turn_id
-        WHERE r.purse = $1 AND r.turn_id <> $2
+        FROM budget_reservations r JOIN jobs j ON j.turn_id = r.turn_id
+        WHERE r.scope = $1 AND r.turn_id <> $2
           AND j.state = 'running' AND j.node = r.node AND j.attempt = r.attempt";
     let except = except.map_or("", TurnId::as_str);
     Ok(tx.query_one(SQL, params![scope, except], amount_from_row)?.unwrap_or_default())

@@ -29,9 +29,9 @@ pub struct CronJobCreator {
 
 /// Up to when a schedule has been looked after. One that is new, or has another rule than before, begins now.
 pub fn get_or_init_last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) -> Result<Millis> {
-    const FIND_SAME_RULE: &str = "SELECT last_due FROM schedules WHERE schedule_id = $1 AND rule = $2";
+    const FIND_SAME_RULE: &str = "SELECT last_due FROM cron_schedules WHERE schedule_id = $1 AND rule = $2";
     const INSERT_OR_RESET: &str =
-        "INSERT INTO schedules (schedule_id, rule, last_due, updated_at) VALUES ($1, $2, $3, $3)
+        "INSERT INTO cron_schedules (schedule_id, rule, last_due, updated_at) VALUES ($1, $2, $3, $3)
         ON CONFLICT (schedule_id) DO UPDATE SET rule = excluded.rule, last_due = excluded.last_due,
             updated_at = excluded.updated_at";
     if let Some(last) = tx.query_one(FIND_SAME_RULE, params![id, rule], |row| row.int(0))? {
@@ -43,20 +43,20 @@ pub fn get_or_init_last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) 
 
 /// Up to when it has been looked after, without beginning it.
 pub fn find_last_due(tx: &mut Tx<'_>, id: &str) -> Result<Option<Millis>> {
-    const SQL: &str = "SELECT last_due FROM schedules WHERE schedule_id = $1";
+    const SQL: &str = "SELECT last_due FROM cron_schedules WHERE schedule_id = $1";
     Ok(tx.query_one(SQL, params![id], |row| row.int(0))?.map(Millis))
 }
 
 /// The clock was set back: it goes on from now.
 pub fn rewind_last_due(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     const SQL: &str =
-        "UPDATE schedules SET last_due = $2, updated_at = $2 WHERE schedule_id = $1 AND last_due > $2";
+        "UPDATE cron_schedules SET last_due = $2, updated_at = $2 WHERE schedule_id = $1 AND last_due > $2";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
 /// A due time has been run or left out. Never goes back.
 pub fn advance_last_due(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE schedules SET last_due = $2, updated_at = $3
+    const SQL: &str = "UPDATE cron_schedules SET last_due = $2, updated_at = $3
         WHERE schedule_id = $1 AND last_due < $2";
     tx.execute(SQL, params![id, due, now]).map(drop)
 }
@@ -68,8 +68,9 @@ pub fn insert(
     made_by: Option<&CronJobCreator>,
     now: Millis,
 ) -> Result<bool> {
-    const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, asked_by, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (errand_id) DO NOTHING";
+    const SQL: &str =
+        "INSERT INTO cron_jobs (job_id, job_json, created_by, requested_by, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (job_id) DO NOTHING";
     let (agent, asked_by) = made_by.map(|by| (&by.agent, to_json(&by.on_behalf_of))).unzip();
     let (json, asked_by) = (to_json(job)?, asked_by.transpose()?);
     let added = tx.execute(SQL, params![&job.id, &json, agent, asked_by.as_deref(), now])? > 0;
@@ -79,7 +80,7 @@ pub fn insert(
 
 /// Replaces an errand; false where there is none of the name.
 pub fn update(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool> {
-    const SQL: &str = "UPDATE errands SET job_json = $2, updated_at = $3 WHERE errand_id = $1";
+    const SQL: &str = "UPDATE cron_jobs SET job_json = $2, updated_at = $3 WHERE job_id = $1";
     let changed = tx.execute(SQL, params![&job.id, &to_json(job)?, now])? > 0;
     tx.notify_nodes(CRON_JOBS_SIGNAL)?;
     Ok(changed)
@@ -87,9 +88,9 @@ pub fn update(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool>
 
 /// Forgets an errand and how far it was looked after: one of its name that is made later begins anew.
 pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
-    let removed = tx.execute("DELETE FROM errands WHERE errand_id = $1", params![id])? > 0;
+    let removed = tx.execute("DELETE FROM cron_jobs WHERE job_id = $1", params![id])? > 0;
     if removed {
-        tx.execute("DELETE FROM schedules WHERE schedule_id = $1", params![id])?;
+        tx.execute("DELETE FROM cron_schedules WHERE schedule_id = $1", params![id])?;
     }
     tx.notify_nodes(CRON_JOBS_SIGNAL)?;
     Ok(removed)
@@ -109,22 +110,22 @@ pub fn remove_by_requester(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
 
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<StoredCronJob>> {
     const SQL: &str =
-        "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands WHERE errand_id = $1";
+        "SELECT job_json, created_by, requested_by, created_at, updated_at FROM cron_jobs WHERE job_id = $1";
     tx.query_one(SQL, params![id], cron_job_from_row)
 }
 
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<StoredCronJob>> {
     const SQL: &str =
-        "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands ORDER BY errand_id";
+        "SELECT job_json, created_by, requested_by, created_at, updated_at FROM cron_jobs ORDER BY job_id";
     tx.query(SQL, &[], cron_job_from_row)
 }
 
 pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
-    Ok(tx.query_one("SELECT COUNT(*) FROM errands", &[], |row| row.count(0))?.unwrap_or(0))
+    Ok(tx.query_one("SELECT COUNT(*) FROM cron_jobs", &[], |row| row.count(0))?.unwrap_or(0))
 }
 
 /// What other nodes hear when errands are others.
-pub const CRON_JOBS_SIGNAL: &str = "errands";
+pub const CRON_JOBS_SIGNAL: &str = "cron_jobs";
 
 fn cron_job_from_row(row: &Row<'_>) -> Result<StoredCronJob> {
     let agent = row.parse_opt_column(1, |id| AgentId::parse(id).ok())?;

@@ -57,7 +57,7 @@ pub struct NewTurnJob {
     pub held: bool,
     pub inputs: usize,
     /// A person's message is among the inputs: the running turn gives way to it.
-    pub steers: bool,
+    pub is_steering: bool,
     pub hop: u32,
     pub trace: TraceId,
     pub queued_at: Millis,
@@ -83,7 +83,7 @@ pub fn insert(tx: &mut Tx<'_>, job: &NewTurnJob) -> Result<()> {
 /// Stores a job: queued, or running already under a lease.
 fn insert_with_lease(tx: &mut Tx<'_>, job: &NewTurnJob, lease: Option<&JobLease<'_>>) -> Result<()> {
     const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
-          was_held, inputs, steers, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
+          was_held, inputs, is_steering, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
     let state = if lease.is_some() { JobState::Running } else { JobState::Queued };
     let params = params![
@@ -96,7 +96,7 @@ fn insert_with_lease(tx: &mut Tx<'_>, job: &NewTurnJob, lease: Option<&JobLease<
         state.as_str(),
         job.held,
         job.inputs,
-        job.steers,
+        job.is_steering,
         job.hop,
         &job.trace,
         job.queued_at,
@@ -119,7 +119,7 @@ struct JobLease<'a> {
 #[derive(Clone, Debug)]
 pub struct JoiningInput {
     /// It is a person's.
-    pub steers: bool,
+    pub is_steering: bool,
     pub lane: JobLane,
     pub priority: JobPriority,
     pub hop: u32,
@@ -131,13 +131,13 @@ pub fn add_input(tx: &mut Tx<'_>, turn: &TurnId, joining: &JoiningInput) -> Resu
     // A person's message takes the turn into its own lane, and what agents began goes on as the person's own.
     // A turn that only was to fold history has something to answer now.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
-          steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
+          is_steering = CASE WHEN $2 = 1 THEN 1 ELSE is_steering END,
           lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
           priority = CASE WHEN $4 < priority THEN $4 ELSE priority END,
-          hop = CASE WHEN $2 = 1 THEN 0 WHEN steers = 0 AND $5 > hop THEN $5 ELSE hop END,
-          trace_id = CASE WHEN $2 = 1 AND steers = 0 THEN $6 ELSE trace_id END
+          hop = CASE WHEN $2 = 1 THEN 0 WHEN is_steering = 0 AND $5 > hop THEN $5 ELSE hop END,
+          trace_id = CASE WHEN $2 = 1 AND is_steering = 0 THEN $6 ELSE trace_id END
         WHERE turn_id = $1 AND state = 'queued'";
-    let JoiningInput { steers, lane, priority, hop, trace } = joining;
+    let JoiningInput { is_steering: steers, lane, priority, hop, trace } = joining;
     match tx.execute(SQL, params![turn, *steers, lane.as_str(), *priority as i64, *hop, trace])? {
         1 => Ok(()),
         _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
@@ -180,7 +180,7 @@ pub fn session_load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad
     // Two halves, each with an index of what is alive: the past turns of a session are many.
     const ACTIVE: &str = "SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'queued'
         UNION ALL SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'running'";
-    const BACKLOG: &str = "SELECT COUNT(*) FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+    const BACKLOG: &str = "SELECT COUNT(*) FROM backlog WHERE session_key = $1 AND drained_by_turn IS NULL";
     let mut load = SessionLoad::default();
     for (turn, state, inputs) in
         tx.query(ACTIVE, params![session], |row| Ok((row.text(0)?, row.text(1)?, row.count(2)?)))?
@@ -213,7 +213,7 @@ pub fn count_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCou
     const SQL: &str = "SELECT COUNT(CASE WHEN m.origin = 'user' THEN 1 END),
           COUNT(CASE WHEN m.origin <> 'user' THEN 1 END) FROM messages m
         WHERE (m.turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
-            OR m.id IN (SELECT b.message_id FROM backlog b WHERE b.session_key = $1 AND b.taken_by IS NULL))
+            OR m.id IN (SELECT b.message_id FROM backlog b WHERE b.session_key = $1 AND b.drained_by_turn IS NULL))
           AND (m.idempotency_key IS NULL OR m.origin = 'user' OR
             m.idempotency_key NOT LIKE 'announce:%' AND m.idempotency_key NOT LIKE 'news:%')";
     let read = |row: &Row<'_>| Ok(WaitingCounts { people: row.count(0)?, internal: row.count(1)? });
@@ -225,12 +225,13 @@ pub fn count_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCou
 pub struct QueuedTurnRow {
     pub turn: TurnId,
     /// A person's message is in it: the running turn gives way.
-    pub steers: bool,
+    pub is_steering: bool,
 }
 
 pub fn find_queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<QueuedTurnRow>> {
-    const SQL: &str = "SELECT turn_id, steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
-    let read = |row: &Row<'_>| Ok(QueuedTurnRow { turn: TurnId::new(row.text(0)?), steers: row.flag(1)? });
+    const SQL: &str = "SELECT turn_id, is_steering FROM jobs WHERE session_key = $1 AND state = 'queued'";
+    let read =
+        |row: &Row<'_>| Ok(QueuedTurnRow { turn: TurnId::new(row.text(0)?), is_steering: row.flag(1)? });
     tx.query_one(SQL, params![session], read)
 }
 
@@ -256,7 +257,7 @@ pub fn list_running(tx: &mut Tx<'_>) -> Result<Vec<RunningTurnRow>> {
 
 /// A newer message of a person waits for the running turn to give way.
 pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
-    Ok(find_queued(tx, session)?.is_some_and(|queued| queued.steers))
+    Ok(find_queued(tx, session)?.is_some_and(|queued| queued.is_steering))
 }
 
 /// Asks the running turn to end: its node hears of it, and every step it stores asks.

@@ -15,7 +15,7 @@ pub(crate) fn attach_to_message(
     media: &AttachmentImage,
     now: Millis,
 ) -> Result<()> {
-    const INSERT_MESSAGE_USE: &str = "INSERT INTO media_uses (message_id, hash)
+    const INSERT_MESSAGE_USE: &str = "INSERT INTO message_media (message_id, hash)
         SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (message_id, hash) DO NOTHING";
     upsert_image(tx, media, now)?;
     tx.execute(INSERT_MESSAGE_USE, params![message, media.hash()]).map(drop)
@@ -28,15 +28,15 @@ pub(crate) fn attach_to_broadcast(
     media: &AttachmentImage,
     now: Millis,
 ) -> Result<()> {
-    const INSERT_BROADCAST_USE: &str = "INSERT INTO media_rounds (round_id, hash)
-        SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (round_id, hash) DO NOTHING";
+    const INSERT_BROADCAST_USE: &str = "INSERT INTO broadcast_media (broadcast_id, hash)
+        SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (broadcast_id, hash) DO NOTHING";
     upsert_image(tx, media, now)?;
     tx.execute(INSERT_BROADCAST_USE, params![round, media.hash()]).map(drop)
 }
 
 /// Every agent of the round has its copy, and that keeps the image from now on.
 pub(crate) fn detach_from_broadcast(tx: &mut Tx<'_>, round: &str) -> Result<()> {
-    tx.execute("DELETE FROM media_rounds WHERE round_id = $1", params![round]).map(drop)
+    tx.execute("DELETE FROM broadcast_media WHERE broadcast_id = $1", params![round]).map(drop)
 }
 
 fn upsert_image(tx: &mut Tx<'_>, media: &AttachmentImage, now: Millis) -> Result<()> {
@@ -60,11 +60,11 @@ pub fn load_image(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
 /// the second look sees what they have stored.
 pub fn remove_unused(tx: &mut Tx<'_>) -> Result<usize> {
     const FIND_UNUSED: &str = "SELECT m.hash FROM media m
-        WHERE NOT EXISTS (SELECT 1 FROM media_uses u WHERE u.hash = m.hash)
-          AND NOT EXISTS (SELECT 1 FROM media_rounds r WHERE r.hash = m.hash) LIMIT 1000 /* lock */";
+        WHERE NOT EXISTS (SELECT 1 FROM message_media u WHERE u.hash = m.hash)
+          AND NOT EXISTS (SELECT 1 FROM broadcast_media r WHERE r.hash = m.hash) LIMIT 1000 /* lock */";
     const DELETE_IF_UNUSED: &str = "DELETE FROM media
-        WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM media_uses u WHERE u.hash = $1)
-          AND NOT EXISTS (SELECT 1 FROM media_rounds r WHERE r.hash = $1)";
+        WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM message_media u WHERE u.hash = $1)
+          AND NOT EXISTS (SELECT 1 FROM broadcast_media r WHERE r.hash = $1)";
     let mut removed = 0;
     for hash in tx.query(FIND_UNUSED, params![], |row| row.text(0))? {
         removed += tx.execute(DELETE_IF_UNUSED, params![&hash])?;

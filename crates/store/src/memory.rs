@@ -66,9 +66,10 @@ pub fn upsert(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<MemoryUpsert> {
 
 /// Whoever it belongs to, made at the first memory.
 fn ensure_owner(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<i64> {
-    const FIND_OWNER: &str = "SELECT id FROM owners WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
+    const FIND_OWNER: &str =
+        "SELECT id FROM memory_scopes WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
     const INSERT_OWNER: &str =
-        "INSERT INTO owners (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
+        "INSERT INTO memory_scopes (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
     let session = if memory.scope == MemoryScope::Session { memory.session.as_str() } else { "" };
     let values = params![memory.scope.as_str(), &memory.agent, session];
     if let Some(known) = tx.query_one(FIND_OWNER, values, |row| row.int(0))? {
@@ -121,7 +122,8 @@ pub struct MemoryOwnerCount {
 
 /// The owners whose memories a viewer may see; of these alone anything is looked up.
 pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<MemoryOwnerCount>> {
-    const SQL: &str = concat!("SELECT o.id, o.memories FROM owners o WHERE o.memories > 0 AND ", seen!());
+    const SQL: &str =
+        concat!("SELECT o.id, o.memories FROM memory_scopes o WHERE o.memories > 0 AND ", seen!());
     let filter = VisibilityFilter::from(viewer);
     let read = |row: &Row<'_>| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? });
     tx.query(SQL, params![filter.agent, filter.session, filter.sees_shared, filter.sees_agent], read)
@@ -129,7 +131,7 @@ pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec
 
 /// Everybody, for the operator.
 pub fn list_owners(tx: &mut Tx<'_>) -> Result<Vec<MemoryOwnerCount>> {
-    const SQL: &str = "SELECT id, memories FROM owners WHERE memories > 0";
+    const SQL: &str = "SELECT id, memories FROM memory_scopes WHERE memories > 0";
     tx.query(SQL, &[], |row| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? }))
 }
 
@@ -142,7 +144,7 @@ pub fn fetch_visible(
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
-        " FROM memories m JOIN owners o ON o.id = m.owner
+        " FROM memories m JOIN memory_scopes o ON o.id = m.owner
          WHERE m.seq IN (SELECT value FROM json_each($5)) AND ",
         seen!(),
         "
@@ -220,7 +222,7 @@ pub fn delete(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemorySeq>> {
 pub fn delete_by_author(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> Result<Vec<MemorySeq>> {
     const SQL: &str = concat!(
         "DELETE FROM memories WHERE (id = $5 OR key = $5) AND agent_id = $1 AND owner IN
-           (SELECT o.id FROM owners o WHERE ",
+           (SELECT o.id FROM memory_scopes o WHERE ",
         seen!(),
         ") RETURNING seq"
     );
@@ -252,7 +254,7 @@ pub struct MemoryCounts {
 }
 
 pub fn get_counts(tx: &mut Tx<'_>, model: Option<&str>) -> Result<MemoryCounts> {
-    const SQL: &str = "SELECT (SELECT COUNT(*) FROM memories), (SELECT COUNT(*) FROM pending),
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM memories), (SELECT COUNT(*) FROM embedding_queue),
         (SELECT COUNT(*) FROM vectors WHERE model_id = $1)";
     let read = |row: &Row<'_>| {
         Ok(MemoryCounts { memories: row.int(0)?, pending: row.int(1)?, embedded: row.int(2)? })

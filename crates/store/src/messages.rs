@@ -21,7 +21,7 @@ pub struct SessionMessage {
     pub id: MessageId,
     pub session: SessionKey,
     pub session_id: SessionId,
-    pub ticket: i64,
+    pub position: i64,
     pub role: MessageRole,
     pub text: String,
     pub parts: Vec<MessagePart>,
@@ -53,7 +53,7 @@ impl SessionMessage {
             id,
             session: claim.session.clone(),
             session_id,
-            ticket: 0,
+            position: 0,
             role: MessageRole::Assistant,
             text: String::new(),
             parts: Vec::new(),
@@ -70,13 +70,13 @@ impl SessionMessage {
 }
 
 pub fn insert(tx: &mut Tx<'_>, message: &SessionMessage) -> Result<()> {
-    insert_at(tx, message, message.ticket)
+    insert_at(tx, message, message.position)
 }
 
 /// Stores a message under a ticket only the transaction knows, and the images that came with it.
 pub fn insert_at(tx: &mut Tx<'_>, message: &SessionMessage, ticket: i64) -> Result<()> {
     const SQL: &str =
-        "INSERT INTO messages (id, session_key, session_id, ticket, role, text, parts_json, origin,
+        "INSERT INTO messages (id, session_key, session_id, position, role, text, parts_json, origin,
           channel, deliver, address_json, meta_json, idempotency_key, turn_id, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
     let parts = if message.parts.is_empty() { None } else { Some(to_json(&message.parts)?) };
@@ -109,7 +109,7 @@ pub fn insert_at(tx: &mut Tx<'_>, message: &SessionMessage, ticket: i64) -> Resu
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, session_key, session_id, ticket, role, text, parts_json, origin, channel, deliver,
+            "SELECT id, session_key, session_id, position, role, text, parts_json, origin, channel, deliver,
              address_json, meta_json, idempotency_key, turn_id, created_at FROM messages ",
             $rest
         )
@@ -131,13 +131,13 @@ pub fn find_by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<O
 pub fn find_last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>> {
     const SQL: &str =
         "SELECT idempotency_key FROM messages WHERE session_key = $1 AND idempotency_key IS NOT NULL
-        ORDER BY ticket DESC LIMIT 1";
+        ORDER BY position DESC LIMIT 1";
     tx.query_one(SQL, params![session], |row| row.text(0))
 }
 
 /// Everything one turn has stored: its inputs, then its steps.
 pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SessionMessage>> {
-    tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], message_from_row)
+    tx.query(select!("WHERE turn_id = $1 ORDER BY position"), params![turn], message_from_row)
 }
 
 /// Changes what goes with a message.
@@ -152,12 +152,12 @@ pub fn remove(tx: &mut Tx<'_>, id: &MessageId) -> Result<()> {
 
 /// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
 pub fn move_to_end(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
-    const FIND_IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";
+    const FIND_IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY position";
     // A conversation begun anew meanwhile is the one they are answered in.
-    const MOVE_MESSAGE: &str = "UPDATE messages SET ticket = $2, session_id =
+    const MOVE_MESSAGE: &str = "UPDATE messages SET position = $2, session_id =
         (SELECT s.session_id FROM sessions s WHERE s.session_key = messages.session_key) WHERE id = $1";
     let ids = tx.query(FIND_IDS, params![turn], |row| row.text(0))?;
-    let first = sessions::allocate_tickets(tx, session, ids.len(), now)?.unwrap_or_default();
+    let first = sessions::allocate_positions(tx, session, ids.len(), now)?.unwrap_or_default();
     for (ticket, id) in (first..).zip(&ids) {
         tx.execute(MOVE_MESSAGE, params![id, ticket])?;
     }
@@ -173,8 +173,8 @@ pub fn load_history(
     after: i64,
     queued: Option<&TurnId>,
 ) -> Result<Vec<TranscriptLine>> {
-    const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
-        WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
+    const SQL: &str = "SELECT position, role, origin, text, parts_json, meta_json FROM messages
+        WHERE session_key = $1 AND position > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY position";
     let queued = queued.map_or("", TurnId::as_str);
     let lines = tx.query(SQL, params![session, after, queued, id], |row| {
         let (role, meta) = (row.parse_column(1, MessageRole::parse)?, meta_from_row(row, 5)?);
@@ -190,7 +190,7 @@ pub fn load_history(
             text.push_str(&details);
         }
         Ok(Some(TranscriptLine {
-            ticket: row.int(0)?,
+            position: row.int(0)?,
             role,
             origin,
             text,
@@ -219,9 +219,9 @@ pub fn list_page(
     limit: usize,
 ) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
-        "WHERE session_key = $1 AND ticket > $2 AND session_id = $3
+        "WHERE session_key = $1 AND position > $2 AND session_id = $3
            AND turn_id NOT IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
-         ORDER BY ticket LIMIT $4"
+         ORDER BY position LIMIT $4"
     );
     tx.query(SQL, params![session, after, id, limit], message_from_row)
 }
@@ -233,7 +233,7 @@ pub fn list_newest(
     id: &SessionId,
     limit: usize,
 ) -> Result<Vec<SessionMessage>> {
-    const SQL: &str = select!("WHERE session_key = $1 AND session_id = $2 ORDER BY ticket DESC LIMIT $3");
+    const SQL: &str = select!("WHERE session_key = $1 AND session_id = $2 ORDER BY position DESC LIMIT $3");
     let mut found = tx.query(SQL, params![session, id, limit], message_from_row)?;
     found.reverse();
     Ok(found)
@@ -246,7 +246,7 @@ pub fn list_all(
     after: i64,
     limit: usize,
 ) -> Result<Vec<SessionMessage>> {
-    const SQL: &str = select!("WHERE session_key = $1 AND ticket > $2 ORDER BY ticket LIMIT $3");
+    const SQL: &str = select!("WHERE session_key = $1 AND position > $2 ORDER BY position LIMIT $3");
     tx.query(SQL, params![session, after, limit], message_from_row)
 }
 
@@ -254,7 +254,7 @@ pub fn list_all(
 pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
         "WHERE turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
-         ORDER BY ticket"
+         ORDER BY position"
     );
     tx.query(SQL, params![session], message_from_row)
 }
@@ -269,19 +269,19 @@ pub fn has_message_from(tx: &mut Tx<'_>, session: &SessionKey, address: &ChatAdd
 /// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.
 pub fn list_last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<ChatAddress>> {
     const SQL: &str = "SELECT address_json FROM messages WHERE session_key = $1 AND address_json IS NOT NULL
-        ORDER BY ticket DESC LIMIT $2";
+        ORDER BY position DESC LIMIT $2";
     tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
 }
 
 /// When something was last said there, in any of its conversations.
 pub fn last_message_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
-    const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY ticket DESC LIMIT 1";
+    const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY position DESC LIMIT 1";
     tx.query_one(SQL, params![session], |row| row.time(0))
 }
 
 /// The ticket of the newest stored message, 0 where there is none.
-pub fn last_ticket(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
-    const SQL: &str = "SELECT COALESCE(MAX(ticket), 0) FROM messages WHERE session_key = $1";
+pub fn last_position(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
+    const SQL: &str = "SELECT COALESCE(MAX(position), 0) FROM messages WHERE session_key = $1";
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.unwrap_or(0))
 }
 
@@ -290,7 +290,7 @@ fn message_from_row(row: &Row<'_>) -> Result<SessionMessage> {
         id: MessageId::new(row.text(0)?),
         session: row.session_key(1)?,
         session_id: SessionId::new(row.text(2)?),
-        ticket: row.int(3)?,
+        position: row.int(3)?,
         role: row.parse_column(4, MessageRole::parse)?,
         text: row.text(5)?,
         parts: parts_from_row(row, 6)?,

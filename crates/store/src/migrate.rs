@@ -38,14 +38,19 @@ pub(crate) const MAIN_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/sqlite/0024_plan_approval.sql"),
     include_str!("../migrations/sqlite/0025_approval_asked_by.sql"),
     include_str!("../migrations/sqlite/0026_team_authority.sql"),
+    include_str!("../migrations/sqlite/0027_rename_to_field_words.sql"),
 ]);
 /// The file of memories.
-pub(crate) const MEMORY_SCHEMA: SqliteSchema = SqliteSchema(&[include_str!("../migrations/brain/0001.sql")]);
+pub(crate) const MEMORY_SCHEMA: SqliteSchema = SqliteSchema(&[
+    include_str!("../migrations/brain/0001.sql"),
+    include_str!("../migrations/brain/0002_rename_to_field_words.sql"),
+]);
 /// The file of a team's tasks.
 pub(crate) const LEDGER_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/ledger/0001.sql"),
     include_str!("../migrations/ledger/0002.sql"),
     include_str!("../migrations/ledger/0003_open_tasks.sql"),
+    include_str!("../migrations/ledger/0004_fencing_token.sql"),
 ]);
 
 /// The file of a control plane.
@@ -58,6 +63,7 @@ pub(crate) const REGISTRY_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/registry/0006.sql"),
     include_str!("../migrations/registry/0007_logins.sql"),
     include_str!("../migrations/registry/0008_restart_intent.sql"),
+    include_str!("../migrations/registry/0009_rename_to_field_words.sql"),
 ]);
 
 const POSTGRES_MIGRATIONS: &[&str] = &[
@@ -90,6 +96,7 @@ const POSTGRES_MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0027_plan_approval.sql"),
     include_str!("../migrations/postgres/0028_approval_asked_by.sql"),
     include_str!("../migrations/postgres/0029_team_authority.sql"),
+    include_str!("../migrations/postgres/0030_rename_to_field_words.sql"),
 ];
 
 pub(crate) fn migrate_sqlite(

@@ -104,7 +104,7 @@ macro_rules! is_next {
         "o.state = 'pending'
            AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.session_key = o.session_key
              AND e.state IN ('pending', 'sending') AND e.id < o.id)
-           AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.channel = o.channel AND h.account = o.account
+           AND NOT EXISTS (SELECT 1 FROM account_leases h WHERE h.channel = o.channel AND h.account = o.account
              AND h.node <> $1 AND h.lease_until >= $2)"
     };
 }

@@ -53,7 +53,7 @@ pub fn find_pending_code(
     sender: &PairingSender,
     now: Millis,
 ) -> Result<Option<(PairingCode, Millis)>> {
-    const SQL: &str = "SELECT code, told_at FROM pairings
+    const SQL: &str = "SELECT code, notified_at FROM pairings
         WHERE channel = $1 AND account = $2 AND sender = $3 AND state = 'pending' AND expires_at > $4";
     let params = params![&sender.channel, &sender.account, &sender.id, now];
     tx.query_one(SQL, params, |row| Ok((row.parse_column(0, PairingCode::parse)?, row.time(1)?)))
@@ -61,7 +61,8 @@ pub fn find_pending_code(
 
 /// Notes that a stranger is told their code again.
 pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE pairings SET told_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
+    const SQL: &str =
+        "UPDATE pairings SET notified_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
     tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id, now]).map(drop)
 }
 
@@ -69,7 +70,7 @@ pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> R
 /// index, and one of them fails.
 pub fn insert_pending(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,
-          address_json, told_at, created_at, expires_at)
+          address_json, notified_at, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $8, $9)";
     delete_expired(tx, now)?;
     let PairingSender { channel, account, id } = &pairing.sender;

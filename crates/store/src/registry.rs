@@ -51,7 +51,7 @@ pub enum InstanceConflict {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, name, folder, port, wanted, restart, broken, pid, pid_started, archived_at, created_at,
+            "SELECT id, name, folder, port, desired_state, restart, broken, pid, pid_started, archived_at, created_at,
                 restarting FROM instances ",
             $rest
         )
@@ -78,7 +78,7 @@ fn instance_from_row(row: &Row<'_>) -> Result<InstanceRecord> {
 
 /// Adds one, unless its name or port is in use.
 pub fn insert(tx: &mut Tx<'_>, one: &InstanceRecord) -> Result<Option<InstanceConflict>> {
-    const SQL: &str = "INSERT INTO instances (id, name, folder, port, wanted, restart, created_at)
+    const SQL: &str = "INSERT INTO instances (id, name, folder, port, desired_state, restart, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
     if let Some(taken) = find_conflict(tx, &one.name, one.port)? {
         return Ok(Some(taken));
@@ -124,7 +124,7 @@ pub fn find_by_id_or_name(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance
 
 /// What somebody asked for. Asking for anything closes the breaker.
 pub fn set_desired_state(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL, restarting = 0 WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET desired_state = $2, broken = NULL, restarting = 0 WHERE id = $1";
     const DELETE_CRASHES: &str = "DELETE FROM crashes WHERE instance_id = $1";
     tx.execute(SQL, params![id, wanted.as_str()])?;
     tx.execute(DELETE_CRASHES, params![id]).map(drop)
@@ -138,7 +138,7 @@ pub fn request_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
 
 /// It ended by itself and is not to run any more.
 pub fn mark_stopped(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET wanted = 'stopped', restarting = 0 WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET desired_state = 'stopped', restarting = 0 WHERE id = $1";
     tx.execute(SQL, params![id]).map(drop)
 }
 
@@ -172,7 +172,8 @@ pub fn open_breaker(tx: &mut Tx<'_>, id: &InstanceId, why: &str) -> Result<()> {
 }
 
 pub fn archive(tx: &mut Tx<'_>, id: &InstanceId, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET archived_at = $2, wanted = 'stopped', broken = NULL, pid = NULL,
+    const SQL: &str =
+        "UPDATE instances SET archived_at = $2, desired_state = 'stopped', broken = NULL, pid = NULL,
         restarting = 0
         WHERE id = $1 AND archived_at IS NULL";
     tx.execute(SQL, params![id, now]).map(drop)
@@ -201,7 +202,7 @@ pub fn record_crash(
     now: Millis,
     since: Millis,
 ) -> Result<Vec<Millis>> {
-    const SQL: &str = "INSERT INTO crashes (instance_id, why, created_at) VALUES ($1, $2, $3)";
+    const SQL: &str = "INSERT INTO crashes (instance_id, reason, created_at) VALUES ($1, $2, $3)";
     const DELETE_OLD_CRASHES: &str = "DELETE FROM crashes WHERE instance_id = $1 AND created_at < $2";
     tx.execute(DELETE_OLD_CRASHES, params![id, since])?;
     tx.execute(SQL, params![id, why, now])?;
@@ -215,6 +216,7 @@ pub fn list_crashes(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Vec<Millis>> {
 
 /// What was said of the last crash.
 pub fn find_last_crash(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<(Millis, String)>> {
-    const SQL: &str = "SELECT created_at, why FROM crashes WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1";
+    const SQL: &str =
+        "SELECT created_at, reason FROM crashes WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, params![id], |row| Ok((row.time(0)?, row.text(1)?)))
 }

@@ -15,7 +15,7 @@ macro_rules! select {
         concat!(
             "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
              awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at, caller_id,
-             archive_after_ms, held_code, audience_json FROM runs ",
+             archive_after_ms, held_code, mirror_to_json FROM runs ",
             $rest
         )
     };
@@ -32,7 +32,7 @@ pub fn insert(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<()> {
     const SQL: &str =
         "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
           task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at, caller_id,
-          archive_after_ms, audience_json)
+          archive_after_ms, mirror_to_json)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14, $15, $16, $17)";
     let (task, reply_to) = (to_json(&run.task)?, to_json(&run.reply_to)?);
     let audience = run.audience.as_ref().map(to_json).transpose()?;
@@ -131,7 +131,7 @@ pub fn end_run(
     now: Millis,
 ) -> Result<bool> {
     const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4,
-          put_away_at = CASE WHEN is_deleted_after = 1 THEN $4 ELSE $4 + archive_after_ms END
+          cleaned_up_at = CASE WHEN is_deleted_after = 1 THEN $4 ELSE $4 + archive_after_ms END
         WHERE run_id = $1 AND status = 'running'";
     Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
 }
@@ -174,13 +174,15 @@ pub fn stop_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
 
 /// Its owner is stopped, and it with it.
 pub fn mark_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
-    const SQL: &str = "UPDATE runs SET is_stopped = 1 WHERE run_id = $1 AND status = 'running'";
+    const SQL: &str = "UPDATE runs SET is_stopped_with_owner = 1 WHERE run_id = $1 AND status = 'running'";
     tx.execute(SQL, params![id]).map(drop)
 }
 
 pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
     let found =
-        tx.query_one("SELECT is_stopped FROM runs WHERE run_id = $1", params![id], |row| row.int(0))?;
+        tx.query_one("SELECT is_stopped_with_owner FROM runs WHERE run_id = $1", params![id], |row| {
+            row.int(0)
+        })?;
     Ok(found == Some(1))
 }
 

@@ -25,7 +25,7 @@ macro_rules! columns {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
          channel, account, peer, thread, status, title, created_at, updated_at,
-         focus_session_key, ttl_ms, team_role, lent_json, thinking"
+         focus_session_key, ttl_ms, team_role, inherited_tools_json, thinking"
     };
 }
 
@@ -64,7 +64,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
           deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
           channel, account, peer, thread, status, title, created_at, updated_at, team_role,
-          provider_override, model_override, lent_json, thinking)
+          provider_override, model_override, inherited_tools_json, thinking)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
         ON CONFLICT (session_key) DO NOTHING";
     let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
@@ -101,9 +101,14 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
 }
 
 /// Takes the session's row for this transaction and hands out `count` tickets; returns the first.
-pub fn allocate_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<i64>> {
-    const SQL: &str = "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3
-        WHERE session_key = $1 RETURNING next_ticket - $2";
+pub fn allocate_positions(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    count: usize,
+    now: Millis,
+) -> Result<Option<i64>> {
+    const SQL: &str = "UPDATE sessions SET next_position = next_position + $2, updated_at = $3
+        WHERE session_key = $1 RETURNING next_position - $2";
     tx.query_one(SQL, params![key, count, now], |row| row.int(0))
 }
 
@@ -126,7 +131,7 @@ pub fn get_snapshot(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<SessionS
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
-        ", summary, compacted_ticket, next_ticket FROM sessions WHERE session_key = $1"
+        ", summary, compacted_position, next_position FROM sessions WHERE session_key = $1"
     );
     tx.query_one(SQL, params![key], snapshot_from_row)
 }
@@ -139,9 +144,9 @@ pub fn allocate_and_get_snapshot(
     now: Millis,
 ) -> Result<Option<SessionSnapshot>> {
     const SQL: &str = concat!(
-        "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3 WHERE session_key = $1 RETURNING ",
+        "UPDATE sessions SET next_position = next_position + $2, updated_at = $3 WHERE session_key = $1 RETURNING ",
         columns!(),
-        ", summary, compacted_ticket, next_ticket"
+        ", summary, compacted_position, next_position"
     );
     tx.query_one(SQL, params![key, count, now], snapshot_from_row)
 }
@@ -177,7 +182,7 @@ pub fn set_compaction(
     id: &SessionId,
     compaction: &CompactionPoint,
 ) -> Result<()> {
-    const SQL: &str = "UPDATE sessions SET summary = $3, compacted_ticket = $4
+    const SQL: &str = "UPDATE sessions SET summary = $3, compacted_position = $4
         WHERE session_key = $1 AND session_id = $2";
     tx.execute(SQL, params![key, id, compaction.summary.as_ref(), compaction.through]).map(drop)
 }
@@ -185,7 +190,7 @@ pub fn set_compaction(
 /// `/new`: another session id under the same key; the old transcript stays under the old id.
 pub fn renew_session_id(tx: &mut Tx<'_>, key: &SessionKey, id: &SessionId, now: Millis) -> Result<bool> {
     const SQL: &str =
-        "UPDATE sessions SET session_id = $2, summary = NULL, compacted_ticket = next_ticket - 1,
+        "UPDATE sessions SET session_id = $2, summary = NULL, compacted_position = next_position - 1,
         updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, id, now])? > 0)
 }
@@ -312,7 +317,7 @@ pub fn get_counts(tx: &mut Tx<'_>) -> Result<SessionCounts> {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM sessions),
         (SELECT COUNT(*) FROM jobs WHERE state = 'running'),
         (SELECT COALESCE(CAST(SUM(inputs) AS BIGINT), 0) FROM jobs WHERE state = 'queued')
-          + (SELECT COUNT(*) FROM backlog WHERE taken_by IS NULL)";
+          + (SELECT COUNT(*) FROM backlog WHERE drained_by_turn IS NULL)";
     let read = |row: &Row<'_>| {
         Ok(SessionCounts { sessions: row.int(0)?, running: row.int(1)?, waiting: row.int(2)? })
     };

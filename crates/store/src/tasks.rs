@@ -37,7 +37,7 @@ pub use reopen::{delete, reopen};
 macro_rules! columns {
     () => {
         "team_id, task_no, subject, description, active_form, metadata_json, assignee, capability, verify_json,
-         state, owner, owner_key, fence, lease_until, ended_by, summary, note, artifacts_json, created_by,
+         state, owner, owner_key, fencing_token, lease_until, ended_by, summary, note, artifacts_json, created_by,
          created_at, claimed_at, ended_at"
     };
 }
@@ -295,7 +295,7 @@ fn load_dependency_states(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) ->
 pub(crate) fn task_from_row(row: &Row<'_>) -> Result<TeamTask> {
     let lease = match (row.opt_text(10)?, row.opt_time(13)?) {
         (Some(owner), Some(until)) => {
-            Some(TaskLease { owner, session: row.session_key(11)?, fence: row.int(12)?, until })
+            Some(TaskLease { owner, session: row.session_key(11)?, fencing_token: row.int(12)?, until })
         }
         _ => None,
     };

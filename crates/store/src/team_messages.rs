@@ -15,8 +15,8 @@ use crate::tx::{Row, Tx};
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT letter_id, team_id, sender, recipient, kind, content, summary, request_id, approve, reason, state,
-             turn_id, created_at, read_at FROM letters ",
+            "SELECT message_id, team_id, sender, recipient, kind, content, summary, request_id, approve, reason, state,
+             turn_id, created_at, read_at FROM team_messages ",
             $rest
         )
     };
@@ -24,10 +24,11 @@ macro_rules! select {
 
 /// Stores a letter unless it is there; `false` if it was.
 pub fn insert_once(tx: &mut Tx<'_>, message: &TeamMessage) -> Result<bool> {
-    const SQL: &str = "INSERT INTO letters (letter_id, team_id, sender, recipient, kind, content, summary,
+    const SQL: &str =
+        "INSERT INTO team_messages (message_id, team_id, sender, recipient, kind, content, summary,
           request_id, approve, reason, state, created_at, is_copied)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, 0)
-        ON CONFLICT (letter_id) DO NOTHING";
+        ON CONFLICT (message_id) DO NOTHING";
     let params = params![
         &message.id,
         &message.team,
@@ -45,7 +46,7 @@ pub fn insert_once(tx: &mut Tx<'_>, message: &TeamMessage) -> Result<bool> {
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<Option<TeamMessage>> {
-    tx.query_one(select!("WHERE letter_id = $1"), params![id], team_message_from_row)
+    tx.query_one(select!("WHERE message_id = $1"), params![id], team_message_from_row)
 }
 
 /// The plan that a request asks to approve.
@@ -58,8 +59,8 @@ pub fn find_plan_request(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Resul
 
 /// Whether a letter whose id begins so waits to be read.
 pub fn has_unread_with_prefix(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
-    const SQL: &str = "SELECT 1 FROM letters WHERE team_id = $1 AND state IN ('queued', 'in_prompt')
-        AND substr(letter_id, 1, length($2)) = $2 LIMIT 1";
+    const SQL: &str = "SELECT 1 FROM team_messages WHERE team_id = $1 AND state IN ('queued', 'in_prompt')
+        AND substr(message_id, 1, length($2)) = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![team, prefix], |_| Ok(()))?.is_some())
 }
 
@@ -80,15 +81,15 @@ pub fn list_for_prompt(
 
 /// From here on the turn's prompts hold it.
 pub fn mark_in_prompt(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE letters SET state = 'in_prompt', turn_id = $2, shown_at = $3
-        WHERE letter_id = $1 AND state = 'queued'";
+    const SQL: &str = "UPDATE team_messages SET state = 'in_prompt', turn_id = $2, shown_at = $3
+        WHERE message_id = $1 AND state = 'queued'";
     tx.execute(SQL, params![id, turn, now]).map(drop)
 }
 
 /// What a turn shows, and showed already at a moment.
 pub fn list_in_prompt_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<TeamMessageId>> {
     const SQL: &str =
-        "SELECT letter_id FROM letters WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
+        "SELECT message_id FROM team_messages WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
     tx.query(SQL, params![turn, at], |row| row.text(0).map(TeamMessageId::new))
 }
 
@@ -104,20 +105,20 @@ pub fn list_in_prompt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>
 /// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
 /// so there it stays with its turn.
 pub fn requeue(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()> {
-    const SQL: &str = "UPDATE letters SET state = 'queued', turn_id = NULL
-        WHERE letter_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
-          (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown'))";
+    const SQL: &str = "UPDATE team_messages SET state = 'queued', turn_id = NULL
+        WHERE message_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
+          (SELECT 1 FROM teams t WHERE t.team_id = team_messages.team_id AND t.status = 'shutdown'))";
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
 /// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
 pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<TeamMessage>> {
     const MARK_READ: &str =
-        "UPDATE letters SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
+        "UPDATE team_messages SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
     // Nobody will be shown it again where the team has ended meanwhile.
     const REQUEUE_UNREAD: &str =
-        "UPDATE letters SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
-          (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown')
+        "UPDATE team_messages SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
+          (SELECT 1 FROM teams t WHERE t.team_id = team_messages.team_id AND t.status = 'shutdown')
           THEN 'undeliverable' ELSE 'queued' END
         WHERE turn_id = $1 AND state = 'in_prompt'";
     if let Some(now) = read_at {
@@ -143,7 +144,8 @@ pub fn mark_request_read(
     (name, request): (&str, &str),
     now: Millis,
 ) -> Result<()> {
-    const SQL: &str = "UPDATE letters SET state = 'read', read_at = $4 WHERE team_id = $1 AND recipient = $2
+    const SQL: &str =
+        "UPDATE team_messages SET state = 'read', read_at = $4 WHERE team_id = $1 AND recipient = $2
         AND state IN ('queued', 'in_prompt') AND kind = 'shutdown_request' AND request_id = $3";
     tx.execute(SQL, params![team, name, request, now]).map(drop)
 }
@@ -152,7 +154,7 @@ pub fn mark_request_read(
 /// name away calls this with it, for the earlier life's turns are not asked any more what they have read.
 pub(crate) fn requeue_by_recipient(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
     const SQL: &str =
-        "UPDATE letters SET state = 'queued', turn_id = NULL WHERE team_id = $1 AND recipient = $2
+        "UPDATE team_messages SET state = 'queued', turn_id = NULL WHERE team_id = $1 AND recipient = $2
         AND state IN ('queued', 'in_prompt') AND state = 'in_prompt'";
     tx.execute(SQL, params![team, name]).map(drop)
 }
@@ -160,7 +162,7 @@ pub(crate) fn requeue_by_recipient(tx: &mut Tx<'_>, team: &TeamId, name: &str) -
 /// What waits for a name: letters, and mere notices that somebody is idle.
 pub fn count_waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usize)> {
     const SQL: &str = "SELECT COUNT(*), COALESCE(CAST(SUM(CASE WHEN kind = 'idle' THEN 1 ELSE 0 END) AS BIGINT), 0)
-        FROM letters WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt') AND state = 'queued'";
+        FROM team_messages WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt') AND state = 'queued'";
     let counts = tx.query_one(SQL, params![team, name], |row| Ok((row.count(0)?, row.count(1)?)))?;
     let (all, idle) = counts.unwrap_or_default();
     Ok((all - idle, idle))
@@ -168,7 +170,7 @@ pub fn count_waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usiz
 
 /// How many letters of a team nobody has read yet, by whom they are for.
 pub fn count_unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
-    const SQL: &str = "SELECT recipient, COUNT(*) FROM letters
+    const SQL: &str = "SELECT recipient, COUNT(*) FROM team_messages
         WHERE team_id = $1 AND state IN ('queued', 'in_prompt') GROUP BY recipient";
     tx.query(SQL, params![team], |row| Ok((row.text(0)?, row.count(1)?)))
 }
@@ -179,7 +181,8 @@ pub fn mark_undeliverable(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMess
         "WHERE team_id = $1 AND recipient <> 'lead' AND state IN ('queued', 'in_prompt') AND state = 'queued'
          ORDER BY seq"
     );
-    const SQL: &str = "UPDATE letters SET state = 'undeliverable' WHERE team_id = $1 AND recipient <> 'lead'
+    const SQL: &str =
+        "UPDATE team_messages SET state = 'undeliverable' WHERE team_id = $1 AND recipient <> 'lead'
         AND state IN ('queued', 'in_prompt') AND state = 'queued'";
     let left = tx.query(FIND_QUEUED, params![team], team_message_from_row)?;
     tx.execute(SQL, params![team])?;
@@ -197,7 +200,7 @@ pub fn list_uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec
 
 /// It is in its file.
 pub fn mark_copied(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<()> {
-    tx.execute("UPDATE letters SET is_copied = 1 WHERE letter_id = $1", params![id]).map(drop)
+    tx.execute("UPDATE team_messages SET is_copied = 1 WHERE message_id = $1", params![id]).map(drop)
 }
 
 /// Letters of a team, the newest first.
@@ -211,7 +214,8 @@ pub fn list_newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<T
 
 /// When the lead was last told that somebody is idle.
 pub fn last_idle_at(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Option<Millis>> {
-    const SQL: &str = "SELECT created_at FROM letters WHERE team_id = $1 AND sender = $2 AND kind = 'idle'
+    const SQL: &str =
+        "SELECT created_at FROM team_messages WHERE team_id = $1 AND sender = $2 AND kind = 'idle'
         ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, params![team, sender], |row| row.time(0))
 }
@@ -224,7 +228,7 @@ pub fn list_peer_summaries(
     since: Millis,
     limit: usize,
 ) -> Result<Vec<(String, String)>> {
-    const SQL: &str = "SELECT recipient, summary FROM letters
+    const SQL: &str = "SELECT recipient, summary FROM team_messages
         WHERE team_id = $1 AND sender = $2 AND recipient <> 'lead' AND kind = 'message' AND created_at >= $3
         ORDER BY seq LIMIT $4";
     tx.query(SQL, params![team, sender, since, limit], |row| Ok((row.text(0)?, row.text(1)?)))

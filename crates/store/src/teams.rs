@@ -173,7 +173,7 @@ pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Re
 
 /// Notes that sessions are told an event of the team's ledger; `false` if they were before.
 pub fn mark_event_relayed(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
-    const SQL: &str = "INSERT INTO told (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    const SQL: &str = "INSERT INTO relayed_task_events (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     Ok(tx.execute(SQL, params![id, seq])? > 0)
 }
 

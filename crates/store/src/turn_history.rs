@@ -44,7 +44,7 @@ pub struct PastTurnFilter {
 /// The newest first; of those queued in the same moment, by id.
 pub fn list_past_turns(tx: &mut Tx<'_>, filter: &PastTurnFilter) -> Result<Vec<PastTurn>> {
     const SQL: &str = "SELECT j.turn_id, j.session_key, j.agent_id, s.channel, j.state, j.model, j.trace_id,
-          (SELECT m.text FROM messages m WHERE m.turn_id = j.turn_id AND m.role = 'user' ORDER BY m.ticket LIMIT 1),
+          (SELECT m.text FROM messages m WHERE m.turn_id = j.turn_id AND m.role = 'user' ORDER BY m.position LIMIT 1),
           (SELECT r.text FROM messages r WHERE r.id = j.reply_id),
           j.error_code, j.error, j.queued_at, j.started_at, j.ended_at
         FROM jobs j JOIN sessions s ON s.session_key = j.session_key

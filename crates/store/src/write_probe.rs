@@ -18,10 +18,10 @@ pub(crate) fn write_probe(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
         write_probe_file(&file.with_extension("probe"))?;
     }
     tx.execute(
-        "INSERT INTO holders (channel, account, node, lease_until) VALUES ('', '', 'probe', 0)",
+        "INSERT INTO account_leases (channel, account, node, lease_until) VALUES ('', '', 'probe', 0)",
         params![],
     )?;
-    tx.execute("DELETE FROM holders WHERE node = 'probe'", params![])?;
+    tx.execute("DELETE FROM account_leases WHERE node = 'probe'", params![])?;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub struct SimulationPlan {
     /// What comes by the reception.
     pub inbounds: Vec<SimulatedInbound>,
     /// The agents of a group answer one after the other.
-    pub in_turn: bool,
+    pub is_sequential: bool,
 }
 
 impl SimulationPlan {
@@ -59,8 +59,8 @@ impl SimulationPlan {
         let messages = (0..rng.usize(1..=6)).map(|n| random_message(&mut rng, n, sessions)).collect();
         let kills = (0..rng.usize(0..=MAX_KILLS)).map(|_| rng.u64(1..=40)).collect();
         let idempotent_channel = rng.bool();
-        let (inbounds, in_turn) = (inbound::random_inbounds(&mut rng), rng.bool());
-        Self { seed, messages, kills, idempotent_channel, inbounds, in_turn }
+        let (inbounds, is_sequential) = (inbound::random_inbounds(&mut rng), rng.bool());
+        Self { seed, messages, kills, idempotent_channel, inbounds, is_sequential }
     }
 }
 
@@ -103,7 +103,7 @@ async fn run_plan(plan: &SimulationPlan) -> Result<SimulationRun, BrokenRule> {
     let db = Db::in_memory().map_err(|error| BrokenRule::new(plan.seed, error.to_string()))?;
     let mut ground = DurableWorld::from_db(db, ScriptedProvider::new(model::answer_prompt)).await;
     ground.fake_channel = FakeChannel::new(plan.idempotent_channel);
-    ground.configure(&inbound::group_config(plan.in_turn)).await;
+    ground.configure(&inbound::group_config(plan.is_sequential)).await;
     let (acks, taken) = (AcceptedAcks::default(), IngestedNames::default());
     let (mut run, watch) = (SimulationRun::default(), KillPointWatch::from_ground(&ground));
     for step in &plan.kills {

@@ -18,8 +18,8 @@ const PLACES: [&str; 9] = [
     "crates/store/tests/it/tasks.rs",
     "crates/store/tests/it/tasks",
     "crates/store/src/sqlite/checkpoint.rs",
-    "crates/store/src/sqlite/turn.rs",
-    "crates/store/src/sqlite/wait.rs",
+    "crates/store/src/sqlite/write_lock.rs",
+    "crates/store/src/sqlite/busy_handler.rs",
     "crates/store/src/pg.rs",
     "crates/polyclaw/tests/crash/teams/story.rs",
 ];

@@ -115,7 +115,7 @@ impl Error {
             Self::Fetch(_) => "tool_fetch",
             Self::Search(_) => "tool_search",
             Self::Server(..) => "mcp_server",
-            Self::ServerGone(_) => "mcp_gone",
+            Self::ServerGone(_) => "mcp_unavailable",
             Self::Broken => "tool_broken",
         }
     }

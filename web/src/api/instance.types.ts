@@ -656,7 +656,7 @@ export type Frame = {
   attempt: number;
   wait_ms: number;
 } | {
-  event: "approval.asked";
+  event: "approval.requested";
   /** One question to a person. */
   approval_id: string;
   /** One turn job, from queued to its terminal state. */

@@ -42,7 +42,7 @@ export class LiveTurn {
       case "tool.started": this.#add({ kind: "tool", call: frame.call_id, name: frame.name, arguments: frame.arguments, output: "", state: "running", sandbox: null }); break;
       case "tool.output": this.#tool(frame.call_id, (tool) => { if (tool.state === "running") tool.output += frame.text; }); break;
       case "tool.ended": this.#tool(frame.call_id, (tool) => { tool.output = frame.text; tool.state = frame.is_error ? "error" : "done"; tool.sandbox = lineOf(frame); }); break;
-      case "approval.asked": this.ask({ approval: frame.approval_id, tool: frame.tool, arguments: frame.arguments, question: frame.question, asked_by: frame.asked_by }); break;
+      case "approval.requested": this.ask({ approval: frame.approval_id, tool: frame.tool, arguments: frame.arguments, question: frame.question, asked_by: frame.asked_by }); break;
       case "delegate.started": case "delegate.delta": case "delegate.ended": this.#speech(frame); break;
     }
   }

@@ -6,7 +6,7 @@ use polyclaw_domain::approval::{approval_buttons, format_question, question_key}
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, InboundMessage};
 use polyclaw_domain::delivery::OutgoingMessage;
 
-use crate::fixture::{Desk, Reception, outgoing, word};
+use crate::fixture::{ChannelFixture, PlatformFixture, outgoing, word};
 use crate::{discord, slack, telegram, whatsapp};
 
 const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -38,8 +38,8 @@ fn assert_given(messages: &[InboundMessage], address: &ChatAddress, sender: &str
 #[tokio::test]
 async fn a_button_on_telegram_is_a_command_where_the_question_is() {
     let (platform, channel) = telegram::one();
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&channel, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&channel, &fixture);
     for (n, address) in
         [to("telegram", "main", "7", None), to("telegram", "main", "-9", Some("4"))].iter().enumerate()
     {
@@ -58,9 +58,9 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
 #[tokio::test]
 async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
     let (platform, channel) = telegram::one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     fixture.later.store(2, Ordering::SeqCst);
-    let _fixture = Reception::start(&channel, &fixture);
+    let _fixture = ChannelFixture::start(&channel, &fixture);
     let address = to("telegram", "main", "7", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
     platform.press_button(&platform.visible_messages().pop().unwrap(), 7, "Approve");
@@ -72,8 +72,8 @@ async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
 #[tokio::test]
 async fn a_button_on_discord_is_a_command_where_the_question_is() {
     let (platform, channel) = discord::one(discord::CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&channel, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&channel, &fixture);
     platform.wait_until("it is connected", |all| all.opening_counts(discord::TOKEN).0 == 1).await;
     let address = to("discord", "main", "100", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
@@ -87,8 +87,8 @@ async fn a_button_on_discord_is_a_command_where_the_question_is() {
 #[tokio::test]
 async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
     let (platform, channel) = slack::both();
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&channel, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&channel, &fixture);
     let address = to("slack", "work", "C1", Some("4.0"));
     let pressed = asked(&address, "shell echo '<b>' & \"x\"");
     assert_eq!(word(&channel.send("k", &pressed).await), "accepted");
@@ -115,7 +115,7 @@ async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
 #[tokio::test]
 async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
     let (platform, channel) = whatsapp::alone();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     let address = to("whatsapp", "shop", "49151", None);
     assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
     let shown = platform.visible_messages().pop().unwrap();

@@ -12,7 +12,7 @@ use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::discord::DiscordEmulator as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, attachments, outgoing, shown, word};
+use crate::fixture::{ChannelFixture, PACE, PlatformFixture, attachments, outgoing, shown, word};
 
 pub const TOKEN: &str = "T0K3N.x.y";
 /// Long enough not to matter.
@@ -53,8 +53,8 @@ fn to(channel: &str) -> ChatAddress {
 async fn a_reply_goes_where_it_was_asked() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("101", "g1", Some("100"));
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "alone");
     platform.send_in_channel(TOKEN, "100", "in a channel", json!({}));
@@ -82,8 +82,8 @@ async fn a_reply_goes_where_it_was_asked() {
 #[tokio::test]
 async fn an_unknown_thread_is_asked_about_once() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.add_channel("555", "g1", Some("100"));
     platform.send_in_channel(TOKEN, "555", "one", json!({}));
@@ -106,8 +106,8 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
         ("main", config(&platform, TOKEN)),
         ("off", off),
     ]);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     connected(&platform, "other").await;
     platform.send_dm(TOKEN, "7", "to main");
@@ -132,8 +132,8 @@ async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
     let gateway = format!("{}/gateway", platform.api_url().replace("http", "ws").replace("/api/v10", ""));
     let wrong = json!({ "bot_token": "wrong", "api_url": platform.api_url(), "gateway_url": gateway });
     let discord = adapter(&[("main", serde_json::from_value(wrong).unwrap())]);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     tokio::time::sleep(PACE.max_backoff * 3).await;
     assert_eq!(platform.opening_counts("wrong"), (0, 0));
     assert!(fixture.letters().is_empty());
@@ -142,8 +142,8 @@ async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
 #[tokio::test]
 async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let data = json!({ "name": "code", "options": [{ "name": "text", "type": 3, "value": "fix it" }] });
     let member = json!({ "user": { "id": "7", "username": "ann" }, "roles": ["r1"] });
@@ -168,8 +168,8 @@ async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
 #[tokio::test]
 async fn short_text_files_are_read_and_only_from_the_platform() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let elsewhere = Platform::start(CALM_MS);
     let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
@@ -190,8 +190,8 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
 #[tokio::test]
 async fn an_image_comes_along_and_only_from_the_platform() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let elsewhere = Platform::start(CALM_MS);
     let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
@@ -210,8 +210,8 @@ async fn an_image_comes_along_and_only_from_the_platform() {
 #[tokio::test]
 async fn hostile_events_break_nothing() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     for (kind, data) in [
         ("MESSAGE_CREATE", json!({ "id": 5 })),

@@ -11,7 +11,7 @@ use polyclaw_channel::telegram::TelegramAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, letters_of, outgoing};
+use crate::fixture::{ChannelFixture, PACE, PlatformFixture, letters_of, outgoing};
 
 const TOKEN: &str = "123:emulated";
 
@@ -69,8 +69,8 @@ async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
     let telegram = Arc::new(
         TelegramAdapter::with_retry_timing(&BTreeMap::from([("main".to_owned(), bot)]), PACE).unwrap(),
     );
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&telegram, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     emulator.say(7, "hello").await;
     emulator.say(8, "/new@TestNameBot now").await;
     emulator.say(7, "grüße 😀").await;

@@ -27,7 +27,7 @@ pub const PACE: RetryTiming = RetryTiming {
 };
 
 /// Takes letters as the engine does: the same platform id once.
-pub struct Desk {
+pub struct PlatformFixture {
     letters: Mutex<Vec<InboundMessage>>,
     ids: Mutex<HashSet<(String, String)>>,
     /// How many letters are not taken before one is.
@@ -37,7 +37,7 @@ pub struct Desk {
     pub correspondents: Mutex<Vec<ChatAddress>>,
 }
 
-impl Desk {
+impl PlatformFixture {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             letters: Mutex::default(),
@@ -73,7 +73,7 @@ impl Desk {
     }
 }
 
-impl InboundSink for Desk {
+impl InboundSink for PlatformFixture {
     fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
             let less = |left: usize| left.checked_sub(1);
@@ -99,10 +99,10 @@ impl InboundSink for Desk {
 }
 
 /// Receives until it is dropped.
-pub struct Reception(JoinHandle<()>);
+pub struct ChannelFixture(JoinHandle<()>);
 
-impl Reception {
-    pub fn start(channel: &Arc<impl ChannelAdapter + 'static>, fixture: &Arc<Desk>) -> Self {
+impl ChannelFixture {
+    pub fn start(channel: &Arc<impl ChannelAdapter + 'static>, fixture: &Arc<PlatformFixture>) -> Self {
         let (channel, fixture) = (Arc::clone(channel), Arc::clone(fixture));
         Self(tokio::spawn(async move {
             let accounts = channel.connection_accounts();
@@ -112,7 +112,7 @@ impl Reception {
     }
 }
 
-impl Drop for Reception {
+impl Drop for ChannelFixture {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -14,7 +14,7 @@ use polyclaw_testkit::platform::ReplyOutcome;
 use polyclaw_testkit::platform::matrix::MatrixEmulator as Homeserver;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_to, shown};
+use crate::fixture::{ChannelFixture, PACE, PlatformFixture, apart, attachments, open, outgoing_to, shown};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -42,11 +42,11 @@ fn one(homeserver: &Homeserver) -> Arc<MatrixAdapter> {
 }
 
 /// A homeserver with a room of two, whose stream the account reads from its start on.
-async fn dm() -> (Homeserver, Arc<Desk>) {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+async fn dm() -> (Homeserver, Arc<PlatformFixture>) {
+    let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     homeserver.add_room(ROOM, &[ANN, CLAW]);
     homeserver.send_text(ROOM, ANN, "from before");
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
     drop(fixture);
     (homeserver, inbox)
@@ -56,7 +56,7 @@ async fn dm() -> (Homeserver, Arc<Desk>) {
 async fn what_was_said_before_the_first_start_is_not_answered() {
     let (homeserver, inbox) = dm().await;
     let text = homeserver.send_text(ROOM, ANN, "hello");
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     drop(fixture);
     let message = &inbox.letters()[0];
@@ -79,7 +79,7 @@ async fn a_restart_neither_loses_nor_doubles() {
         if round % 2 == 0 {
             homeserver.push("store", ReplyOutcome::Status(500));
         }
-        let fixture = Reception::start(&one(&homeserver), &inbox);
+        let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
         inbox.wait_for(expected.len()).await;
         drop(fixture);
     }
@@ -92,7 +92,7 @@ async fn the_position_moves_over_taken_letters_only() {
     inbox.later.store(2, Ordering::SeqCst);
     homeserver.send_text(ROOM, ANN, "one");
     homeserver.send_text(ROOM, ANN, "two");
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     inbox.wait_for(2).await;
     drop(fixture);
     assert_eq!(inbox.texts(), ["one", "two"], "what comes after is not taken before");
@@ -102,7 +102,7 @@ async fn the_position_moves_over_taken_letters_only() {
 async fn a_broken_connection_loses_and_doubles_nothing() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     for (round, outcome) in
         [ReplyOutcome::Cut, ReplyOutcome::Status(502), ReplyOutcome::ShownThenHang, ReplyOutcome::Status(429)]
             .into_iter()
@@ -126,7 +126,7 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
     texts.iter().for_each(|text| drop(homeserver.send_text(ROOM, ANN, text)));
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     inbox.wait_for(20).await;
     drop(fixture);
     assert_eq!(inbox.texts(), texts);
@@ -144,7 +144,7 @@ async fn half_an_answer_is_none() {
         homeserver.push(kind, ReplyOutcome::Status(200));
     }
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     let messages = inbox.wait_for(10).await;
     drop(fixture);
     assert_eq!(inbox.texts(), texts, "all of it, from where it stopped");
@@ -153,7 +153,7 @@ async fn half_an_answer_is_none() {
 
 #[tokio::test]
 async fn an_account_that_fails_holds_up_no_other() {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     homeserver.add_room(ROOM, &[ANN, CLAW]);
     homeserver.add_room("!two:hs", &[ANN, "@two:hs"]);
     let wrong = config::MatrixConfig { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
@@ -168,7 +168,7 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("two", account(&homeserver, "@two:hs")),
         ("wrong", wrong),
     ]);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
     homeserver.send_text(ROOM, ANN, "to one");
     homeserver.send_text("!two:hs", ANN, "to two");
@@ -203,7 +203,7 @@ async fn a_small_text_file_comes_along() {
     file("mxc://hs/gone", "text/plain", 17);
     file("https://evil.example/notes", "text/plain", 17);
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     let messages = inbox.wait_for(5).await;
     drop(fixture);
     homeserver.add_file("m1", b"remember the milk");
@@ -222,7 +222,7 @@ async fn an_image_comes_along() {
         homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     let messages = inbox.wait_for(2).await;
     drop(fixture);
     assert_eq!(shown(&*matrix, &messages).await, [Some(PIXEL.to_vec()), None]);
@@ -237,7 +237,7 @@ async fn events_that_make_no_sense_hold_nothing_up() {
         homeserver.emit_event(ROOM, ANN, "m.room.message", content);
     }
     homeserver.send_text(ROOM, ANN, "still here");
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     drop(fixture);
     assert_eq!(inbox.texts(), ["still here"]);

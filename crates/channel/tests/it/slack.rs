@@ -14,7 +14,9 @@ use polyclaw_testkit::platform::slack::{SlackEmulator as Platform, press_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_to, shown, word};
+use crate::fixture::{
+    ChannelFixture, PACE, PlatformFixture, apart, attachments, open, outgoing_to, shown, word,
+};
 
 const SECRET: &str = "s1gn1ng";
 
@@ -57,9 +59,9 @@ fn message(ts: &str, text: &str) -> Value {
 
 #[tokio::test]
 async fn a_message_is_one_letter_however_often_it_comes() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     let first = platform.deliver_event("work", &message("1.1", "<@UBOT> hi"));
     let mut mention = message("1.1", "<@UBOT> hi");
     mention["type"] = json!("app_mention");
@@ -76,10 +78,10 @@ async fn a_message_is_one_letter_however_often_it_comes() {
 
 #[tokio::test]
 async fn what_is_not_taken_is_not_acknowledged() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     let envelope = platform.deliver_event("work", &message("1.1", "hi"));
     inbox.until(|| inbox.handed() >= 1).await;
     platform.deliver_event("work", &message("1.2", "there"));
@@ -94,7 +96,7 @@ async fn what_is_not_taken_is_not_acknowledged() {
 /// The connection is dropped, refused, asked to be renewed, and falls silent: everything arrives, and nothing twice.
 #[tokio::test]
 async fn a_broken_connection_loses_and_doubles_nothing() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let breaks: [&dyn Fn(); 4] = [
         &|| platform.drop_sockets(),
@@ -105,7 +107,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
         &|| platform.refresh_sockets(),
         &|| platform.hang_sockets(),
     ];
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     let mut count = 0;
     for (round, broken) in breaks.into_iter().enumerate() {
         platform.wait_until("a socket is open", |platform| platform.socket_count() > round).await;
@@ -128,7 +130,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
 
 #[tokio::test]
 async fn an_account_that_fails_holds_up_no_other() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let broken = config::SlackConfig { bot_token: Secret::new("wrong"), ..account(&platform, "broken") };
     let away = config::SlackConfig {
         api_url: Some("http://127.0.0.1:1/api".to_owned()),
@@ -140,7 +142,7 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("one", account(&platform, "one")),
         ("two", account(&platform, "two")),
     ]);
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     platform.deliver_event("one", &message("1.1", "to one"));
     platform.deliver_event("two", &message("1.1", "to two"));
     inbox.wait_for(2).await;
@@ -170,10 +172,10 @@ async fn an_account_that_fails_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_command_of_slacks_own_list_is_a_letter() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let payload = json!({ "command": "/polyclaw", "text": "status", "channel_id": "D1", "user_id": "U1", "trigger_id": "9.9" });
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     platform.deliver_command("work", payload);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(fixture);
@@ -182,7 +184,7 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
 
 #[tokio::test]
 async fn payloads_that_make_no_sense_are_done_with() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let odd = [
         json!(null),
@@ -191,7 +193,7 @@ async fn payloads_that_make_no_sense_are_done_with() {
         json!({ "type": "message", "text": null }),
         json!({ "type": "message", "files": "x" }),
     ];
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     odd.iter().for_each(|event| drop(platform.deliver_event("work", event)));
     platform.deliver_event("work", &message("1.1", "still here"));
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() > odd.len()).await;
@@ -201,7 +203,7 @@ async fn payloads_that_make_no_sense_are_done_with() {
 
 #[tokio::test]
 async fn a_small_text_file_comes_along_and_no_token_does() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let notes = platform.add_file("notes.txt", b"what is there before it is asked for");
     let file = |name: &str, mimetype: &str, size: u64, place: &str| json!({ "name": name, "mimetype": mimetype, "size": size, "url_private_download": place, "permalink": "https://work.slack.com/f" });
@@ -214,7 +216,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         file("elsewhere.txt", "text/plain", 10, "https://evil.example/notes.txt"),
         file("gone.txt", "text/plain", 10, &format!("{notes}.gone")),
     ]);
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     platform.deliver_event("work", &event);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(fixture);
@@ -228,7 +230,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 
 #[tokio::test]
 async fn an_image_comes_along_and_no_token_does() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let pixel = platform.add_file("pixel.png", PIXEL);
     let notes = platform.add_file("notes.txt", b"no image at all");
@@ -236,7 +238,7 @@ async fn an_image_comes_along_and_no_token_does() {
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
     event["files"] = json!([file(&pixel), file(&notes), file("https://evil.example/cat.png")]);
-    let fixture = Reception::start(&slack, &inbox);
+    let fixture = ChannelFixture::start(&slack, &inbox);
     platform.deliver_event("work", &event);
     platform.wait_until("all are acknowledged", |platform| platform.acknowledged_count() >= 1).await;
     drop(fixture);

@@ -14,7 +14,7 @@ use polyclaw_testkit::platform::ReplyOutcome;
 use polyclaw_testkit::platform::telegram::TelegramEmulator as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, attachments, outgoing, shown, word};
+use crate::fixture::{ChannelFixture, PACE, PlatformFixture, apart, attachments, outgoing, shown, word};
 
 pub const TOKEN: &str = "123:T0K3N";
 
@@ -47,13 +47,13 @@ fn to(peer: &str, thread: Option<&str>) -> ChatAddress {
 #[tokio::test]
 async fn what_is_taken_is_confirmed_and_comes_once() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     for n in 0..3 {
         platform.send_dm(TOKEN, 7, &format!("message {n}"));
     }
     // The first answer never arrives: everything is delivered again.
     platform.push("getUpdates", ReplyOutcome::ShownThenCut);
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     let messages = fixture.wait_for(3).await;
     platform.wait_until("all are confirmed", |platform| platform.unconfirmed_count(TOKEN) == 0).await;
     assert_eq!(fixture.texts(), ["message 0", "message 1", "message 2"]);
@@ -66,11 +66,11 @@ async fn what_is_taken_is_confirmed_and_comes_once() {
 #[tokio::test]
 async fn what_cannot_be_taken_is_not_confirmed() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     fixture.later.store(3, Ordering::SeqCst);
     platform.send_dm(TOKEN, 7, "one");
     platform.send_dm(TOKEN, 7, "two");
-    let reception = Reception::start(&telegram, &fixture);
+    let reception = ChannelFixture::start(&telegram, &fixture);
     fixture.until(|| fixture.handed() >= 2).await;
     assert_eq!(platform.unconfirmed_count(TOKEN), 2);
     fixture.wait_for(2).await;
@@ -83,17 +83,17 @@ async fn what_cannot_be_taken_is_not_confirmed() {
 #[tokio::test]
 async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     platform.send_dm(TOKEN, 7, "once");
     platform.push("getUpdates", ReplyOutcome::Shown);
     for _ in 0..10 {
         platform.push("getUpdates", ReplyOutcome::Status(500));
     }
-    let reception = Reception::start(&telegram, &fixture);
+    let reception = ChannelFixture::start(&telegram, &fixture);
     fixture.wait_for(1).await;
     drop(reception);
     assert_eq!(platform.unconfirmed_count(TOKEN), 1);
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     fixture.until(|| fixture.handed() >= 2).await;
     assert_eq!(fixture.texts(), ["once"]);
 }
@@ -101,8 +101,8 @@ async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
 #[tokio::test]
 async fn broken_connections_lose_and_double_nothing() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&telegram, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     let troubles = [
         ReplyOutcome::Cut,
         ReplyOutcome::ShownThenCut,
@@ -123,10 +123,10 @@ async fn broken_connections_lose_and_double_nothing() {
 #[tokio::test]
 async fn a_reply_goes_to_the_topic_it_was_asked_in() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     platform.send_in_group(TOKEN, -100, Some(42), "in a topic");
     platform.send_in_group(TOKEN, -100, None, "in the group");
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     for message in fixture.wait_for(2).await {
         let sent = telegram.send("k", &outgoing(&message.address, &format!("re: {}", message.text))).await;
         assert_eq!(word(&sent), "accepted");
@@ -154,8 +154,8 @@ async fn hostile_text_goes_through_as_it_is() {
         let seen: String = platform.visible_messages()[before..].iter().map(|m| m.text.as_str()).collect();
         assert_eq!(seen, text);
     }
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&telegram, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     platform.deliver_message(
         TOKEN,
         json!({
@@ -174,7 +174,7 @@ async fn hostile_text_goes_through_as_it_is() {
 #[tokio::test]
 async fn attachments_come_without_the_token() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     platform.add_file("notes", b"remember the milk");
     platform.add_file("binary", b"\xff\xfe\0");
     let chat = json!({ "id": 7, "type": "private" });
@@ -198,7 +198,7 @@ async fn attachments_come_without_the_token() {
     platform.deliver_message(TOKEN, json!({
         "chat": chat, "from": from, "document": { "file_id": "huge", "file_name": "x.log", "file_size": 1u64 << 40 },
     }));
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     let messages = fixture.wait_for(4).await;
     assert!(platform.calls("getFile").is_empty(), "nothing is fetched before it is asked for");
     let found = attachments(&*telegram, &messages).await;
@@ -214,7 +214,7 @@ async fn attachments_come_without_the_token() {
 #[tokio::test]
 async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_file() {
     let (platform, telegram) = one();
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     platform.add_file("medium", PIXEL);
     platform.add_file("video", b"no image at all");
     let (chat, from) = (json!({ "id": 7, "type": "private" }), json!({ "id": 7, "first_name": "Ann" }));
@@ -228,7 +228,7 @@ async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_fi
         let document = json!({ "file_id": id, "file_name": "a", "mime_type": media_type });
         platform.deliver_message(TOKEN, json!({ "chat": chat, "from": from, "document": document }));
     }
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     let messages = fixture.wait_for(4).await;
     let pixel = || Some(PIXEL.to_vec());
     assert_eq!(shown(&*telegram, &messages).await, [pixel(), pixel(), None, None]);
@@ -249,10 +249,10 @@ async fn a_bad_token_holds_up_no_other_account() {
         ("main", good),
         ("off", off),
     ]);
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     platform.send_dm(TOKEN, 7, "to main");
     platform.send_dm("9:other", 7, "to biz");
-    let _fixture = Reception::start(&telegram, &fixture);
+    let _fixture = ChannelFixture::start(&telegram, &fixture);
     let mut messages = fixture.wait_for(2).await;
     messages.sort_by_key(|inbound| inbound.context.account.clone());
     let came: Vec<_> = messages.iter().map(|l| (l.context.account.as_str(), l.text.as_str())).collect();

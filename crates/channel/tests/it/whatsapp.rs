@@ -10,7 +10,7 @@ use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
 use crate::chunks::{PATIENT, Stage};
-use crate::fixture::{Desk, FATES, PACE, attachments, open, outgoing_to, shown, word};
+use crate::fixture::{FATES, PACE, PlatformFixture, attachments, open, outgoing_to, shown, word};
 
 const SECRET: &str = "app-s3cret";
 
@@ -57,7 +57,7 @@ fn text(id: &str, body: &str) -> Value {
 
 #[tokio::test]
 async fn messages_are_letters_once_and_in_order() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
     for _ in 0..2 {
@@ -69,7 +69,7 @@ async fn messages_are_letters_once_and_in_order() {
 
 #[tokio::test]
 async fn what_is_not_taken_has_to_be_delivered_again() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
     let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
@@ -81,7 +81,7 @@ async fn what_is_not_taken_has_to_be_delivered_again() {
 
 #[tokio::test]
 async fn only_what_meta_signed_is_taken() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let good = message_call(SECRET, "100", &[text("wamid.1", "hi")]);
     let change = |change: &dyn Fn(&mut WebhookRequest)| {
@@ -125,7 +125,7 @@ async fn only_what_meta_signed_is_taken() {
 
 #[tokio::test]
 async fn the_webhook_is_set_up_by_who_knows_the_word() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let long = "c".repeat(300);
     for (query, status, body) in [
@@ -150,7 +150,7 @@ async fn the_webhook_is_set_up_by_who_knows_the_word() {
 
 #[tokio::test]
 async fn each_number_has_its_own_letters() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let foreign =
         config::WhatsappConfig { app_secret: Secret::new("of another app"), ..account(&platform, "300") };
     let whatsapp = whatsapp([
@@ -173,7 +173,7 @@ async fn each_number_has_its_own_letters() {
 
 #[tokio::test]
 async fn a_reply_goes_to_the_person_or_the_group() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let mut grouped = text("wamid.2", "hi all");
     grouped["group_id"] = json!("Y2FwaV9ncm91cDox");
@@ -247,7 +247,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
 
 #[tokio::test]
 async fn a_small_text_file_comes_along_and_no_token_does() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let document = |id: &str, mime_type: &str| {
         let mut message = text(&format!("wamid.{id}"), "");
@@ -276,7 +276,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 
 #[tokio::test]
 async fn a_photo_comes_along_and_no_token_does() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     platform.add_file("m1", PIXEL);
     platform.add_file("m2", b"no image at all");

@@ -296,9 +296,9 @@ mod tests {
             outcome.map_err(|error| error.code())
         };
         let mask = "[providers.xai]\napi_key = \"***MASKED***\"\n";
-        assert_eq!(refused(mask, true), Err("masked_nothing"));
+        assert_eq!(refused(mask, true), Err("mask_without_secret"));
         let stray = "[agents.defaults]\nsystem_prompt = \"***MASKED***\"\n";
-        assert_eq!(refused(stray, true), Err("masked_nothing"));
+        assert_eq!(refused(stray, true), Err("mask_without_secret"));
         let other = "[providers.openai]\napi_key = \"another\"\n";
         assert_eq!((refused(other, false), refused(other, true)), (Err("secret_write"), Ok(())));
         let reference = "[providers.openai]\napi_key = \"file:/etc/shadow\"\n";
@@ -342,7 +342,7 @@ mod tests {
         }
         let stray = "[providers.referred]\nbase_url = \"***MASKED***\"\n";
         let refused = restore_masks(&mut parse(stray).unwrap(), &stored, true).map_err(|error| error.code());
-        assert_eq!(refused, Err("masked_nothing"));
+        assert_eq!(refused, Err("mask_without_secret"));
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl ImportedConversation {
                 id: MessageId::new(ids.next_id()),
                 session: self.key.clone(),
                 session_id: session.clone(),
-                ticket: 0,
+                position: 0,
                 role: line.role,
                 text: line.text.clone(),
                 parts: Vec::new(),
@@ -209,7 +209,7 @@ fn store_conversation(
         tx,
         &Session::new_for_person(one.key.clone(), session.clone(), one.agent.clone(), began),
     )?;
-    let first = sessions::allocate_tickets(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
+    let first = sessions::allocate_positions(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
     for (ticket, message) in (first..).zip(messages) {
         messages::insert_at(tx, message, ticket)?;
     }

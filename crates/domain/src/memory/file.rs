@@ -14,10 +14,10 @@ const ENTRY_MARK: &str = "<!-- polyclaw ";
 const ENTRY_MARK_END: &str = " -->";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {why}")]
+#[error("line {line}: {reason}")]
 pub struct MemoryFileError {
     pub line: usize,
-    pub why: String,
+    pub reason: String,
 }
 
 /// Whose memories a file written by hand becomes.
@@ -37,7 +37,7 @@ pub fn to_jsonl(memories: &[MemoryEntry]) -> String {
 pub fn from_jsonl(text: &str) -> Result<Vec<MemoryEntry>, MemoryFileError> {
     let lines = (1..).zip(text.split('\n')).filter(|(_, line)| !line.trim().is_empty());
     let read = |(line, text): (usize, &str)| {
-        serde_json::from_str(text).map_err(|error| MemoryFileError { line, why: error.to_string() })
+        serde_json::from_str(text).map_err(|error| MemoryFileError { line, reason: error.to_string() })
     };
     lines.map(read).collect()
 }
@@ -66,8 +66,8 @@ pub fn from_markdown(text: &str, owner: &MemoryFileOwner) -> Result<Vec<MemoryEn
     while let Some(line) = lines.get(at) {
         at += 1;
         if let Some(head) = line.strip_prefix(ENTRY_MARK) {
-            let (memory, length) =
-                parse_marked_entry(head, &lines[at..]).map_err(|why| MemoryFileError { line: at, why })?;
+            let (memory, length) = parse_marked_entry(head, &lines[at..])
+                .map_err(|why| MemoryFileError { line: at, reason: why })?;
             memories.push(memory);
             at += length;
         } else if let Some(title) = line.strip_prefix('#') {
@@ -207,7 +207,7 @@ mod tests {
         let whole = to_markdown(&[memory("k", "one\ntwo\nthree")]);
         let cut = whole.rsplit_once("\nthree").unwrap().0;
         let error = from_markdown(cut, &owner()).unwrap_err();
-        assert_eq!((error.line, error.why.as_str()), (4, "lines are missing after it"));
+        assert_eq!((error.line, error.reason.as_str()), (4, "lines are missing after it"));
         assert_eq!(from_jsonl("\n{\"id\":1}\n").unwrap_err().line, 2);
     }
 

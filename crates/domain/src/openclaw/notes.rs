@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationNote {
     pub path: String,
-    pub why: String,
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,15 +28,15 @@ impl TranslationNotes {
     }
 
     pub fn note_ignored(&mut self, path: &str, why: impl Into<String>) {
-        self.ignored.push(TranslationNote { path: path.to_owned(), why: why.into() });
+        self.ignored.push(TranslationNote { path: path.to_owned(), reason: why.into() });
     }
 
     pub fn note_changed(&mut self, path: &str, why: impl Into<String>) {
-        self.changed.push(TranslationNote { path: path.to_owned(), why: why.into() });
+        self.changed.push(TranslationNote { path: path.to_owned(), reason: why.into() });
     }
 
     pub(super) fn note_left_behind(&mut self, path: &str, why: impl Into<String>) {
-        self.left.push(TranslationNote { path: path.to_owned(), why: why.into() });
+        self.left.push(TranslationNote { path: path.to_owned(), reason: why.into() });
     }
 
     /// Every key below a place.

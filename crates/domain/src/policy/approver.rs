@@ -13,15 +13,15 @@ const SHELL_TOOL: &str = "shell";
 /// Tools that ask an owner in turns of less authority than these have, beside those that ask anyway. What the API
 /// lets an operator do, an agent may do for one; what guests store stays in their own conversations.
 const OWNER_APPROVAL_TOOLS: [(&str, &[Authority]); 9] = [
-    ("agent_create", &[Authority::Guest, Authority::Operator]),
-    ("agent_update", &[Authority::Guest, Authority::Operator]),
-    ("cron_add", &[Authority::Guest, Authority::Operator]),
-    ("cron_remove", &[Authority::Guest, Authority::Operator]),
-    ("cron_run", &[Authority::Guest]),
+    ("agent_create", &[Authority::NonOwner, Authority::Operator]),
+    ("agent_update", &[Authority::NonOwner, Authority::Operator]),
+    ("cron_add", &[Authority::NonOwner, Authority::Operator]),
+    ("cron_remove", &[Authority::NonOwner, Authority::Operator]),
+    ("cron_run", &[Authority::NonOwner]),
     ("memory_forget", &[Authority::Operator]),
     ("memory_store", &[Authority::Operator]),
-    ("session_set_model", &[Authority::Guest]),
-    (SHELL_TOOL, &[Authority::Guest, Authority::Operator]),
+    ("session_set_model", &[Authority::NonOwner]),
+    (SHELL_TOOL, &[Authority::NonOwner, Authority::Operator]),
 ];
 
 /// Who must agree.

@@ -16,7 +16,7 @@ pub struct ToolPolicyReason {
     /// The line that would change it; null where nothing can or need be changed.
     pub change: Option<String>,
     /// The same as a sentence.
-    pub says: String,
+    pub reason: String,
 }
 
 impl ToolPolicyReason {
@@ -28,7 +28,7 @@ impl ToolPolicyReason {
             allows: step.rule.is_allowed(),
             rule: format!("{}.{}", place.layer_word(), name(step.rule)),
             set_in: place.set_in(),
-            says: describe_step(tool, step),
+            reason: describe_step(tool, step),
             change,
         }
     }
@@ -37,7 +37,10 @@ impl ToolPolicyReason {
     pub fn refusal_text(&self, tool: &str) -> String {
         let place = self.set_in.as_ref().map(|place| format!(" Set in: {place}.")).unwrap_or_default();
         let change = self.change.as_ref().map(|line| format!(" To change it: {line}.")).unwrap_or_default();
-        format!("The tool '{tool}' is not available here: {} (rule {}).{place}{change}", self.says, self.rule)
+        format!(
+            "The tool '{tool}' is not available here: {} (rule {}).{place}{change}",
+            self.reason, self.rule
+        )
     }
 }
 
@@ -98,7 +101,7 @@ impl PolicyLocation<'_> {
             PolicyLayer::Instance => "tools",
             PolicyLayer::Agent => "agent",
             PolicyLayer::Risk => "risk",
-            PolicyLayer::Lent => "lent",
+            PolicyLayer::Inherited => "inherited",
             PolicyLayer::Plan => "plan",
             PolicyLayer::Subagents => "subagents",
             PolicyLayer::Sender => "sender",
@@ -112,7 +115,7 @@ impl PolicyLocation<'_> {
             PolicyLayer::Instance => &rules.policy,
             PolicyLayer::Agent
             | PolicyLayer::Risk
-            | PolicyLayer::Lent
+            | PolicyLayer::Inherited
             | PolicyLayer::Plan
             | PolicyLayer::Approval => self.layers.agent.policy,
             PolicyLayer::Subagents => &rules.subagents,

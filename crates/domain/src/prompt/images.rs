@@ -28,7 +28,7 @@ fn shows_images(line: &TranscriptLine) -> bool {
 
 /// The images of one prompt, asked for in the order of its lines.
 pub(super) struct PromptImages<'a> {
-    gallery: &'a ImageMap,
+    images: &'a ImageMap,
     /// How many of the first are only named.
     named: usize,
 }
@@ -41,7 +41,7 @@ impl<'a> PromptImages<'a> {
             bytes <= MAX_SHOWN_IMAGE_BYTES
         };
         let shown = newest_images(lines).into_iter().take_while(fits).count();
-        Self { gallery: images, named: all_images(lines).count() - shown }
+        Self { images, named: all_images(lines).count() - shown }
     }
 
     fn next_image(&mut self, media: &AttachmentImage) -> Option<Image> {
@@ -49,7 +49,7 @@ impl<'a> PromptImages<'a> {
             self.named -= 1;
             return None;
         }
-        self.gallery.get(media.hash()).cloned()
+        self.images.get(media.hash()).cloned()
     }
 
     /// The person's own words, then what came with them. A file is data, whoever attached it.

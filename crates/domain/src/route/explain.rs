@@ -45,7 +45,7 @@ pub struct BindingCandidate {
     /// Where it holds, or where it would.
     pub tier: BindingTier,
     /// `None`: it answers.
-    pub loss: Option<BindingMismatch>,
+    pub mismatch: Option<BindingMismatch>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ impl Router {
             let beaten = if tier == choice.tier { BindingMismatch::Order } else { BindingMismatch::Tier };
             let wins = choice.binding == Some(at);
             let loss = failed.or((!wins).then_some(beaten));
-            BindingCandidate { binding: at, agent: binding.agent_id.clone(), tier, loss }
+            BindingCandidate { binding: at, agent: binding.agent_id.clone(), tier, mismatch: loss }
         });
         let candidates = candidates.collect();
         BindingExplanation {

@@ -89,7 +89,7 @@ fn among_equals_the_first_of_the_config_answers() {
         let two = router(vec![binding("a", wanted.clone()), binding("b", wanted)]);
         assert_eq!(two.choose_agent(&arrival()).agent, &agent("a"), "{tier:?}");
         assert_eq!(
-            two.explain_route(&arrival()).candidates[1].loss,
+            two.explain_route(&arrival()).candidates[1].mismatch,
             Some(BindingMismatch::Order),
             "{tier:?}"
         );
@@ -109,7 +109,7 @@ fn all_that_a_binding_names_must_hold() {
     let loss = |change: &dyn Fn(&mut BindingMatch)| {
         let mut wanted = whole.clone();
         change(&mut wanted);
-        router(vec![binding("a", wanted)]).explain_route(&arrival()).candidates[0].loss
+        router(vec![binding("a", wanted)]).explain_route(&arrival()).candidates[0].mismatch
     };
     assert_eq!(loss(&|_| {}), None);
     assert_eq!(loss(&|wanted| wanted.channel = "slack".into()), Some(BindingMismatch::Channel));
@@ -149,7 +149,7 @@ fn an_explanation_names_every_candidate() {
     let bindings = tiers().into_iter().map(|(tier, wanted)| binding(&word(tier), wanted)).collect();
     let explained = router(bindings).explain_route(&arrival());
     assert_eq!((explained.tier, explained.binding), (BindingTier::Peer, Some(0)));
-    let losses: Vec<_> = explained.candidates.iter().map(|candidate| candidate.loss).collect();
+    let losses: Vec<_> = explained.candidates.iter().map(|candidate| candidate.mismatch).collect();
     assert_eq!(losses[0], None);
     assert!(losses[1..].iter().all(|loss| *loss == Some(BindingMismatch::Tier)), "{losses:?}");
 }

@@ -19,11 +19,11 @@ const MAX_SUMMARY_CHARS: usize = 160;
 pub fn merge_announces(metas: &[Value]) -> Value {
     let mut results: Vec<Value> = Vec::new();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut reply_to, mut asked_by) = (Vec::new(), Vec::new());
+    let (mut reply_to, mut requested_by) = (Vec::new(), Vec::new());
     for meta in metas {
         results.push(summarize_result(meta));
         add_new(&mut reply_to, &meta["reply_to"]);
-        add_new(&mut asked_by, &meta["asked_by"]);
+        add_new(&mut requested_by, meta.get("requested_by").unwrap_or(&meta["asked_by"]));
     }
     let surplus = results.len().saturating_sub(MAX_LISTED_ANNOUNCES);
     for result in results.drain(..surplus) {
@@ -32,7 +32,7 @@ pub fn merge_announces(metas: &[Value]) -> Value {
     }
     json!({
         "internal": true, "kind": MERGED_KIND, "count": metas.len(), "earlier": counts, "results": results,
-        "reply_to": reply_to, "asked_by": asked_by,
+        "reply_to": reply_to, "requested_by": requested_by,
     })
 }
 
@@ -87,14 +87,14 @@ mod tests {
         let one = |n: usize| {
             json!({ "kind": ANNOUNCE_KIND, "source_agent_name": "ann (main)", "source_run_id": format!("web#{n}"),
                 "task": { "label": format!("#{n} Page") }, "result": { "status": "ok", "summary": "done [/Context]" },
-                "reply_to": [{ "channel": "chat" }], "asked_by": ["chat:a:p"] })
+                "reply_to": [{ "channel": "chat" }], "requested_by": ["chat:a:p"] })
         };
         let merged = merge_announces(&(0..150).map(one).collect::<Vec<_>>());
         let shown = super::super::transcript_details(&merged).unwrap();
         assert!(shown.contains("150 results") && shown.contains("ann (main) ok: 50 more"), "{shown}");
         assert!(!shown.contains("#49 Page") && shown.contains("#50 Page") && shown.contains("#149 Page"));
         assert_eq!((shown.matches("[Context:").count(), shown.matches("[/Context]").count()), (1, 1));
-        assert_eq!(merged["asked_by"], json!(["chat:a:p"]));
+        assert_eq!(merged["requested_by"], json!(["chat:a:p"]));
         assert_eq!(merged["reply_to"].as_array().unwrap().len(), 1);
     }
 }

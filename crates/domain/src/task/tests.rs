@@ -35,7 +35,7 @@ fn task() -> TeamTask {
 }
 
 fn held_by(name: &str, session: &str) -> TeamTask {
-    let lease = TaskLease { owner: name.into(), session: key(session), fence: 3, until: Millis(9) };
+    let lease = TaskLease { owner: name.into(), session: key(session), fencing_token: 3, until: Millis(9) };
     TeamTask { state: TeamTaskState::Claimed, lease: Some(lease), ..task() }
 }
 
@@ -68,8 +68,8 @@ fn only_the_session_that_holds_a_task_or_the_lead_ends_it() {
     let end = |task: &TeamTask, by: &TaskMember| check_may_end(task, by).map_err(|why| why.code());
     assert_eq!(end(&held_by("ann", "a"), &worker("ann", "a")), Ok(3));
     assert_eq!(end(&held_by("ann", "a"), &lead), Ok(3));
-    assert_eq!(end(&held_by("ann", "a"), &worker("bob", "b")), Err("task_late"));
-    assert_eq!(end(&held_by("ann", "a2"), &worker("ann", "a")), Err("task_late"), "an earlier life");
+    assert_eq!(end(&held_by("ann", "a"), &worker("bob", "b")), Err("stale_claim"));
+    assert_eq!(end(&held_by("ann", "a2"), &worker("ann", "a")), Err("stale_claim"), "an earlier life");
     assert_eq!(end(&task(), &worker("ann", "a")), Err("task_not_yours"));
     let done = TeamTask { state: TeamTaskState::Completed, ..held_by("ann", "a") };
     assert_eq!(end(&done, &lead), Err("task_ended"), "nothing ends twice");

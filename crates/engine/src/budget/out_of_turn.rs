@@ -85,7 +85,7 @@ pub(crate) fn record_spending(
                 nanos: cost.unwrap_or(estimate.nanos),
             });
             for (scope, _) in budgets::commit_usage(tx, &turn, &allowances, amount, known.is_none())? {
-                let data = json!({ "purse": scope.name() });
+                let data = json!({ "scope": scope.name() });
                 let session = Some(aside.session.clone());
                 let warned = NewEvent {
                     kind: EventKind::BudgetWarned,

@@ -98,7 +98,7 @@ pub enum FrameKind {
         attempt: u32,
         wait_ms: u64,
     },
-    #[serde(rename = "approval.asked")]
+    #[serde(rename = "approval.requested")]
     ApprovalAsked {
         approval_id: ApprovalId,
         turn_id: TurnId,
@@ -106,7 +106,7 @@ pub enum FrameKind {
         arguments: Value,
         question: String,
         /// The agent or team member that asks.
-        asked_by: String,
+        requested_by: String,
     },
     #[serde(rename = "approval.decided")]
     ApprovalDecided { approval_id: ApprovalId, state: &'static str },

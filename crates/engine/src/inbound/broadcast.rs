@@ -58,7 +58,7 @@ impl Engine {
         let agents: Vec<&str> = round.targets.iter().map(|target| target.agent.as_str()).collect();
         let event = sessionless_event(
             EventKind::BroadcastStarted,
-            json!({ "round": id, "agents": agents, "in_turn": round.in_turn }),
+            json!({ "broadcast": id, "agents": agents, "is_sequential": round.is_sequential }),
         );
         let keep = move |tx: &mut Tx<'_>| {
             broadcasts::insert(tx, &round)?;
@@ -89,7 +89,7 @@ impl Engine {
             address: message.address,
             meta: message.meta,
             priority: message.priority,
-            in_turn: settings.inbound.is_sequential(),
+            is_sequential: settings.inbound.is_sequential(),
             see_previous: settings.inbound.sees_previous(),
             targets: targets.into_iter().map(target_of).collect(),
             created_at: self.now(),
@@ -108,7 +108,7 @@ impl Engine {
                 Some(taken) => taken.clone(),
             };
             if let TargetOutcome::Turn(turn) = turn
-                && round.in_turn
+                && round.is_sequential
                 && !self.has_turn_ended(&turn).await?
             {
                 return Ok(());
@@ -170,7 +170,7 @@ impl Engine {
         let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
             return Ok(None);
         };
-        if !(round.in_turn && round.see_previous) {
+        if !(round.is_sequential && round.see_previous) {
             return Ok(None);
         }
         let mut texts = Vec::new();
@@ -189,9 +189,14 @@ impl Engine {
 
 /// The round a message belongs to, and its place in it.
 pub(crate) fn broadcast_position_of(meta: Option<&Value>) -> Option<(&str, usize)> {
-    let round = meta?.get("round")?;
-    let position = round.get("seat")?.as_u64().and_then(|position| usize::try_from(position).ok())?;
-    Some((round.get("id")?.as_str()?, position))
+    // Broadcasts of earlier versions are called rounds in what is stored.
+    let broadcast = meta?.get("broadcast").or_else(|| meta?.get("round"))?;
+    let position = broadcast
+        .get("target")
+        .or_else(|| broadcast.get("seat"))?
+        .as_u64()
+        .and_then(|position| usize::try_from(position).ok())?;
+    Some((broadcast.get("id")?.as_str()?, position))
 }
 
 /// Goes on with every open round, when a turn has ended and now and then.

@@ -185,7 +185,7 @@ fn answering_target(round: &Broadcast, own: &SessionKey) -> Option<usize> {
 pub(super) fn target_message(round: &Broadcast, at: usize) -> IngressMessage {
     let target = &round.targets[at];
     let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
-    meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
+    meta["broadcast"] = serde_json::json!({ "id": round.id, "target": at });
     let origin =
         if round.address.channel == WEBHOOK_CHANNEL { MessageOrigin::Hook } else { MessageOrigin::User };
     let (session, address) = (target.session.clone(), round.address.clone());
@@ -227,7 +227,7 @@ mod tests {
             address: ChatAddress::internal(),
             meta: None,
             priority: JobPriority::Direct,
-            in_turn: true,
+            is_sequential: true,
             see_previous: false,
             targets: targets.iter().enumerate().map(target_of).collect(),
             created_at: Millis(0),

@@ -97,7 +97,7 @@ impl InboundRules {
     pub(super) fn sender_authority(&self, arrival: &InboundContext) -> Authority {
         match self.caller_role(arrival) {
             CallerRole::Owner => Authority::Owner,
-            CallerRole::Alone | CallerRole::AmongOthers => Authority::Guest,
+            CallerRole::Alone | CallerRole::AmongOthers => Authority::NonOwner,
         }
     }
 

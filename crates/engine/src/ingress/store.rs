@@ -213,7 +213,7 @@ fn join_turn(
         jobs::assign_queued(tx, &session.key, by)?;
     }
     let joining = JoiningInput {
-        steers: inbound.origin.is_person(),
+        is_steering: inbound.origin.is_person(),
         lane: session.lane,
         priority: inbound.priority,
         hop: inbound.relay.as_ref().map_or(0, |relayed| relayed.hop),
@@ -338,7 +338,7 @@ fn build_job(inbound: &IngressMessage, session: &Session, fresh: &NewIds) -> New
         priority: inbound.priority,
         held: false,
         inputs: 1,
-        steers: inbound.origin.is_person(),
+        is_steering: inbound.origin.is_person(),
         hop: inbound.relay.as_ref().map_or(0, |relayed| relayed.hop),
         trace: fresh.trace.clone(),
         queued_at: fresh.now,
@@ -358,7 +358,7 @@ fn insert_messages(
         id: fresh.message.clone(),
         session: session.key.clone(),
         session_id: session.id.clone(),
-        ticket,
+        position: ticket,
         role: MessageRole::User,
         text: inbound.text.clone(),
         parts: inbound.parts.clone(),
@@ -380,7 +380,7 @@ fn insert_messages(
         };
         let first = n == 0 && !has_message(inbound);
         let message = SessionMessage {
-            ticket,
+            position: ticket,
             id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
             role: MessageRole::Tool,
             text: result.content.clone(),
@@ -393,7 +393,7 @@ fn insert_messages(
         stored.push(message);
     }
     if has_message(inbound) {
-        let message = SessionMessage { ticket, ..base };
+        let message = SessionMessage { position: ticket, ..base };
         messages::insert(tx, &message)?;
         stored.push(message);
     }
@@ -423,6 +423,6 @@ fn waiting_event(inbound: &IngressMessage, turn: &TurnId, waiting: usize) -> New
         turn: Some(turn.clone()),
         agent: Some(inbound.agent.clone()),
         trace: None,
-        data: json!({ "waiting": waiting, "steers": inbound.origin.is_person() }),
+        data: json!({ "waiting": waiting, "is_steering": inbound.origin.is_person() }),
     }
 }

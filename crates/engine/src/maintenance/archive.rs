@@ -41,7 +41,7 @@ impl SessionArchive {
             let (key, from) = (unused.key.clone(), after);
             let page =
                 engine.db().read(move |tx| messages::list_all(tx, &key, from, MESSAGES_PAGE_SIZE)).await?;
-            let Some(last) = page.last().map(|message| message.ticket) else { return Ok(()) };
+            let Some(last) = page.last().map(|message| message.position) else { return Ok(()) };
             after = last;
             let text: String = page.iter().map(message_line).collect();
             let (folder, agent, rotate) = (self.folder.clone(), unused.agent.clone(), self.rotate_bytes);
@@ -71,7 +71,7 @@ fn message_line(message: &SessionMessage) -> String {
     let value = json!({
         "session_key": message.session.as_str(),
         "session_id": message.session_id.as_str(),
-        "ticket": message.ticket,
+        "position": message.position,
         "role": message.role,
         "origin": message.origin,
         "text": message.text,

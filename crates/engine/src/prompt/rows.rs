@@ -167,7 +167,7 @@ fn assemble_rows(
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let behind = queued.as_ref().map(|queued| &queued.turn);
     let lines = messages::load_history(tx, conversation, after, behind)?;
-    let steered = queued.is_some_and(|queued| queued.steers);
+    let steered = queued.is_some_and(|queued| queued.is_steering);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::find_running_by_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| StreamMirror::for_run(tx, run))?;
     let (team_people, awaits_plan) = load_team_people(tx, &session)?;

@@ -117,7 +117,7 @@ pub(crate) fn collect_senders(asked: &[&SessionMessage], run: Option<&SubagentRu
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
     let marks = asked.iter().filter_map(|message| message_authority(message)?.sender_mark());
     let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::requested_by);
-    let runs = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
+    let runs = run.into_iter().flat_map(|run| run.task.requested_by.iter().cloned());
     let mut senders: Vec<String> = Vec::new();
     for sender in written.chain(marks).chain(carried.map(str::to_owned)).chain(runs) {
         if !senders.contains(&sender) {

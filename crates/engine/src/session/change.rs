@@ -68,7 +68,7 @@ pub(crate) fn stop_session_work(
     key: &SessionKey,
     now: Millis,
 ) -> polyclaw_store::Result<(StopOutcome, Vec<PostCommitEffect>)> {
-    sessions::allocate_tickets(tx, key, 0, now)?;
+    sessions::allocate_positions(tx, key, 0, now)?;
     let interrupted_tasks = backlog::cancel_waiting(tx, key)?;
     let running = jobs::request_stop(tx, key)?;
     let queued = match running {
@@ -107,7 +107,7 @@ pub(crate) fn stop_turn(
     if job.state.is_terminal() && job.state != JobState::Steered {
         return Ok(Some(Vec::new()));
     }
-    sessions::allocate_tickets(tx, &key, 0, now)?;
+    sessions::allocate_positions(tx, &key, 0, now)?;
     let queued = match job.state {
         JobState::Queued => jobs::cancel_queued(tx, &key, now)?,
         _ => None,
@@ -163,7 +163,7 @@ pub(crate) fn queue_compaction(
     session: &Session,
     fresh: &NewIds,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    sessions::allocate_tickets(tx, &session.key, 0, fresh.now)?;
+    sessions::allocate_positions(tx, &session.key, 0, fresh.now)?;
     let load = jobs::session_load(tx, &session.key)?;
     if load.running.is_some() || load.queued.is_some() {
         return Ok(None);
@@ -177,7 +177,7 @@ pub(crate) fn queue_compaction(
         priority: JobPriority::Background,
         held: false,
         inputs: 0,
-        steers: false,
+        is_steering: false,
         hop: 0,
         trace: fresh.trace.clone(),
         queued_at: fresh.now,

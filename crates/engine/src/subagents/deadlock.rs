@@ -69,7 +69,7 @@ impl Engine {
             Err(mutual) => Error::WaitDeadlock(mutual.to_string()),
         };
         if let Some(running) = self.find_running_turn(turn) {
-            let data = json!({ "code": mutual.code(), "why": mutual.to_string() });
+            let data = json!({ "code": mutual.code(), "reason": mutual.to_string() });
             self.record_event(turn_event(&running.claim, EventKind::ToolRefused, data)).await;
         }
         Err(mutual)

@@ -121,7 +121,7 @@ impl Engine {
         let run = self.find_run(id).await?;
         let (wanted, now) = (run.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            sessions::allocate_tickets(tx, &wanted.owner, 0, now)?;
+            sessions::allocate_positions(tx, &wanted.owner, 0, now)?;
             if !runs::release_announce(tx, &wanted.id)? {
                 return Ok(false);
             }

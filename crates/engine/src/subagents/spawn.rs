@@ -146,7 +146,7 @@ fn spawn_run(
         return Ok(Ok((run, None)));
     }
     // Its row first: two wishes at once are counted one after the other.
-    sessions::allocate_tickets(tx, &request.owner, 0, fresh.now)?;
+    sessions::allocate_positions(tx, &request.owner, 0, fresh.now)?;
     let Some(owner) = sessions::get(tx, &request.owner)? else {
         return Ok(Err(Error::UnknownSession(request.owner.to_string())));
     };
@@ -247,7 +247,7 @@ fn build_run(
         owner_turn: request.requester.turn_id().cloned(),
         trace: asker.trace,
         hop: asker.hop + 1,
-        task: RunTask { asked_by: asker.asked_by, ..request.task.clone() },
+        task: RunTask { requested_by: asker.asked_by, ..request.task.clone() },
         reply_to: asker.reply_to,
         awaited_by: request.requester.turn_id().filter(|_| request.is_awaited).cloned(),
         audience: None,

@@ -86,7 +86,7 @@ impl Engine {
     /// The same, to look only.
     pub(super) async fn reader(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let team = self.find_team(team).await?;
-        self.insider_of(actor, team).await
+        self.team_caller(actor, team).await
     }
 
     /// The same, where people also find a team that has ended.
@@ -96,12 +96,12 @@ impl Engine {
             _ => None,
         };
         match ended {
-            Some(team) => self.insider_of(actor, team).await,
+            Some(team) => self.team_caller(actor, team).await,
             None => self.reader(actor, team).await,
         }
     }
 
-    async fn insider_of(&self, actor: &TeamActor, team: Team) -> Result<TeamCaller> {
+    async fn team_caller(&self, actor: &TeamActor, team: Team) -> Result<TeamCaller> {
         let refusal = match actor {
             TeamActor::OnBehalfOf { name, .. } => TeamRefusal::NotAMember(quote_safely(name)),
             _ => TeamRefusal::NotInTeam(team.name.clone()),

@@ -253,7 +253,7 @@ fn announce_payload(
         "stats": { "duration_ms": task.claimed_at.map(|at| event.created_at.since(at)), "tokens": Value::Null,
             "cost_usd": Value::Null },
         "reply_to": team.reply_to,
-        "asked_by": team.requested_by(),
+        "requested_by": team.requested_by(),
     })
 }
 

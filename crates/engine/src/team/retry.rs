@@ -75,7 +75,7 @@ fn take_retry(
         return teams::claim_retry(tx, retry, None).map(|_| None);
     };
     // A session's row comes first, as everywhere.
-    sessions::allocate_tickets(tx, &session, 0, fresh.now)?;
+    sessions::allocate_positions(tx, &session, 0, fresh.now)?;
     let is_wanted = has_work || mail_needs_turn(tx, &team, &retry.name)?;
     // What is no reason for a turn while others are at work may be one when they rest.
     let (_, idle) = team_messages::count_waiting(tx, &team.id, &retry.name)?;

@@ -377,7 +377,7 @@ fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> 
 fn first_member_message(team: &Team, member: &TeamMember) -> InternalMessage {
     let relayed =
         RelayInfo { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), kind: RelayKind::Begin };
-    let mut meta = Some(json!({ "asked_by": team.requested_by() }));
+    let mut meta = Some(json!({ "requested_by": team.requested_by() }));
     team.authority.write_to_meta(&mut meta);
     InternalMessage {
         meta,

@@ -271,7 +271,7 @@ impl Engine {
             self.try_relay_task_events(&caller).await?;
             return Ok(Vec::new());
         }
-        let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
+        let fence = task.lease.as_ref().map_or(0, |lease| lease.fencing_token);
         if finish.state == TeamTaskState::Completed && task::check_may_end(&task, &caller.worker).is_ok() {
             self.verify_task(actor, &caller, &task).await?;
             self.check_completing_hook(&caller, (&task, finish.summary.as_deref())).await?;

@@ -280,7 +280,7 @@ fn record_failed_check(
         return Ok(false);
     }
     tasks::set_note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
-    let data = json!({ "why": why, "call": call });
+    let data = json!({ "reason": why, "call": call });
     tasks::record_event(tx, &task.team, task.no, TaskEventKind::Unverified, &worker.name, &data, now)?;
     let tries =
         1 + before.iter().filter(|failed| failed.actor != LEAD_NAME && failed.actor != OPERATOR_NAME).count();
@@ -292,7 +292,7 @@ fn record_failed_check(
         state: TeamTaskState::Failed,
         summary: Some(sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1)),
         artifacts: Vec::new(),
-        fencing_token: task.lease.as_ref().map_or(0, |lease| lease.fence),
+        fencing_token: task.lease.as_ref().map_or(0, |lease| lease.fencing_token),
         call: call.to_owned(),
     };
     Ok(tasks::end_task(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())

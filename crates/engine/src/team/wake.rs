@@ -78,14 +78,14 @@ pub(super) fn wake_session_for(
     fresh: &NewIds,
     settings: &EngineSettings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    if sessions::allocate_tickets(tx, to, 0, fresh.now)?.is_none() {
+    if sessions::allocate_positions(tx, to, 0, fresh.now)?.is_none() {
         return Ok(None);
     }
     let load = jobs::session_load(tx, to)?;
     if load.running.is_some() || load.queued.is_some() {
         return Ok(None);
     }
-    let mut meta = json!({ "internal": true, "kind": TEAM_NEWS_KIND, "team": team.name, "asked_by": team.requested_by() });
+    let mut meta = json!({ "internal": true, "kind": TEAM_NEWS_KIND, "team": team.name, "requested_by": team.requested_by() });
     if *to == team.lead {
         meta["reply_to"] = json!(team.reply_to);
         if teams::get_failure_streak(tx, &team.id, LEAD_NAME)?.is_some() {

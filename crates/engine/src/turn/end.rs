@@ -99,7 +99,7 @@ pub(super) async fn finish_turn(
     engine.hit_kill_point(KillPoint::FinishBefore).await;
     let reply = last.steps.first().cloned();
     let ticket = or_lost(commit_turn(engine, running, last).await)?;
-    Ok(reply.map(|reply| SessionMessage { ticket, ..reply }))
+    Ok(reply.map(|reply| SessionMessage { position: ticket, ..reply }))
 }
 
 /// Ends the turn with calls its caller runs itself; their results start the next turn.

@@ -222,7 +222,7 @@ async fn store_step(
     let (ticket, hold, notices) = or_lost(engine.write_with_retry(write).await)?;
     running.set_model_call(None);
     budget::publish_budget_notices(engine, claim, notices);
-    step.ticket = ticket;
+    step.position = ticket;
     context.push_step(step);
     abort_if_stopping(hold)
 }

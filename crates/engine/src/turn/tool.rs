@@ -65,7 +65,7 @@ pub(super) async fn run_tool_call(
         }
         (unreadable, _) => {
             let why = unreadable.unwrap_or_else(|| context.tool_refusal(engine, &shown));
-            engine.record_event(turn_event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
+            engine.record_event(turn_event(claim, EventKind::ToolRefused, json!({ "reason": why }))).await;
             (ToolEffect::Pure, Some(ToolOutcome::error(why)))
         }
     };
@@ -284,7 +284,7 @@ async fn store_result(
         Ok((ticket, jobs::is_steered(tx, &claim.session)?, hold))
     };
     let (ticket, steered, hold) = or_lost(engine.write_with_retry(write).await)?;
-    step.ticket = ticket;
+    step.position = ticket;
     context.push_step(step);
     abort_if_stopping(hold)?;
     Ok(steered)

@@ -139,7 +139,7 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
     });
     let world = World::with_provider(model).await;
     let mut message = World::inbound("me", "switch");
-    Authority::Guest.write_to_meta(&mut message.meta);
+    Authority::NonOwner.write_to_meta(&mut message.meta);
     let accepted = world.engine.accept_message(message).await.unwrap();
     let id = question(&world).await;
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();

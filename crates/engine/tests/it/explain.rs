@@ -40,16 +40,16 @@ const CONFIG: &str = r#"
 async fn everything(world: &World) -> Vec<String> {
     let dump = |tx: &mut polyclaw_store::Tx<'_>| {
         let mut rows = tx.query(
-            "SELECT session_key || active_agent_id || updated_at || next_ticket FROM sessions",
+            "SELECT session_key || active_agent_id || updated_at || next_position FROM sessions",
             &[],
             |row| row.text(0),
         )?;
-        rows.extend(tx.query("SELECT id || ticket FROM messages", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT id || position FROM messages", &[], |row| row.text(0))?);
         rows.extend(tx.query("SELECT turn_id || state FROM jobs", &[], |row| row.text(0))?);
         rows.extend(tx.query("SELECT id || state FROM outbox", &[], |row| row.text(0))?);
-        rows.extend(tx.query("SELECT platform_id FROM ingress", &[], |row| row.text(0))?);
-        rows.extend(tx.query("SELECT sender || code || told_at FROM pairings", &[], |row| row.text(0))?);
-        rows.extend(tx.query("SELECT round_id FROM rounds", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT platform_id FROM inbound_dedup", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT sender || code || notified_at FROM pairings", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT broadcast_id FROM broadcasts", &[], |row| row.text(0))?);
         rows.extend(tx.query("SELECT CAST(seq AS TEXT) || kind FROM events", &[], |row| row.text(0))?);
         Ok(rows)
     };
@@ -101,7 +101,7 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
     assert_eq!(ops.answers[0].model.as_ref().unwrap().to_string(), "small/ops");
     assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
     let losses: Vec<_> =
-        ops.bindings.candidates.iter().map(|one| one.loss.map(BindingMismatch::description)).collect();
+        ops.bindings.candidates.iter().map(|one| one.mismatch.map(BindingMismatch::description)).collect();
     assert_eq!(losses, [Some("it holds, but another one fits more closely"), None]);
 }
 

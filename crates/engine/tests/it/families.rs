@@ -135,7 +135,7 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
     let events =
-        world.engine.db().read(|tx| events::list(tx, 0, Some("announce.told"), None, 10)).await.unwrap();
+        world.engine.db().read(|tx| events::list(tx, 0, Some("announce.delivered"), None, 10)).await.unwrap();
     let mut named: Vec<&str> = events.iter().filter_map(|event| event.data["run_id"].as_str()).collect();
     named.sort_unstable();
     named.dedup();

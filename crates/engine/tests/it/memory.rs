@@ -172,7 +172,7 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
     kept.await.unwrap();
     let by_sender = async |text: &str| {
         let mut inbound = World::inbound("eve", text);
-        Authority::Guest.write_to_meta(&mut inbound.meta);
+        Authority::NonOwner.write_to_meta(&mut inbound.meta);
         let accepted = world.engine.accept_message(inbound).await.unwrap();
         world.wait_answer(&accepted).await.text
     };

@@ -104,7 +104,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     let job = json!({ "id": "mail", "schedule": "every 10m", "message": "look at the mail" });
     assert!(call(&world, "cron_add", &job).await.contains("\"session_key\":\"cron:mail\""));
-    assert!(call(&world, "cron_add", &job).await.contains("errand_exists"));
+    assert!(call(&world, "cron_add", &job).await.contains("cron_job_exists"));
     let never = json!({ "id": "late", "schedule": "now and then", "message": "x" });
     assert!(call(&world, "cron_add", &never).await.contains("schedule:"));
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
@@ -114,7 +114,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
     assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "mail is removed.");
-    assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_errand"));
+    assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_cron_job"));
     world.wait_settled().await;
 }
 
@@ -137,7 +137,7 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
     world.engine.add_cron_job(job, Some(maker)).await.unwrap();
     assert!(!call(&world, "cron_list", &json!({})).await.contains("theirs"));
     for tool in ["cron_run", "cron_remove"] {
-        assert!(call(&world, tool, &json!({ "id": "theirs" })).await.contains("unknown_errand"), "{tool}");
+        assert!(call(&world, tool, &json!({ "id": "theirs" })).await.contains("unknown_cron_job"), "{tool}");
     }
     assert_eq!(world.engine.list_cron_jobs().await.unwrap().len(), 1);
 }

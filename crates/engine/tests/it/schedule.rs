@@ -91,7 +91,7 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
         1,
         "the last is in time"
     );
-    let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, Some("schedule.missed"), None, 10);
+    let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, Some("cron.missed"), None, 10);
     let missed = world.engine.db().read(read).await.unwrap();
     assert_eq!(missed.len(), 1);
     assert_eq!(missed[0].data["missed"], 8);
@@ -111,7 +111,7 @@ async fn what_was_missed_is_left_out_or_made_good_once() {
         let messages = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         assert_eq!(messages.len(), runs, "{policy:?}");
         assert!(messages.iter().all(|message| message.text.contains("runs before it were missed")));
-        let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "schedule.missed");
+        let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "cron.missed");
         assert_eq!(missed, runs == 0, "{policy:?}");
     }
 }

@@ -119,13 +119,13 @@ async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
     let world = two(author, &["main", "other"]).await;
     let began = tokio::time::Instant::now();
     let answer = world.send_and_wait("ask the other").await.text;
-    assert!(answer.contains("\"status\":\"replied\"") && answer.contains("mutual_wait"), "{answer}");
+    assert!(answer.contains("\"status\":\"replied\"") && answer.contains("wait_deadlock"), "{answer}");
     assert!(began.elapsed() < Duration::from_secs(60), "of virtual time");
     world.wait_settled().await;
     let lines = transcript(world.engine.db(), &World::session_key("me")).await;
     assert!(lines.iter().all(|line| line.text != "your turn"), "what is refused is not sent: {lines:#?}");
     let refused = recorded(&world, EventKind::ToolRefused).await;
-    assert!(refused.len() == 1 && refused[0]["code"] == "mutual_wait", "{refused:?}");
+    assert!(refused.len() == 1 && refused[0]["code"] == "wait_deadlock", "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +212,7 @@ async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     world.wait_settled().await;
     let refused = codes(&world, "message.refused").await;
-    assert!(refused.iter().any(|code| code == "automatic_budget_spent"), "{refused:?}");
+    assert!(refused.iter().any(|code| code == "autonomous_turns_exhausted"), "{refused:?}");
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 1_000)).await.unwrap();
     assert!(turns.len() <= 21, "the first, and the budget: {}", turns.len());
     let most = i64::from(world.ground.settings.limits.rounds + 1) * 15 * 21;
@@ -272,7 +272,7 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
     let depths: Vec<u32> = depths(&world).await;
     assert_eq!(depths.iter().max(), Some(&2), "{depths:?}");
     let refused = recorded(&world, EventKind::ToolRefused).await;
-    assert!(refused.iter().any(|data| data["why"].as_str().unwrap().contains("no_room")), "{refused:?}");
+    assert!(refused.iter().any(|data| data["reason"].as_str().unwrap().contains("no_room")), "{refused:?}");
     assert!(tokens(&world).await <= 15 * 60, "{}", tokens(&world).await);
 }
 

@@ -50,7 +50,7 @@ async fn rows(world: &World, table: &'static str) -> i64 {
     let count = match table {
         "sessions" => "SELECT COUNT(*) FROM sessions",
         "messages" => "SELECT COUNT(*) FROM messages",
-        _ => "SELECT COUNT(*) FROM ingress",
+        _ => "SELECT COUNT(*) FROM inbound_dedup",
     };
     let read = move |tx: &mut polyclaw_store::Tx<'_>| tx.query_one(count, &[], |row| row.int(0));
     world.engine.db().read(read).await.unwrap().unwrap()

@@ -269,7 +269,7 @@ async fn held() -> (World, SubagentRun) {
 #[tokio::test(start_paused = true)]
 async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let (world, run) = held().await;
-    assert_eq!((run.held.as_deref(), run.status), (Some("automatic_budget_spent"), RunStatus::Ok));
+    assert_eq!((run.held.as_deref(), run.status), (Some("autonomous_turns_exhausted"), RunStatus::Ok));
     let notice = world.ground.fake_channel.visible_messages();
     let notice = notice.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
     assert_eq!(notice.count(), 1, "people are told that it waits for them");
@@ -288,7 +288,7 @@ async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
     world.wait_settled().await;
     assert_eq!(recorded(&world, EventKind::AnnounceDismissed).await[0]["run_id"], run.id.as_str());
     let again = world.engine.dismiss_announce(&run.id).await.unwrap_err();
-    assert_eq!(again.code(), "not_now");
+    assert_eq!(again.code(), "invalid_state");
     assert_eq!(world.send_and_wait("what is new?").await.text, "heard 0");
     let lines = transcript(world.engine.db(), &me()).await;
     assert_eq!(announces(&lines).len(), 1, "the line stays");

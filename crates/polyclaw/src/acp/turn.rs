@@ -70,7 +70,7 @@ impl<'a> EditorTurn<'a> {
                 continue;
             }
             match frame.kind.as_str() {
-                "approval.asked" => self.queue_permission_request(&frame.data).await,
+                "approval.requested" => self.queue_permission_request(&frame.data).await,
                 "tool.started" | "tool.ended" if self.progress.has_missed() => {
                     self.send_stored_steps().await;
                     // The next step is heard from its beginning.

@@ -18,7 +18,7 @@ use crate::failure::{CommandFailure, FailureExit};
 const MAX_RESPONSE_CHARS: usize = 12_000;
 
 /// Refusals that another attempt does not change.
-const PERMANENT_REFUSALS: [&str; 3] = ["route_denied", "foreign_sender", "wrong_scope"];
+const PERMANENT_REFUSALS: [&str; 3] = ["route_denied", "sender_mismatch", "wrong_scope"];
 
 impl ChannelAdapter for BrokerClient {
     fn capabilities(&self, _: &str) -> ChannelCapabilities {

@@ -132,7 +132,8 @@ fn question_lines(question: &ApprovalCard) -> Vec<Line<'static>> {
     let color = if question.is_open() { Color::Yellow } else { Color::DarkGray };
     let mut lines = vec![Line::from(vec![
         Span::styled("? ", Style::new().fg(color).bold()),
-        Span::raw(strip_control_chars(&permission_request_text(&question.asked_by, &question.tool))).bold(),
+        Span::raw(strip_control_chars(&permission_request_text(&question.requested_by, &question.tool)))
+            .bold(),
     ])];
     // Whole, however long: nobody can agree to what is not shown.
     lines.extend(

@@ -98,7 +98,7 @@ pub struct ApprovalCard {
     pub id: String,
     pub turn: String,
     /// The agent or team member that asks.
-    pub asked_by: String,
+    pub requested_by: String,
     pub tool: String,
     pub arguments: String,
     /// `pending`, `approved`, `denied`, `expired`, or that the turn is over.

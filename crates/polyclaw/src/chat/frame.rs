@@ -42,7 +42,7 @@ impl ChatState {
             "tool.started" => self.apply_tool_started(data),
             "tool.output" => self.apply_tool_output(data),
             "tool.ended" => self.apply_tool_ended(data),
-            "approval.asked" => self.add_question(data["approval_id"].as_str().unwrap_or_default(), data),
+            "approval.requested" => self.add_question(data["approval_id"].as_str().unwrap_or_default(), data),
             "approval.decided" => self.apply_decision(data),
             "turn.ended" => self.apply_turn_ended(data, turn),
             "team.changed" => return self.team_changed(),
@@ -305,7 +305,7 @@ impl ChatState {
         self.insert_entry(TranscriptEntry::Approval(ApprovalCard {
             id: id.to_owned(),
             turn: data["turn_id"].as_str().unwrap_or_default().to_owned(),
-            asked_by: data["asked_by"].as_str().unwrap_or_default().to_owned(),
+            requested_by: data["requested_by"].as_str().unwrap_or_default().to_owned(),
             tool: data["tool"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::question_text(data),
             state: "pending".to_owned(),

@@ -135,10 +135,10 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
     if let Some(status) = team["lead_status"].as_str() {
         lines.push(Line::from(vec![Span::raw(" @lead "), status_span(status.to_owned())]));
     }
-    lines.extend(failure_line(&team["setback"]));
+    lines.extend(failure_line(&team["failure_streak"]));
     for member in array_items(&team["members"]) {
         lines.push(member_line(member));
-        lines.extend(failure_line(&member["setback"]));
+        lines.extend(failure_line(&member["failure_streak"]));
     }
     let open = array_items(&team["open"]);
     lines.extend(open.iter().take(MAX_SHOWN_TASKS).map(task_line));

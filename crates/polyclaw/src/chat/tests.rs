@@ -279,7 +279,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
     let mut model = chat();
     frame(
         &mut model,
-        "approval.asked",
+        "approval.requested",
         json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": { "command": "rm -r x" } }),
     );
     let shown = screen(&mut model, 60, 14);
@@ -306,14 +306,14 @@ fn a_question_is_answered_with_a_word_and_enter_too() {
     for word in ["y", "Yes"] {
         let mut model = chat();
         type_in(&mut model, word);
-        frame(&mut model, "approval.asked", asked.clone());
+        frame(&mut model, "approval.requested", asked.clone());
         assert_eq!(key(&mut model, KeyCode::Enter), approve);
         assert!(model.input.is_empty());
     }
     // One key answers; the Enter or the rest of the word that follows is no message.
     for rest in ["", "es"] {
         let mut model = chat();
-        frame(&mut model, "approval.asked", asked.clone());
+        frame(&mut model, "approval.requested", asked.clone());
         assert_eq!(key(&mut model, KeyCode::Char('y')), approve);
         assert!(send(&mut model, rest).is_empty() && model.input.is_empty() && said(&model).is_empty());
         frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "approved" }));
@@ -326,7 +326,7 @@ fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
     let mut model = chat();
     for (id, turn) in [("a1", "t1"), ("a2", "t2")] {
         let asked = json!({ "approval_id": id, "turn_id": turn, "tool": "shell", "arguments": {} });
-        frame(&mut model, "approval.asked", asked);
+        frame(&mut model, "approval.requested", asked);
     }
     frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "expired" }));
     assert_eq!(model.open_question().unwrap().id, "a2");
@@ -516,7 +516,7 @@ fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
         "members": [
             { "name": "ann", "status": "idle", "plan": "submitted", "tasks": [] },
             { "name": "somebody-with-a-very-long-name-indeed", "status": "working", "tasks": ["#1 Draws the header of the page"] },
-            { "name": "bob", "status": "idle", "setback": streak },
+            { "name": "bob", "status": "idle", "failure_streak": streak },
         ],
         "open": (1..=9).map(task).collect::<Vec<_>>(),
     });

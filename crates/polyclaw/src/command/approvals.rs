@@ -80,7 +80,8 @@ fn approval_text(asked: &Value) -> String {
     let text_of = |key: &str| cell_text(&asked[key]);
     let (state, session) = (text_of("state"), text_of("session_key"));
     let until = if state == "pending" { "open until" } else { "it was open until" };
-    let (question, asked_by, expires_at) = (text_of("question"), text_of("asked_by"), text_of("expires_at"));
+    let (question, asked_by, expires_at) =
+        (text_of("question"), text_of("requested_by"), text_of("expires_at"));
     format!("{question}\n\n{state}; asked by {asked_by} in {session}, {until} {expires_at}")
 }
 
@@ -91,7 +92,7 @@ async fn list_approvals(client: &ApiClient, context: &CommandContext) -> anyhow:
         let arguments = one["arguments"].to_string();
         vec![
             cell_text(&one["id"]),
-            cell_text(&one["asked_by"]),
+            cell_text(&one["requested_by"]),
             cell_text(&one["tool"]),
             cell_text(&one["session_key"]),
             arguments,
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_question_is_shown_with_its_session_and_its_end() {
-        let asked = json!({ "question": "Run it?", "state": "pending", "asked_by": "ann", "session_key": "agent:main:main",
+        let asked = json!({ "question": "Run it?", "state": "pending", "requested_by": "ann", "session_key": "agent:main:main",
             "expires_at": "2026-01-02T03:04:05Z" });
         assert_eq!(
             approval_text(&asked),

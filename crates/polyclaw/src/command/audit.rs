@@ -73,7 +73,7 @@ async fn verify_chain(
         Err(failure) if failure.exit == FailureExit::Unavailable => verify_offline(context).await?,
         answered => answered?,
     };
-    if verdict["whole"] == true {
+    if verdict["intact"] == true {
         let text = format!(
             "The record is whole: {} entries, head {}.",
             verdict["entries"],
@@ -81,7 +81,7 @@ async fn verify_chain(
         );
         return Ok(context.output.print_value(&verdict, |_| text)?);
     }
-    let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell_text(&verdict["why"]));
+    let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell_text(&verdict["reason"]));
     let mut failure = CommandFailure::failed("audit_broken", message)
         .hint("somebody changed the registry behind the control plane's back: restore it from a copy");
     failure.details = Some(Box::new(verdict));
@@ -93,10 +93,10 @@ async fn verify_offline(context: &CommandContext) -> anyhow::Result<Value> {
     let control = control::open(&context.home)?;
     let (chain, broken) = control.verify_audit().await.map_err(CommandFailure::from)?;
     Ok(json!({
-        "whole": broken.is_none(),
+        "intact": broken.is_none(),
         "entries": chain.len(),
         "head": chain.head_hash(),
         "broken_at": broken.as_ref().map(|broken| broken.seq),
-        "why": broken.map(|broken| broken.why),
+        "reason": broken.map(|broken| broken.reason),
     }))
 }

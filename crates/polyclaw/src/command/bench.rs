@@ -59,7 +59,7 @@ enum BenchCommand {
     /// What a child costs over its model call, and 200 at once.
     #[command(after_help = "Examples:
   polyclaw bench families")]
-    Families,
+    Subagents,
     /// 64 claimers in 4 processes share the tasks of a team, in a file or, where POLYCLAW_BENCH_DATABASE is the URL of
     /// an empty database, in PostgreSQL.
     #[command(after_help = "Examples:
@@ -130,7 +130,7 @@ async fn run_benchmark(args: &Args) -> anyhow::Result<BenchmarkReport> {
     if matches!(args.what, BenchCommand::Stream | BenchCommand::All) {
         bench::stream::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, BenchCommand::Families | BenchCommand::All) {
+    if matches!(args.what, BenchCommand::Subagents | BenchCommand::All) {
         bench::subagents::run(&mut report, seconds).await?;
     }
     if let BenchCommand::Teams(teams) = &args.what {

@@ -232,7 +232,7 @@ fn job_text(one: &Value) -> String {
         ("catch up", "catch_up"),
         ("enabled", "enabled"),
         ("source", "source"),
-        ("made by", "made_by"),
+        ("created by", "created_by"),
         ("last due", "last_due"),
         ("next due", "next_due"),
     ];

@@ -78,7 +78,7 @@ fn servers_table(output: &CliOutput, servers: &[Value]) -> String {
         vec![
             cell_text(&server["name"]),
             cell_text(&server["transport"]),
-            cell_text(&server["standing"]),
+            cell_text(&server["state"]),
             tools,
             agents,
             note,
@@ -120,7 +120,7 @@ async fn check_servers(context: &CommandContext, only: Option<&str>) -> Result<(
         Some(error) => format!("error {}: {}", state.name, visible_line(error)),
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    let down = states.iter().filter(|state| state.standing != McpServerState::Ready).count();
+    let down = states.iter().filter(|state| state.state != McpServerState::Ready).count();
     if down == 0 {
         let none = "No MCP servers are configured.".to_owned();
         let _ = context.output.print_value(&report, |_| if text.is_empty() { none } else { text });

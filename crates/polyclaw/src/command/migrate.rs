@@ -145,7 +145,7 @@ fn report_text(answer: &Value, dry_run: bool) -> String {
 
 fn report_section(list: &Value, title: &str) -> Vec<String> {
     let line = |note: &Value| match note["path"].as_str() {
-        Some(path) => format!("  {}: {}", visible_line(path), visible_line(&cell_text(&note["why"]))),
+        Some(path) => format!("  {}: {}", visible_line(path), visible_line(&cell_text(&note["reason"]))),
         None => format!("  {}", visible_line(&cell_text(note))),
     };
     let lines: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();

@@ -142,7 +142,7 @@ fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()
         WeightsState::Missing => {
             return Err(CommandFailure::new(
                 FailureExit::NotFound,
-                "weights_missing",
+                "model_file_missing",
                 format!("{} is not here", CHAT_WEIGHTS.name),
             )
             .hint("`polyclaw model pull` fetches it")
@@ -150,7 +150,7 @@ fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()
         }
         WeightsState::Damaged => {
             let what = format!("{} is damaged: it has not the size it should have", CHAT_WEIGHTS.name);
-            return Err(CommandFailure::failed("weights_damaged", what).hint(PULL_AGAIN_HINT).into());
+            return Err(CommandFailure::failed("model_file_corrupt", what).hint(PULL_AGAIN_HINT).into());
         }
     }
     let chat =

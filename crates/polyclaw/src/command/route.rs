@@ -140,7 +140,11 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
         ));
     }
     let row = |one: &Value| {
-        let why = if one["wins"] == true { "fits best".to_owned() } else { cell_text(&one["why"]) };
+        let why = if one["selected"] == true {
+            "fits best".to_owned()
+        } else {
+            cell_text(&one["rejected_because"])
+        };
         vec![
             format!("bindings[{}]", cell_text(&one["binding"])),
             cell_text(&one["agent_id"]),

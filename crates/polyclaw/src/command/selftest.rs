@@ -44,12 +44,12 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     progress(0);
     let outcome = simulator::run_many(seed, args.crash, threads, &progress);
     let totals = outcome.map_err(|broken| {
-        CommandFailure::failed("selftest_broken", broken.to_string())
+        CommandFailure::failed("selftest_invariant_violated", broken.to_string())
             .hint(format!("again: polyclaw selftest --crash 1 --seed {}", broken.seed))
     })?;
     if let Some(spot) = totals.blind_spots().filter(|_| args.crash >= MIN_RUNS_FOR_COVERAGE) {
         let message = format!("{spot} in {} runs: the simulation proves nothing about it", totals.runs);
-        return Err(CommandFailure::failed("selftest_blind", message).into());
+        return Err(CommandFailure::failed("selftest_no_coverage", message).into());
     }
     let seconds = began.elapsed().as_secs_f64();
     context.output.print_value(&as_json(&totals, seed, seconds), |_| as_text(&totals, seed, seconds))?;

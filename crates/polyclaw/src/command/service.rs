@@ -187,7 +187,7 @@ fn check_ours(unit: &ServiceUnit, present: Option<&str>) -> Result<(), CommandFa
         return Ok(());
     }
     let what = format!("{} was not written by polyclaw", unit.path.display());
-    Err(CommandFailure::new(FailureExit::Conflict, "in_the_way", what).hint("move it away first"))
+    Err(CommandFailure::new(FailureExit::Conflict, "already_exists", what).hint("move it away first"))
 }
 
 /// What came of telling the system. The file is right in any case.

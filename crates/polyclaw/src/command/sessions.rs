@@ -227,12 +227,12 @@ async fn fetch_transcript(client: &ApiClient, key: &str) -> Result<Vec<Value>, C
     const TRANSCRIPT_PAGE_SIZE: usize = 500;
     let mut messages: Vec<Value> = Vec::new();
     loop {
-        let after = messages.last().and_then(|message| message["ticket"].as_i64()).unwrap_or(0);
+        let after = messages.last().and_then(|message| message["position"].as_i64()).unwrap_or(0);
         let page = client
             .get(&session_path(key, &format!("/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}")))
             .await?;
         let page = page["messages"].as_array().cloned().unwrap_or_default();
-        let (count, last) = (page.len(), page.last().and_then(|message| message["ticket"].as_i64()));
+        let (count, last) = (page.len(), page.last().and_then(|message| message["position"].as_i64()));
         messages.extend(page);
         if count == 0 || last.is_none_or(|last| last <= after) {
             return Ok(messages);

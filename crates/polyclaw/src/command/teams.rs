@@ -275,9 +275,10 @@ fn team_text(output: &CliOutput, team: &Value) -> String {
     let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
     let described = team["description"].as_str().filter(|text| !text.is_empty());
     let described = described.map(|text| format!("{}\n", visible_line(text))).unwrap_or_default();
-    let lead = failure_streak_text("lead", &team["setback"]);
+    let lead = failure_streak_text("lead", &team["failure_streak"]);
     let failing = team["members"].as_array().into_iter().flatten();
-    let failing = failing.filter_map(|one| failure_streak_text(&cell_text(&one["name"]), &one["setback"]));
+    let failing =
+        failing.filter_map(|one| failure_streak_text(&cell_text(&one["name"]), &one["failure_streak"]));
     let failing: String = lead.into_iter().chain(failing).collect();
     let count = |key: &str| cell_text(&team["counts"][key]);
     let spent = usage_text(&team["turns"]);

@@ -105,7 +105,7 @@ fn explanation_text(body: &Value, table: impl Fn(&[Vec<String>]) -> String) -> S
     let layers = body["layers"].as_array().cloned().unwrap_or_default();
     let row = |layer: &Value| {
         let verdict = if layer["allows"] == true { "yes" } else { "NO" };
-        let says = format!("{verdict}: {}", cell_text(&layer["says"]));
+        let says = format!("{verdict}: {}", cell_text(&layer["reason"]));
         vec![cell_text(&layer["layer"]), says, cell_text(&layer["rule"]), cell_text(&layer["set_in"])]
     };
     let rows: Vec<_> = layers.iter().map(row).collect();

@@ -59,7 +59,7 @@ fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
     let pair = |left: String, limit: String| if limit == "-" { limit } else { format!("{left} of {limit}") };
     let row = |budget: &Value| {
         vec![
-            cell_text(&budget["purse"]),
+            cell_text(&budget["scope"]),
             pair(cell_text(&budget["tokens_left"]), cell_text(&budget["tokens_limit"])),
             pair(format_dollars(&budget["usd_left"]), format_dollars(&budget["usd_limit"])),
             cell_text(&budget["resets_at"]),

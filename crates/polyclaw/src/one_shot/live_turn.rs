@@ -63,7 +63,7 @@ impl<'a> LiveTurn<'a> {
             "delegate.delta" => self.print_delegate_text(&frame.data),
             "delegate.started" if !self.speech.is_empty() => self.end_delegate_text(),
             "delegate.ended" => self.finish_delegate_text(&frame.data),
-            "approval.asked" => self.print_question(frame),
+            "approval.requested" => self.print_question(frame),
             "turn.ended" if frame.data["state"] != "steered" => {
                 self.close_question("the turn is over");
                 return false;
@@ -133,7 +133,7 @@ impl<'a> LiveTurn<'a> {
             cell_text(&frame.data["tool"]),
             visible_line(frame.data["question"].as_str().unwrap_or_default()),
         );
-        let asked_by = cell_text(&frame.data["asked_by"]);
+        let asked_by = cell_text(&frame.data["requested_by"]);
         let _ =
             write!(std::io::stderr(), "\n{asked_by} wants to run {tool}\n{asked}\nLet it run once? [y/N] ");
         self.question = frame.data["approval_id"].as_str().map(str::to_owned);

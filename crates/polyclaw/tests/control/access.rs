@@ -43,17 +43,17 @@ fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
     {
         assert_eq!(plane.get(path).refusal(), expected);
     }
-    assert_eq!(plane.call("DELETE", "/version", None, &[]).refusal(), (405, "wrong_method"));
+    assert_eq!(plane.call("DELETE", "/version", None, &[]).refusal(), (405, "method_not_allowed"));
     for method in ["TRACE", "PROPFIND"] {
         let refused = plane.call(method, "/instances/one/gateway/sessions", None, &[]);
-        assert_eq!(refused.refusal(), (405, "wrong_method"), "{method}");
+        assert_eq!(refused.refusal(), (405, "method_not_allowed"), "{method}");
     }
     assert_eq!(plane.get("/version").ok()["scope"], "admin", "whoever has the token of the server itself");
     let large = json!({ "name": "x".repeat(2 << 20) });
     assert_eq!(plane.post("/instances", large).refusal(), (413, "body_too_large"));
     let plain =
         plane.call("POST", "/instances", Some(json!({ "name": "x" })), &[("content-type", "text/plain")]);
-    assert_eq!(plain.refusal(), (415, "wrong_content_type"));
+    assert_eq!(plain.refusal(), (415, "unsupported_content_type"));
 }
 
 #[test]

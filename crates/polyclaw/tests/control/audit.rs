@@ -25,7 +25,7 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     let write = entries.iter().find(|entry| entry["action"] == "config.write").unwrap();
     assert!(write["before"].is_string() && write["after"].is_string() && write["before"] != write["after"]);
     let (code, verdict) = plane.run(&["audit", "verify"]);
-    assert_eq!((code, &verdict["ok"]["whole"], &verdict["ok"]["entries"]), (0, &json!(true), &json!(5)));
+    assert_eq!((code, &verdict["ok"]["intact"], &verdict["ok"]["entries"]), (0, &json!(true), &json!(5)));
     plane.end();
     let (code, _) = plane.run(&["audit", "verify"]);
     assert_eq!(code, 0, "it needs no control plane");

@@ -61,10 +61,10 @@ fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
         })
         .collect();
     assert!(passing.is_empty(), "{passing:?}");
-    assert_eq!(copied(&plane, &to).1["error"]["code"], "in_the_way", "nothing is overwritten");
+    assert_eq!(copied(&plane, &to).1["error"]["code"], "already_exists", "nothing is overwritten");
     let (mut other, exit, answer) = restored(&to);
     assert_eq!(exit, 0, "{answer}");
-    assert_eq!(other.run(&["restore", &to.display().to_string()]).1["error"]["code"], "in_the_way");
+    assert_eq!(other.run(&["restore", &to.display().to_string()]).1["error"]["code"], "already_exists");
     drop(plane);
     other.serve();
     let place = other.folder(&instance);
@@ -74,7 +74,7 @@ fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
     until(&|| format!("it says what was said: {}", other.get(transcript).body), || {
         other.get(transcript).body.to_string().contains("remember the plum")
     });
-    assert_eq!(other.run(&["audit", "verify"]).1["ok"]["whole"], true);
+    assert_eq!(other.run(&["audit", "verify"]).1["ok"]["intact"], true);
 }
 
 fn walk(folder: &Path) -> Vec<PathBuf> {

@@ -70,7 +70,7 @@ fn a_config_is_read_compared_changed_and_refused() {
         ("gatway = 1\n", (400, "secret_write")),
         ("[gateway\n", (400, "config_not_toml")),
         ("[providers.openai]\napi_key = \"sk-another-one\"\n", (400, "secret_write")),
-        ("[providers.xai]\napi_key = \"***MASKED***\"\n", (400, "masked_nothing")),
+        ("[providers.xai]\napi_key = \"***MASKED***\"\n", (400, "mask_without_secret")),
     ] {
         assert_eq!(put(&tag, toml, &[]).refusal(), expected, "{toml}");
     }
@@ -89,8 +89,11 @@ fn a_config_is_read_compared_changed_and_refused() {
     let refused = put(&tag, broken["toml"].as_str().unwrap(), &[]).body["error"].clone();
     assert!(refused["message"].as_str().unwrap().contains("line 2"), "{refused}");
     assert!(!refused["hint"].as_str().unwrap().contains("JSON"), "{refused}");
-    let secret = "[providers.openai]\napi_key = \"sk-another-one-12345\"\n";
-    put(&tag, secret, &allowed).ok();
+    // With its own port: without one it would get the default, on which another Polyclaw may listen.
+    let port = made["port"].as_u64().unwrap();
+    let secret =
+        format!("[gateway]\nport = {port}\n[providers.openai]\napi_key = \"sk-another-one-12345\"\n");
+    put(&tag, &secret, &allowed).ok();
     assert_eq!(fs::read_to_string(&path).unwrap(), secret);
     let server_log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
     assert!(!server_log.contains("canary") && !plane.get("/audit").body.to_string().contains("canary"));
@@ -176,7 +179,7 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     let path = plane.folder(&made).join("config.toml");
     let before = fs::read_to_string(&path).unwrap();
     let refused = patch(&plane, &etag, json!({ "agents": { "list": [{ "id": "other", "name": "Made" }] } }));
-    assert_eq!(refused.refusal(), (409, "not_taken_up"));
+    assert_eq!(refused.refusal(), (409, "config_reload_failed"));
     assert_eq!(fs::read_to_string(&path).unwrap(), before, "the file is the old one again");
     let agents = plane.get("/instances/one/gateway/agents").ok().to_string();
     assert!(agents.contains("Ops") && !agents.contains("other"), "{agents}");
@@ -297,7 +300,7 @@ fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
     };
     assert_eq!(put(&good, "false").refusal(), (400, "secret_write"), "whose they are is not known any more");
     let masked = good.replace(CANARY, "***MASKED***");
-    assert_eq!(put(&masked, "true").refusal(), (400, "masked_nothing"));
+    assert_eq!(put(&masked, "true").refusal(), (400, "mask_without_secret"));
     assert_eq!(put(&good, "true").ok()["outcome"], "saved");
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }

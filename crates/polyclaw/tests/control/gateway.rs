@@ -49,7 +49,7 @@ fn an_instance_that_hangs_is_given_up_and_said_to() {
     let health = plane.get("/health").ok();
     assert_eq!((&health["status"], &health["instances"][0]["health"]), (&json!("degraded"), &json!(null)));
     let refused = plane.get("/instances/one/gateway/sessions");
-    assert_eq!(refused.refusal(), (504, "instance_silent"));
+    assert_eq!(refused.refusal(), (504, "instance_unresponsive"));
     assert!(refused.body["error"]["hint"].is_string());
     let error = || plane.get("/instances/one").ok()["error"].clone();
     until(&|| format!("the fleet says so: {}", error()), || error() == "it does not answer");

@@ -210,7 +210,7 @@ fn the_default_agent_keeps_the_files_of_the_folder_that_is_stated_for_all() {
     let refused = import(&plane, &home, json!({ "dry_run": true }));
     assert_eq!(
         refused.refusal(),
-        (400, "import_outside"),
+        (400, "import_path_not_allowed"),
         "a folder beside the home is copied only when that is asked for"
     );
     let made = import(&plane, &home, json!({ "allow_outside": true })).ok();

@@ -24,7 +24,7 @@ fn who_asks_again_with_the_same_key_gets_the_answer_that_the_first_call_came_to(
     let again = || plane.call("POST", path, Some(json!({})), &key);
     signal("STOP", pid);
     ask_and_leave(&plane, "POST", path, json!({}), &key);
-    assert_eq!(again().refusal(), (409, "repeat_under_way"));
+    assert_eq!(again().refusal(), (409, "request_in_progress"));
     signal("CONT", pid);
     until(&|| format!("it is answered: {}", again().body), || again().status == 201);
     assert!(again().replayed);

@@ -130,7 +130,7 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
         Command::new("sleep").arg("600").env("POLYCLAW_HOME", &folder).stdin(Stdio::null()).spawn().unwrap();
     fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
     assert_eq!(plane.status("one"), "stale-pid");
-    assert_eq!(plane.post("/instances/one/stop", json!({})).refusal(), (409, "not_ours"));
+    assert_eq!(plane.post("/instances/one/stop", json!({})).refusal(), (409, "pid_mismatch"));
     assert!(is_alive(other.id().into()));
     let started = plane.post("/instances/one/start", json!({})).ok();
     assert_eq!(started["status"], "running");
@@ -196,7 +196,7 @@ fn a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone() {
     assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_running"));
     for verb in ["stop", "restart", "archive"] {
         let refused = plane.post(&format!("/instances/one/{verb}"), json!({}));
-        assert_eq!(refused.refusal(), (409, "not_ours"), "{verb}");
+        assert_eq!(refused.refusal(), (409, "pid_mismatch"), "{verb}");
     }
     fs::remove_file(plane.folder(&made).join("daemon.pid")).unwrap();
     assert_eq!(plane.start("one")["status"], "running");

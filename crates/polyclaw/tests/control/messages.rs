@@ -219,7 +219,7 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
 fn what_a_process_waited_for_that_lives_no_more_is_handed_to_its_next_life() {
     let plane = pair();
     let ask = |life: &str, wait: u8| {
-        let path = format!("/instances/b/messages/pending?life={life}&wait={wait}");
+        let path = format!("/instances/b/messages/pending?process_epoch={life}&wait={wait}");
         plane.get(&path).ok()["messages"].as_array().unwrap().clone()
     };
     std::thread::scope(|scope| {
@@ -243,7 +243,7 @@ fn whoever_waits_is_told_at_once_and_whoever_waits_in_vain_is_told_so() {
         let sent = task(&plane, json!({})).ok();
         assert_eq!(waiting.join().unwrap()["messages"][0]["id"], sent["id"]);
     });
-    for wrong in ["wait=61", "limit=0", "limit=101", "life=", "lease="] {
+    for wrong in ["wait=61", "limit=0", "limit=101", "process_epoch=", "lease="] {
         let refused = plane.get(&format!("/instances/b/messages/pending?{wrong}"));
         assert_eq!(refused.refusal(), (400, "invalid_parameter"), "{wrong}");
     }

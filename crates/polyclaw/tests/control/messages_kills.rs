@@ -87,8 +87,9 @@ async fn fetch(talker: Talker, name: String, is_over: Arc<AtomicBool>) {
     let (mut life, mut asked) = (0, 0);
     while !is_over.load(Ordering::SeqCst) {
         asked += 1;
-        let path =
-            format!("/instances/{name}/messages/pending?wait=1&limit=100&life={life}&lease={name}-{asked}");
+        let path = format!(
+            "/instances/{name}/messages/pending?wait=1&limit=100&process_epoch={life}&lease={name}-{asked}"
+        );
         let (status, reply) = talker.call("GET", &path, &json!({})).await;
         assert_eq!(status, 200, "{reply}");
         for message in reply["messages"].as_array().unwrap() {

@@ -233,8 +233,8 @@ fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
     let sent = with(own, "POST", "/messages", Some(message(None))).ok();
     let stored = plane.get(&format!("/messages/{}", sent["id"].as_str().unwrap())).ok();
     assert_eq!(stored["from_name"], "a", "the sender is whoever has the token");
-    assert_eq!(with(own, "POST", "/messages", Some(message(Some("b")))).refusal(), (403, "foreign_sender"));
-    assert_eq!(with(own, "GET", "/instances/b/messages/pending", None).refusal(), (403, "foreign_sender"));
+    assert_eq!(with(own, "POST", "/messages", Some(message(Some("b")))).refusal(), (403, "sender_mismatch"));
+    assert_eq!(with(own, "GET", "/instances/b/messages/pending", None).refusal(), (403, "sender_mismatch"));
     let held = pending(&plane, "b");
     let path = format!("/messages/{}/ack", sent["id"].as_str().unwrap());
     let stolen = with(own, "POST", &path, Some(json!({ "lease": held[0]["lease"] })));

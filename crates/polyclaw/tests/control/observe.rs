@@ -35,8 +35,12 @@ fn details_show_everything_but_secrets() {
     let details = plane.get("/instances/one/details").ok();
     assert_eq!(details["build"]["instance"], env!("CARGO_PKG_VERSION"));
     assert_eq!(details["runtime"]["health"], "ok");
-    let files: Vec<&str> =
-        details["persona"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
+    let files: Vec<&str> = details["bootstrap_files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["file"].as_str().unwrap())
+        .collect();
     assert_eq!(files, ["SOUL.md", "agents/ops/SOUL.md"]);
     assert_eq!(details["models"]["providers"]["openai"]["api_key"], "***MASKED***");
     assert_eq!(details["models"]["default"], "openai/gpt-x");

@@ -59,7 +59,7 @@ fn a_unit_of_somebody_else_is_left_alone_and_root_is_asked() {
     fs::write(&path, "[Unit]\n").unwrap();
     for verb in ["install", "uninstall"] {
         let (exit, refused) = run(&plane, &[verb, "--allow-root"]);
-        assert_eq!((exit, refused["error"]["code"].as_str()), (4, Some("in_the_way")), "{verb}");
+        assert_eq!((exit, refused["error"]["code"].as_str()), (4, Some("already_exists")), "{verb}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
     fs::remove_file(&path).unwrap();

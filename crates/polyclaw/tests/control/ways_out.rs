@@ -56,7 +56,7 @@ fn an_instance_whose_files_are_gone_says_so_and_can_be_archived_and_deleted() {
         assert_eq!(answer.refusal(), (409, "unreadable_config"));
     }
     std::fs::remove_dir_all(plane.folder(&one)).unwrap();
-    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "folder_gone"));
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "folder_missing"));
     assert_eq!(plane.post("/instances/one/archive", json!({})).ok()["status"], "archived");
     assert_eq!(plane.delete("/instances/one").status, 204);
     assert!(!plane.folder(&one).exists());
@@ -167,7 +167,7 @@ fn a_restart_survives_the_death_of_the_control_plane() {
     until(&|| format!("it runs again: {}", now()), || now()["status"] == "running");
     assert_ne!(now()["pid"].as_i64(), Some(pid));
     until(&|| "the restart is over".to_owned(), || !is_asked_for());
-    assert_eq!(now()["wanted"], "running");
+    assert_eq!(now()["desired_state"], "running");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_crash_of_one_that_was_started_by_hand_is_a_crash() {
     command.env("POLYCLAW_HOME", &folder).stdout(Stdio::null()).stderr(Stdio::null());
     let mut daemon = command.spawn().unwrap();
     let now = || plane.get("/instances/one").body;
-    until(&|| format!("it is adopted: {}", now()), || now()["wanted"] == "running");
+    until(&|| format!("it is adopted: {}", now()), || now()["desired_state"] == "running");
     daemon.kill().unwrap();
     daemon.wait().unwrap();
     until(&|| format!("another runs: {}", now()), || {

@@ -101,7 +101,7 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
     let daemon = stage.home.start(None).await;
     let late =
         daemon.post(&format!("/api/v1/approvals/{id}"), &json!({ "decision": "approve" })).await.unwrap();
-    assert_eq!(late["error"]["code"], "not_now");
+    assert_eq!(late["error"]["code"], "invalid_state");
     assert_eq!(stage.marks(), 1, "once");
     assert!(pending(&daemon).await.is_empty());
 }

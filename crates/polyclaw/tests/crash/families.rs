@@ -96,7 +96,7 @@ fn count(database: &Connection, sql: &str) -> usize {
 
 /// What was said last in the parent's conversation, for whoever reads of a failure.
 fn last_words(database: &Connection) -> String {
-    let sql = "SELECT ticket, role, substr(text, 1, 300) FROM messages WHERE session_key = ?1 ORDER BY ticket DESC LIMIT 12";
+    let sql = "SELECT position, role, substr(text, 1, 300) FROM messages WHERE session_key = ?1 ORDER BY position DESC LIMIT 12";
     let mut query = database.prepare(sql).unwrap();
     let lines = query.query_map([PARENT], |row| {
         Ok(format!("{} {} {}", row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))

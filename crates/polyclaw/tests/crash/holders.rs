@@ -50,7 +50,7 @@ impl Stage {
     /// Takes the daemon that has the account off the stage, once the other says so.
     async fn holder(&mut self) -> Daemon {
         let began = std::time::Instant::now();
-        while state(&self.daemons[1]).await.0 != "elsewhere" {
+        while state(&self.daemons[1]).await.0 != "on_other_node" {
             assert!(began.elapsed() < PATIENCE, "it does not say that the other has the account");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

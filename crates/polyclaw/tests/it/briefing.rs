@@ -83,7 +83,7 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
     assert!(listed.contains("no: skills.allow does not name it"), "{listed}");
     let agents = home.run(&["agents"]).stdout;
     assert!(agents.contains("🛠 Operations") && agents.contains("main (default)"), "{agents}");
-    assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["shown"]["emoji"], "🛠");
+    assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["appearance"]["emoji"], "🛠");
 }
 
 /// Of a person who is no owner.

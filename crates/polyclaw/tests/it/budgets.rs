@@ -36,7 +36,7 @@ fn a_user_sees_the_cost_the_balance_and_the_refusal() {
         (&json!(0.0045), &json!(0))
     );
     assert_eq!(
-        (&usage["budgets"][0]["purse"], &usage["budgets"][0]["usd_left"]),
+        (&usage["budgets"][0]["scope"], &usage["budgets"][0]["usd_left"]),
         (&json!("instance"), &json!(0.0))
     );
     let refused = home.run(&["agent", "-m", "more"]);

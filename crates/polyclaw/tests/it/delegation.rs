@@ -127,7 +127,7 @@ fn what_was_begun_is_drawn_listed_and_shown() {
     let shown = home.run(&["runs", "show", id]).stdout;
     assert!(shown.contains("caller_agent_id main") && shown.contains("result one"), "{shown}");
     assert_eq!(home.run(&["runs", "show", "none", "--json"]).error(), (3, "unknown_run".into()));
-    assert_eq!(home.run(&["runs", "dismiss", id, "--json"]).error(), (4, "not_now".into()));
+    assert_eq!(home.run(&["runs", "dismiss", id, "--json"]).error(), (4, "invalid_state".into()));
     let none = home.run(&["runs"]).stdout;
     assert!(none.contains("No run waits for you") && none.contains("polyclaw runs list <session>"), "{none}");
 }

@@ -50,8 +50,7 @@ impl Calls {
     fn read(stage: &Stage) -> Self {
         let file = stage.home.path().join("memory/sessions.db");
         let database = rusqlite::Connection::open(file).unwrap();
-        let sql =
-            "SELECT session_key, turn_id, role, text, parts_json FROM messages ORDER BY session_key, ticket";
+        let sql = "SELECT session_key, turn_id, role, text, parts_json FROM messages ORDER BY session_key, position";
         let mut query = database.prepare(sql).unwrap();
         let row = |row: &rusqlite::Row<'_>| {
             Ok((
@@ -123,7 +122,7 @@ fn nothing_has_changed(stage: &Stage) {
     assert_eq!(texts("SELECT name || ' ' || status FROM teams"), ["crew active"]);
     assert_eq!(texts("SELECT DISTINCT agent_id || ' ' || state FROM members"), ["desk active"]);
     assert_eq!(count("SELECT COUNT(*) FROM approvals WHERE state = 'approved'"), 0);
-    assert_eq!(count("SELECT COUNT(*) FROM schedules"), 0);
+    assert_eq!(count("SELECT COUNT(*) FROM cron_schedules"), 0);
     assert_eq!(count("SELECT COUNT(*) FROM messages WHERE session_key LIKE 'agent:boss:%'"), 0);
     assert_eq!(std::fs::read_to_string(stage.home.path().join("config.toml")).unwrap(), stage.config);
     // Replies to mail go to whoever wrote it, and nowhere else.

@@ -151,7 +151,7 @@ fn its_death_is_survived_and_said() {
     let text = model.last_request().tool_results()[0].1.clone();
     assert!(text.contains("the MCP server 'lab' went away during this call"), "{text}");
     until("it is started again", || {
-        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["standing"] == "ready"
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready"
     });
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" })), "Echo: two");
     assert_eq!(home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["restarts"], 1);
@@ -166,9 +166,7 @@ fn nothing_of_it_outlives_the_daemon() {
     daemon.kill();
     until("the kill took the server along", || running("mark-orphan").is_empty());
     let mut daemon = home.daemon();
-    until("the server runs", || {
-        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["standing"] == "ready"
-    });
+    until("the server runs", || home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready");
     daemon.signal("TERM");
     assert!(daemon.ended().success());
     assert!(running("mark-orphan").is_empty(), "drained");
@@ -244,7 +242,7 @@ fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
     assert!(doctor.contains("broken: "), "{doctor}");
     let _daemon = home.daemon();
     until("the server is ready", || {
-        home.run(&["mcp", "list", "--json"]).ok()["servers"][1]["standing"] == "ready"
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][1]["state"] == "ready"
     });
     let table = home.run(&["mcp"]).stdout;
     assert!(table.contains("idle") && table.contains("main"), "nobody names the broken one: {table}");

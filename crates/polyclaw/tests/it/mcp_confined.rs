@@ -66,7 +66,7 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
     );
     let home = home(&model, &server);
     let _daemon = home.daemon();
-    until("the server is ready", || server_state(&home)["standing"] == "ready");
+    until("the server is ready", || server_state(&home)["state"] == "ready");
     let plant = "import os\nopen(os.path.join(os.getcwd(), 'PLANTED'), 'w').close()\n";
     for name in ["mcp_server_demo.py", "json.py", "sitecustomize.py"] {
         write(&home, &model, name, plant);
@@ -75,7 +75,7 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
     assert!(text.contains("went away"), "{text}");
     until("it was started again", || {
         let state = server_state(&home);
-        state["restarts"].as_u64() >= Some(1) && (state["standing"] == "ready" || planted(&home))
+        state["restarts"].as_u64() >= Some(1) && (state["state"] == "ready" || planted(&home))
     });
     assert!(!planted(&home), "what an agent wrote was run");
     let seen: Value = serde_json::from_str(&call(&home, &model, "main", "mcp_lab_probe", json!({}))).unwrap();

@@ -34,9 +34,9 @@ fn a_file_with_another_hash_is_refused_and_removed() {
     let file = wrong.path().join("model.gguf");
     fs::File::create(&file).unwrap().set_len(98_362_432).unwrap();
     let refused = home.run(&["--json", "model", "pull", "smollm2-135m", "--from", file.to_str().unwrap()]);
-    assert_eq!(refused.error(), (1, "weights_hash".to_owned()));
+    assert_eq!(refused.error(), (1, "model_file_hash".to_owned()));
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
-    assert_eq!(home.run(&["--json", "model", "pull", "gpt-9"]).error(), (3, "unknown_weights".to_owned()));
+    assert_eq!(home.run(&["--json", "model", "pull", "gpt-9"]).error(), (3, "unknown_model_file".to_owned()));
 }
 
 /// A hub that serves one file and closes each connection after so many bytes of it. The requests come back.
@@ -78,7 +78,7 @@ fn a_pull_that_broke_off_goes_on_where_it_was() {
     let (home, half) = (Home::new(), 50_000_000);
     let (address, requests) = hub(weights().join("smollm2.gguf"), vec![half, u64::MAX]);
     let broken = pull_from(&home, &address);
-    assert_eq!(broken.error(), (5, "weights_unavailable".to_owned()));
+    assert_eq!(broken.error(), (5, "model_file_unavailable".to_owned()));
     assert!(broken.stdout.contains("goes on where it was"), "{}", broken.stdout);
     let shown = home.run(&["--json", "model", "list"]).ok();
     assert!(shown.as_array().unwrap().iter().all(|model| model["here"] == false), "half is nothing: {shown}");
@@ -95,7 +95,7 @@ fn a_hub_with_another_file_is_not_believed() {
     fs::File::create(&file).unwrap().set_len(98_362_432).unwrap();
     let (address, requests) = hub(file, vec![u64::MAX]);
     let refused = pull_from(&home, &address);
-    assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
+    assert_eq!(refused.error(), (5, "model_file_unavailable".to_owned()));
     assert!(refused.stdout.contains("not the expected file and is not kept"), "{}", refused.stdout);
     assert!(!refused.stdout.contains("goes on where it was"), "nothing is left of it: {}", refused.stdout);
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
@@ -140,14 +140,14 @@ fn a_pip_of_somebody_elses_is_not_run() {
     let mut pull = command(&home.path(), &["--json", "model", "pull", "smollm2-135m"]);
     pull.current_dir(project.path()).env("POLYCLAW_MODEL_HUB", "http://127.0.0.1:1");
     pull.env("PIP_INDEX_URL", "http://127.0.0.1:1").env("PIP_CONFIG_FILE", "/dev/null");
-    assert_eq!(ran(pull).error(), (5, "weights_unavailable".to_owned()));
+    assert_eq!(ran(pull).error(), (5, "model_file_unavailable".to_owned()));
     assert!(!mark.exists(), "it was run");
 }
 
 #[test]
 fn a_source_that_is_not_there_is_unavailable() {
     let refused = Home::new().run(&["--json", "model", "pull", "smollm2-135m", "--from", "/nope"]);
-    assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
+    assert_eq!(refused.error(), (5, "model_file_unavailable".to_owned()));
 }
 
 #[test]
@@ -156,12 +156,12 @@ fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
     let mut pull = command(&home.path(), &["--json", "model", "pull", "smollm2-135m"]);
     // Nobody listens on the first address, and there is no Python on the path.
     pull.env("POLYCLAW_MODEL_HUB", "http://127.0.0.1:1").env("PATH", "/nowhere");
-    assert_eq!(ran(pull).error(), (5, "weights_unavailable".to_owned()));
+    assert_eq!(ran(pull).error(), (5, "model_file_unavailable".to_owned()));
     let _daemon = home.daemon();
     let status = home.run(&["models", "status"]);
     assert!(status.stdout.contains("polyclaw model pull"), "{}", status.stdout);
     let bench = home.run(&["--json", "model", "bench"]);
-    assert_eq!(bench.error(), (3, "weights_missing".to_owned()));
+    assert_eq!(bench.error(), (3, "model_file_missing".to_owned()));
 }
 
 /// That the model is a demo, and how to add a real one.
@@ -249,7 +249,7 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
     // In a tensor: the file is as well-formed as before.
     damage(&kept(&home, "smollm2-135m"), 50_000_000);
     assert_eq!(home.run(&["--json", "model", "list"]).ok()[0]["state"], "damaged");
-    assert_eq!(home.run(&["--json", "model", "bench"]).error(), (1, "weights_damaged".to_owned()));
+    assert_eq!(home.run(&["--json", "model", "bench"]).error(), (1, "model_file_corrupt".to_owned()));
 
     let _daemon = home.daemon();
     let text_of = |args: &[&str]| home.run(args).stdout;

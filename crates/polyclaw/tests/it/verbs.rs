@@ -23,10 +23,10 @@ fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
         "--json",
     ];
     assert_eq!(home.run(&add).ok()["source"], "api");
-    assert_eq!(home.run(&add).error(), (4, "errand_exists".into()));
+    assert_eq!(home.run(&add).error(), (4, "cron_job_exists".into()));
     assert_eq!(
         home.run(&["cron", "add", "no", "--schedule", "soon", "--message", "x", "--json"]).error(),
-        (2, "invalid_errand".into())
+        (2, "invalid_cron_job".into())
     );
     daemon.kill();
     let _daemon = home.daemon();
@@ -38,7 +38,7 @@ fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
     until("the agent answers", || home.transcript("cron:tick").len() == 2);
     assert!(home.run(&["cron", "show", "tick"]).stdout.contains("catch up   once"));
     home.run(&["cron", "remove", "tick", "--json"]).ok();
-    assert_eq!(home.run(&["cron", "show", "tick", "--json"]).error(), (3, "unknown_errand".into()));
+    assert_eq!(home.run(&["cron", "show", "tick", "--json"]).error(), (3, "unknown_cron_job".into()));
 }
 
 #[test]

@@ -35,16 +35,16 @@ impl RpcError {
     }
 
     pub fn not_cancelable() -> Self {
-        Self::new(-32002, "task_over", "the task is over: it can not be cancelled")
+        Self::new(-32002, "task_finished", "the task is over: it can not be cancelled")
     }
 
     /// A message for a task that has ended.
     pub fn task_ended() -> Self {
-        Self::new(-32004, "task_over", "the task is over; leave taskId out to go on in its context")
+        Self::new(-32004, "task_finished", "the task is over; leave taskId out to go on in its context")
     }
 
     pub fn unsupported_content(kind: &str) -> Self {
-        Self::new(-32005, "attachment_not_taken", format!("parts of the kind '{kind}' are not taken"))
+        Self::new(-32005, "attachment_not_supported", format!("parts of the kind '{kind}' are not taken"))
     }
 }
 

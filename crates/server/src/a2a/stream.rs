@@ -21,7 +21,7 @@ struct A2aStreamWriter {
     turn: TurnId,
     context: String,
     /// Text was written before: what comes is added to it.
-    has_begun: bool,
+    has_started: bool,
     out: PendingBytes,
 }
 
@@ -34,7 +34,7 @@ pub async fn open_stream(app: &AppState, agent: &AgentId, call: &RpcCall) -> Res
         id: call.id.clone(),
         context: task::context_of_session(&accepted.session_key).unwrap_or_default(),
         turn: accepted.turn_id,
-        has_begun: false,
+        has_started: false,
         out: PendingBytes::new(),
     };
     let mut task = task::load_task(app, agent, &writer.turn, None).await?;
@@ -48,9 +48,9 @@ impl TurnWriter for A2aStreamWriter {
     fn write_text(&mut self, text: &str) {
         let update = json!({
             "kind": "artifact-update", "taskId": self.turn, "contextId": self.context,
-            "artifact": task::artifact_json(text), "append": self.has_begun, "lastChunk": false,
+            "artifact": task::artifact_json(text), "append": self.has_started, "lastChunk": false,
         });
-        self.has_begun = true;
+        self.has_started = true;
         self.push_result(&update);
     }
 

@@ -54,12 +54,12 @@ impl From<AuditRecord> for AuditEntryView {
 
 #[derive(Serialize, ToSchema)]
 pub struct AuditChainView {
-    whole: bool,
+    intact: bool,
     entries: i64,
     /// Of the last entry: written down elsewhere, it shows whether the end was cut off.
     head: String,
     broken_at: Option<i64>,
-    why: Option<String>,
+    reason: Option<String>,
 }
 
 /// The newest entries first.
@@ -80,10 +80,10 @@ pub async fn list_audit_entries(
 pub async fn verify_audit_chain(State(app): State<ControlState>) -> Result<Json<AuditChainView>> {
     let (chain, broken) = app.control.verify_audit().await?;
     Ok(Json(AuditChainView {
-        whole: broken.is_none(),
+        intact: broken.is_none(),
         entries: chain.len(),
         head: chain.head_hash().to_owned(),
         broken_at: broken.as_ref().map(|broken| broken.seq),
-        why: broken.map(|broken| broken.why.to_owned()),
+        reason: broken.map(|broken| broken.reason.to_owned()),
     }))
 }

@@ -45,11 +45,11 @@ pub struct NewImport {
 #[derive(Serialize, ToSchema)]
 pub struct ImportNote {
     path: String,
-    why: String,
+    reason: String,
 }
 
 fn note_views(notes: Vec<TranslationNote>) -> Vec<ImportNote> {
-    notes.into_iter().map(|note| ImportNote { path: note.path, why: note.why }).collect()
+    notes.into_iter().map(|note| ImportNote { path: note.path, reason: note.reason }).collect()
 }
 
 #[derive(Serialize, ToSchema)]

@@ -30,7 +30,7 @@ pub struct InstanceView {
     port: u16,
     pid: Option<i32>,
     /// What was asked for last: `running` or `stopped`.
-    wanted: &'static str,
+    desired_state: &'static str,
     /// `never`, `on-failure` or `always`.
     restart: &'static str,
     /// Why it does not run although it should, or that it runs and does not answer.
@@ -49,7 +49,7 @@ impl From<InstanceSnapshot> for InstanceView {
             status: view.status.as_str(),
             port: view.port,
             pid: view.pid,
-            wanted: view.wanted.as_str(),
+            desired_state: view.desired_state.as_str(),
             restart: view.restart.as_str(),
             error: view.error,
             archived_at: view.archived_at,

@@ -25,7 +25,7 @@ pub struct InstanceDetailsView {
     config: Value,
     config_error: Option<String>,
     /// The files that tell agents who they are.
-    persona: Vec<BootstrapFileView>,
+    bootstrap_files: Vec<BootstrapFileView>,
     /// The accounts of each channel.
     #[schema(value_type = Object)]
     channels: Value,
@@ -75,8 +75,8 @@ impl InstanceDetailsView {
             models,
             config: details.config,
             config_error: details.config_error,
-            persona: details
-                .persona
+            bootstrap_files: details
+                .bootstrap_files
                 .into_iter()
                 .map(|one| BootstrapFileView { file: one.file, bytes: one.bytes })
                 .collect(),

@@ -32,7 +32,7 @@ pub struct PollPendingQuery {
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
     /// Names one life of the process that asks. What earlier lives of it hold is handed out again at once.
-    life: Option<String>,
+    process_epoch: Option<String>,
     /// A word of your own for the lease. Asked again with it, because no answer came, the same messages are handed out.
     lease: Option<String>,
     /// Only what answers something: `response`, `task.result` and `task.status`.
@@ -110,7 +110,7 @@ pub async fn poll_pending(
     if !(1..=MAX_POLLED_MESSAGES).contains(&limit) {
         return Err(Error::invalid_field("limit", format!("1 to {MAX_POLLED_MESSAGES}")));
     }
-    for (name, word) in [("life", &which.life), ("lease", &which.lease)] {
+    for (name, word) in [("process_epoch", &which.process_epoch), ("lease", &which.lease)] {
         if word.as_ref().is_some_and(|word| word.is_empty() || word.len() > MAX_NONCE_LEN) {
             return Err(Error::invalid_field(name, format!("1 to {MAX_NONCE_LEN} bytes")));
         }
@@ -118,7 +118,7 @@ pub async fn poll_pending(
     let request = PollRequest {
         wait,
         limit,
-        process_epoch: which.life,
+        process_epoch: which.process_epoch,
         lease: which.lease,
         only_answers: which.only_answers,
     };

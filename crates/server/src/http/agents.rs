@@ -47,7 +47,7 @@ pub struct AgentView {
     source: &'static str,
     /// Answers where nobody names an agent.
     default: bool,
-    shown: AgentAppearance,
+    appearance: AgentAppearance,
     /// Its conversation with the owner: `agent:<id>:<session.main_key>`.
     #[schema(value_type = String)]
     main_session_key: SessionKey,
@@ -65,7 +65,7 @@ impl AgentView {
         let source = if is_default { "default" } else { stored.source.as_str() };
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
-            shown: app.engine.agent_identity(&stored.spec).into(),
+            appearance: app.engine.agent_identity(&stored.spec).into(),
             main_session_key: app.engine.settings().inbound.main_session(&stored.spec.agent_id),
             bindings: AgentBindingView::bindings_of_agent(app, &stored.spec.agent_id),
             spec: AgentSpecBody(stored.spec),

@@ -41,7 +41,7 @@ pub struct ApprovalView {
     /// What the person is asked, in plain words.
     question: String,
     /// The agent or team member that asks.
-    asked_by: String,
+    requested_by: String,
     /// The channel's conversation it was asked in, whose sender can answer too; null where only the owner can.
     #[schema(value_type = Option<Object>)]
     origin: Option<ChatAddress>,
@@ -68,7 +68,7 @@ impl From<StoredApproval> for ApprovalView {
             arguments: approval.arguments,
             fingerprint: approval.fingerprint,
             question: approval.question,
-            asked_by: approval.asked_by,
+            requested_by: approval.requested_by,
             origin: approval.origin,
             decided_by: approval.decided_by,
             state: approval.state,

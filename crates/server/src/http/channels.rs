@@ -22,26 +22,26 @@ pub struct ChannelAccountList {
 pub struct ChannelAccountView {
     channel: String,
     account: String,
-    /// `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls), `elsewhere` (another node has
-    /// it) or `restart_needed`.
+    /// `connected`, `connecting`, `disconnected`, `webhook_only` (the platform calls Polyclaw), `on_other_node` (another node has
+    /// the account) or `restart_needed` (new in the config).
     state: &'static str,
-    /// Why it is apart.
-    why: Option<String>,
-    /// The node that has it, where that is another.
+    /// Why it is disconnected.
+    reason: Option<String>,
+    /// The node that has the account, if it is another one.
     node: Option<String>,
 }
 
 impl From<(String, String, Option<ConnectionState>)> for ChannelAccountView {
     fn from((channel, account, connection_state): (String, String, Option<ConnectionState>)) -> Self {
         let (state, why, node) = match connection_state {
-            Some(ConnectionState::Connecting) => ("opening", None, None),
+            Some(ConnectionState::Connecting) => ("connecting", None, None),
             Some(ConnectionState::Connected) => ("connected", None, None),
-            Some(ConnectionState::Disconnected(why)) => ("apart", Some(why), None),
-            Some(ConnectionState::WebhookOnly) => ("called", None, None),
-            Some(ConnectionState::OnOtherNode(node)) => ("elsewhere", None, Some(node)),
+            Some(ConnectionState::Disconnected(why)) => ("disconnected", Some(why), None),
+            Some(ConnectionState::WebhookOnly) => ("webhook_only", None, None),
+            Some(ConnectionState::OnOtherNode(node)) => ("on_other_node", None, Some(node)),
             None => ("restart_needed", None, None),
         };
-        Self { channel, account, state, why, node }
+        Self { channel, account, state, reason: why, node }
     }
 }
 
@@ -51,7 +51,7 @@ pub async fn list_channels(State(app): State<AppState>) -> Json<ChannelAccountLi
     let redactor = app.engine.settings().redactor.clone();
     let mut channels: Vec<ChannelAccountView> =
         app.engine.list_connection_states().into_iter().map(ChannelAccountView::from).collect();
-    channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.redact_in_place(why));
+    channels.iter_mut().filter_map(|view| view.reason.as_mut()).for_each(|why| redactor.redact_in_place(why));
     Json(ChannelAccountList { channels })
 }
 

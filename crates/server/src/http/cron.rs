@@ -50,7 +50,7 @@ pub struct CronJobView {
     source: &'static str,
     /// The agent that made it; null where a person did.
     #[schema(value_type = Option<String>)]
-    made_by: Option<AgentId>,
+    created_by: Option<AgentId>,
     /// The last due time that was run or left out; null where there was none yet.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_due: Option<Millis>,
@@ -77,7 +77,7 @@ impl From<CronJobStatus> for CronJobView {
             catch_up: job.catch_up,
             enabled: job.enabled,
             source: source.as_str(),
-            made_by,
+            created_by: made_by,
             last_due: last,
             next_due: next,
         }

@@ -125,7 +125,7 @@ fn split_address(name: &str, mut post: WebhookPost) -> (ChatAddress, WebhookPost
 
 fn to_inbound(hooked: HookRoute, address: ChatAddress, post: WebhookPost) -> IngressMessage {
     let mut meta = None;
-    Authority::Guest.write_to_meta(&mut meta);
+    Authority::NonOwner.write_to_meta(&mut meta);
     IngressMessage {
         meta,
         by: hooked.fixed_agent(),

@@ -24,7 +24,7 @@ pub struct McpServerView {
     sandbox: Option<&'static str>,
     /// `idle`, `starting`, `ready` or `down`.
     #[schema(value_type = String)]
-    standing: McpServerState,
+    state: McpServerState,
     /// The server's own name and version.
     version: Option<String>,
     /// Its tools by the names that agents know.
@@ -48,7 +48,7 @@ pub async fn list_mcp_servers(State(app): State<AppState>) -> Result<Json<McpSer
             name: state.name,
             transport: state.transport,
             sandbox: state.sandbox,
-            standing: state.standing,
+            state: state.state,
             version: state.version,
             tools: state.tools,
             restarts: state.restarts,

@@ -105,9 +105,9 @@ pub struct CandidateView {
     agent_id: AgentId,
     #[schema(value_type = String)]
     tier: BindingTier,
-    wins: bool,
+    selected: bool,
     /// Why it does not answer; null for the one that fits best.
-    why: Option<&'static str>,
+    rejected_because: Option<&'static str>,
 }
 
 impl From<AnsweringAgent> for AnswererView {
@@ -127,8 +127,8 @@ impl From<BindingCandidate> for CandidateView {
             binding: candidate.binding,
             agent_id: candidate.agent,
             tier: candidate.tier,
-            wins: candidate.loss.is_none(),
-            why: candidate.loss.map(BindingMismatch::description),
+            selected: candidate.mismatch.is_none(),
+            rejected_because: candidate.mismatch.map(BindingMismatch::description),
         }
     }
 }

@@ -86,7 +86,7 @@ impl From<ToolExplanation> for ToolPolicyView {
 #[derive(Serialize, ToSchema)]
 pub struct ToolExplanationView {
     #[serde(flatten)]
-    ruled: ToolPolicyView,
+    decision: ToolPolicyView,
     layers: Vec<PolicyLayerView>,
 }
 
@@ -100,12 +100,14 @@ pub struct PolicyLayerView {
     set_in: Option<String>,
     change: Option<String>,
     /// The same as a sentence.
-    says: String,
+    reason: String,
 }
 
 impl From<ToolPolicyReason> for PolicyLayerView {
-    fn from(ToolPolicyReason { layer, allows, rule, set_in, change, says }: ToolPolicyReason) -> Self {
-        Self { layer, allows, rule, set_in, change, says }
+    fn from(
+        ToolPolicyReason { layer, allows, rule, set_in, change, reason: says }: ToolPolicyReason,
+    ) -> Self {
+        Self { layer, allows, rule, set_in, change, reason: says }
     }
 }
 
@@ -146,5 +148,5 @@ pub async fn explain_tool(
 ) -> Result<Json<ToolExplanationView>> {
     let explained = app.engine.explain_tool(&name, place.agent.as_ref(), place.session.as_ref()).await?;
     let layers = explained.layers.iter().cloned().map(PolicyLayerView::from).collect();
-    Ok(Json(ToolExplanationView { layers, ruled: explained.into() }))
+    Ok(Json(ToolExplanationView { layers, decision: explained.into() }))
 }

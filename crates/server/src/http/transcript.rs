@@ -22,7 +22,7 @@ pub struct SessionMessageView {
     #[schema(value_type = String)]
     id: MessageId,
     /// The place in the session.
-    ticket: i64,
+    position: i64,
     /// `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
     role: MessageRole,
@@ -47,7 +47,7 @@ impl From<SessionMessage> for SessionMessageView {
     fn from(message: SessionMessage) -> Self {
         Self {
             id: message.id,
-            ticket: message.ticket,
+            position: message.position,
             role: message.role,
             text: message.text,
             parts: message.parts,
@@ -99,7 +99,7 @@ pub struct InterruptedTaskView {
     message_id: MessageId,
     #[schema(value_type = String)]
     turn_id: TurnId,
-    steers: u32,
+    steer_count: u32,
     text: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
@@ -119,7 +119,7 @@ pub async fn read_transcript(
     let mut found = app.engine.db().read(read).await?;
     let more = found.len() > limit;
     found.truncate(limit);
-    let next_after = found.last().filter(|_| more).map(|message| message.ticket);
+    let next_after = found.last().filter(|_| more).map(|message| message.position);
     // What is stored was cleaned before; what was brought in from elsewhere may not have been.
     let redactor = app.engine.redactor();
     let clean = |mut message: SessionMessageView| {
@@ -144,7 +144,7 @@ pub async fn show_backlog(
     let task = |row: rows::BacklogEntry| InterruptedTaskView {
         message_id: row.task.token.message_id,
         turn_id: row.task.token.turn_id,
-        steers: row.task.token.steers,
+        steer_count: row.task.token.steer_count,
         text: row.task.task,
         created_at: row.created_at,
     };

@@ -113,7 +113,7 @@ pub struct UsageTotalView {
 #[derive(Serialize, ToSchema)]
 pub struct BudgetView {
     /// `instance`, `agent:<id>`, `session:<key>` or `team:<name>`.
-    purse: String,
+    scope: String,
     tokens_limit: Option<i64>,
     tokens_spent: i64,
     /// Of calls under way.
@@ -134,7 +134,7 @@ impl From<BudgetBalance> for BudgetView {
         let (limits, usage) = (balance.limits, balance.usage);
         let used = usage.spent.plus(usage.reserved);
         Self {
-            purse: balance.scope.name(),
+            scope: balance.scope.name(),
             tokens_limit: limits.tokens,
             tokens_spent: usage.spent.tokens,
             tokens_reserved: usage.reserved.tokens,

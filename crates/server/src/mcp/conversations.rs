@@ -177,7 +177,7 @@ pub async fn list_agents<A: InstanceApi>(api: &A) -> TalkToolResult {
     let answer = api.call_instance(ApiMethod::Get, "/agents", None).await?;
     let view = |agent: &Value| {
         json!({
-            "agent_id": agent["agent_id"], "name": agent["shown"]["name"],
+            "agent_id": agent["agent_id"], "name": agent["appearance"]["name"],
             "description": agent["description"], "default": agent["default"],
         })
     };

@@ -254,10 +254,10 @@ mod tests {
         }
         let code = |part| text_of(part).unwrap_err().code().to_owned();
         let elsewhere = json!({ "type": "image_url", "image_url": { "url": "https://a.example/b.png" } });
-        assert_eq!(code(elsewhere), "image_elsewhere");
-        assert_eq!(code(json!({ "type": "input_image", "file_id": "f" })), "image_elsewhere");
+        assert_eq!(code(elsewhere), "remote_image_not_allowed");
+        assert_eq!(code(json!({ "type": "input_image", "file_id": "f" })), "remote_image_not_allowed");
         let lie = json!({ "type": "input_image", "image_url": "data:image/png;base64,aGVsbG8=" });
-        assert_eq!(code(lie), "attachment_not_taken");
-        assert_eq!(code(json!({ "type": "input_audio" })), "attachment_not_taken");
+        assert_eq!(code(lie), "attachment_not_supported");
+        assert_eq!(code(json!({ "type": "input_audio" })), "attachment_not_supported");
     }
 }

@@ -113,7 +113,7 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
             ("instance", true),
             ("agent", false),
             ("risk", true),
-            ("lent", true),
+            ("inherited", true),
             ("plan", true),
             ("subagents", true),
             ("approval", true)
@@ -178,7 +178,7 @@ async fn an_agent_shows_its_face_and_the_skills_its_policy_lets_it_have() {
     let policy = json!({ "skills": { "deny": ["tid*"] } });
     let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": policy, "identity": { "name": "Olga" } });
     let created = instance.post("/api/v1/agents", spec).await;
-    assert_eq!(created.body["shown"], json!({ "name": "Olga", "emoji": "🦀", "avatar": null }));
+    assert_eq!(created.body["appearance"], json!({ "name": "Olga", "emoji": "🦀", "avatar": null }));
     let listed = instance.get("/api/v1/skills?agent=ops").await;
     assert_eq!(
         listed.ok()["skills"],
@@ -202,7 +202,7 @@ async fn mcp_servers_are_listed_with_the_agents_that_name_them() {
     let listed = instance.get("/api/v1/mcp").await;
     let servers = &listed.ok()["servers"];
     assert_eq!((&servers[0]["name"], &servers[0]["agents"]), (&json!("up"), &json!(["ops"])));
-    assert_eq!((&servers[1]["standing"], &servers[1]["error"]), (&json!("down"), &json!("it ended")));
+    assert_eq!((&servers[1]["state"], &servers[1]["error"]), (&json!("down"), &json!("it ended")));
 }
 
 #[tokio::test]

@@ -25,8 +25,8 @@ async fn bodies_that_are_no_json() {
         ("application/json", b"\"text\"", 400, "invalid_body"),
         ("application/json", b"{\"text\":1}", 400, "invalid_body"),
         ("application/json", b"{\"text\":\"\xff\xfe\"}", 400, "invalid_utf8"),
-        ("text/plain", b"{\"text\":\"a\"}", 415, "wrong_content_type"),
-        ("application/x-www-form-urlencoded", b"text=a", 415, "wrong_content_type"),
+        ("text/plain", b"{\"text\":\"a\"}", 415, "unsupported_content_type"),
+        ("application/x-www-form-urlencoded", b"text=a", 415, "unsupported_content_type"),
         ("application/json", b"{\"text\":\"a\",\"text\":\"b\"}", 400, "invalid_body"),
     ];
     for (kind, body, status, code) in cases {
@@ -90,8 +90,8 @@ async fn paths_that_lead_nowhere() {
     let cases = [
         (Method::GET, "/nowhere", 404, "unknown_route"),
         (Method::GET, "/api/v1/nowhere", 404, "unknown_route"),
-        (Method::PUT, "/api/v1/sessions", 405, "wrong_method"),
-        (Method::GET, "/hooks/build", 405, "wrong_method"),
+        (Method::PUT, "/api/v1/sessions", 405, "method_not_allowed"),
+        (Method::GET, "/hooks/build", 405, "method_not_allowed"),
         (Method::GET, "/api/v1/sessions/rubbish", 400, "invalid_parameter"),
         (Method::GET, "/api/v1/sessions/agent%3AMain%3Ax", 400, "invalid_parameter"),
         (Method::GET, "/api/v1/sessions/%FF%FE", 400, "invalid_parameter"),

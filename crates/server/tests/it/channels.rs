@@ -81,13 +81,13 @@ async fn who_would_answer_is_told_and_nothing_changes() {
     assert_eq!(answer.body["model"], "test/scripted");
     assert_eq!(answer.body["answers"][0]["session_key"], answer.body["session_key"]);
     assert_eq!(answer.body["answers"][0]["tools"], answer.body["tools"]);
-    assert_eq!(answer.body["candidates"][0]["wins"], true);
+    assert_eq!(answer.body["candidates"][0]["selected"], true);
     let other = explain(json!({ "channel": "telegram", "peer": dm, "topic": "5" })).await;
     assert_eq!((&other.ok()["layer"], &other.body["tier"]), (&json!("default"), &json!("default")));
-    assert_eq!(other.body["candidates"][0]["why"], "it is for another conversation");
+    assert_eq!(other.body["candidates"][0]["rejected_because"], "it is for another conversation");
     assert_eq!(other.body["session_key"], "agent:main:telegram:dm:1:topic:5");
     let group = json!({ "kind": "group", "id": "-8" });
-    for (mentioned, admission) in [(false, "not_spoken_to"), (true, "admitted")] {
+    for (mentioned, admission) in [(false, "not_mentioned"), (true, "admitted")] {
         let asked = json!({ "channel": "telegram", "peer": group, "sender": "1", "mentioned": mentioned });
         assert_eq!(explain(asked).await.ok()["admission"], admission);
     }
@@ -112,7 +112,7 @@ async fn who_would_answer_is_told_and_nothing_changes() {
 async fn every_account_is_listed_with_how_it_stands() {
     let instance = instance().await;
     let listed = instance.get("/api/v1/channels").await;
-    let account = json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "why": null, "node": null });
+    let account = json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "reason": null, "node": null });
     assert_eq!(listed.ok()["channels"], json!([account]), "the config was read again, and nobody opened it");
 }
 

@@ -298,7 +298,7 @@ async fn a_conversation_that_makes_no_sense_is_refused() {
         (with(json!([{ "role": "system", "content": "x" }])), "invalid_body"),
         (with(json!([{ "role": "wizard", "content": "x" }])), "invalid_parameter"),
         (with(json!([{ "role": "user", "content": image }])), "invalid_parameter"),
-        (with(json!([{ "role": "system", "content": image }])), "attachment_not_taken"),
+        (with(json!([{ "role": "system", "content": image }])), "attachment_not_supported"),
         (with(json!([{ "role": "user", "content": "" }])), "empty_message"),
         (with(json!([{ "role": "tool", "tool_call_id": "none", "content": "x" }])), "invalid_parameter"),
         (with(json!([{ "role": "tool", "content": "x" }])), "invalid_body"),

@@ -155,7 +155,7 @@ async fn every_reference_of_the_document_leads_somewhere() {
     let mut found = BTreeSet::new();
     references(document, &mut found);
     assert!(
-        found.contains("#/components/schemas/Problem") && found.contains("#/components/schemas/AgentSpec")
+        found.contains("#/components/schemas/ErrorBody") && found.contains("#/components/schemas/AgentSpec")
     );
     for reference in found {
         let pointer = reference.strip_prefix('#').unwrap();
@@ -218,7 +218,7 @@ async fn what_a_socket_tells_is_in_the_document() {
         "turn.delta",
         "turn.ended",
         "delegate.started",
-        "approval.asked",
+        "approval.requested",
         "replay.gap",
         "session_key",
         "is_whole",

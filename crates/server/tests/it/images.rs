@@ -118,6 +118,6 @@ async fn a_file_of_a2a_is_shown_if_it_is_an_image() {
     for file in [json!({ "uri": "https://a.example/b.png" }), json!({ "bytes": "aGVsbG8=" })] {
         let refused = send("m2", file).await;
         assert_eq!(refused["error"]["code"], -32005, "{refused}");
-        assert_eq!(refused["error"]["data"]["code"], "attachment_not_taken", "{refused}");
+        assert_eq!(refused["error"]["data"]["code"], "attachment_not_supported", "{refused}");
     }
 }

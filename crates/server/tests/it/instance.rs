@@ -50,9 +50,12 @@ impl Instance {
         let gate = Arc::new(Semaphore::new(0));
         let engine = engine(home.path(), Arc::clone(&gate)).await;
         let mut loops = JoinSet::new();
-        for task in
-            [BackgroundTask::Work, BackgroundTask::Deliver, BackgroundTask::Keep, BackgroundTask::Sweep]
-        {
+        for task in [
+            BackgroundTask::Work,
+            BackgroundTask::Deliver,
+            BackgroundTask::RenewLeases,
+            BackgroundTask::Sweep,
+        ] {
             let engine = engine.clone();
             loops.spawn(async move { engine.run_task(task).await });
         }

@@ -142,10 +142,10 @@ async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
         (
             one(json!({ "media_type": "image/png", "url": "https://a.example/cat.png" })),
             400,
-            "attachment_not_taken",
+            "attachment_not_supported",
         ),
-        (one(json!({ "media_type": "audio/mpeg", "data": "R0lGODlh" })), 400, "attachment_not_taken"),
-        (one(json!({ "media_type": "image/png", "data": "aGVsbG8=" })), 400, "attachment_not_taken"),
+        (one(json!({ "media_type": "audio/mpeg", "data": "R0lGODlh" })), 400, "attachment_not_supported"),
+        (one(json!({ "media_type": "image/png", "data": "aGVsbG8=" })), 400, "attachment_not_supported"),
         (one(json!({ "media_type": "image/png", "data": "A".repeat(7 << 20) })), 413, "attachment_too_large"),
         (json!(vec![gif(); 11]), 413, "attachment_too_large"),
         (one(json!({ "media_type": "image/png", "data": "!" })), 400, "invalid_parameter"),
@@ -170,7 +170,10 @@ async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
     let image = json!([{ "type": "image_url", "image_url": { "url": "https://a.example/cat.png" } }]);
     let question = json!({ "model": "polyclaw/main", "messages": [{ "role": "user", "content": image }] });
     let refused = instance.post("/v1/chat/completions", question).await;
-    assert_eq!((refused.status.as_u16(), &refused.body["error"]["code"]), (400, &json!("image_elsewhere")));
+    assert_eq!(
+        (refused.status.as_u16(), &refused.body["error"]["code"]),
+        (400, &json!("remote_image_not_allowed"))
+    );
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ async fn a_link_lets_one_browser_in_once() {
     for used_up in [code_of(&link), "wrong", ""] {
         let refused = redeem(&instance, used_up).await;
         assert!(refused.headers.get("set-cookie").is_none());
-        refused.refuses(401, "used_code");
+        refused.refuses(401, "code_already_used");
     }
 }
 

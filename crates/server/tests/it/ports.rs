@@ -217,7 +217,7 @@ impl McpServerRegistry for Rack {
             name: name.to_owned(),
             transport: "stdio",
             sandbox: Some("confined"),
-            standing: state,
+            state,
             version: None,
             tools: vec![format!("mcp_{name}_echo")],
             restarts: 0,

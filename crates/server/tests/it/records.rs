@@ -128,12 +128,12 @@ async fn a_question_is_answered_once() {
     let path = format!("/api/v1/approvals/{}", question["id"].as_str().unwrap());
     instance.post(&path, json!({ "decision": "perhaps" })).await.refuses(400, "invalid_body");
     let other = json!({ "decision": "approve", "fingerprint": "of something else" });
-    instance.post(&path, other).await.refuses(409, "other_arguments");
+    instance.post(&path, other).await.refuses(409, "arguments_mismatch");
     let verdict =
         json!({ "decision": "deny", "reason": "too risky", "fingerprint": question["fingerprint"] });
     let decided = instance.post(&path, verdict).await;
     assert_eq!(decided.ok()["state"], "denied");
-    instance.post(&path, json!({ "decision": "approve" })).await.refuses(409, "not_now");
+    instance.post(&path, json!({ "decision": "approve" })).await.refuses(409, "invalid_state");
     instance
         .post("/api/v1/approvals/none", json!({ "decision": "deny" }))
         .await

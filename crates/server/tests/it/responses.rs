@@ -158,7 +158,7 @@ async fn items_that_are_not_taken_are_named() {
         (json!([{ "type": "computer_call_output", "output": "x" }]), "invalid_parameter"),
         (
             json!([{ "role": "user", "content": [{ "type": "input_image", "image_url": "x" }] }]),
-            "image_elsewhere",
+            "remote_image_not_allowed",
         ),
         (json!([{ "type": "function_call_output", "output": "x" }]), "invalid_body"),
         (json!([{ "type": "function_call_output", "call_id": "none", "output": "x" }]), "invalid_parameter"),

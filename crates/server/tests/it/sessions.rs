@@ -94,8 +94,8 @@ async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
     instance.post(&at("/messages"), json!({ "text": "waits" })).await.ok();
     let backlog = instance.get(&at("/backlog")).await;
     assert_eq!(backlog.ok()["waiting"][0]["text"], "waits");
-    instance.delete(&at("")).await.refuses(409, "not_now");
-    instance.post(&at("/compact"), json!({})).await.refuses(409, "not_now");
+    instance.delete(&at("")).await.refuses(409, "invalid_state");
+    instance.post(&at("/compact"), json!({})).await.refuses(409, "invalid_state");
     let stopped = instance.post(&at("/stop"), json!({})).await;
     assert!(stopped.ok()["turn_id"].is_string());
     assert_eq!(instance.say("after").await.body["reply"]["state"], "done");

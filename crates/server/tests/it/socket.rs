@@ -90,11 +90,11 @@ async fn a_question_is_answered_over_the_socket() {
     let mut socket = Socket::open(&instance).await;
     socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
     socket.call("send", json!({ "session_key": ONE_KEY, "text": "call danger" })).await;
-    let asked = socket.event("approval.asked").await;
+    let asked = socket.event("approval.requested").await;
     let verdict = json!({ "approval_id": asked["approval_id"], "decision": "approve" });
     assert_eq!(socket.call("approve", verdict.clone()).await["result"]["state"], "approved");
     assert_eq!(socket.event("turn.ended").await["text"], "It said: danger ran");
-    assert_eq!(socket.call("approve", verdict).await["error"]["code"], "not_now");
+    assert_eq!(socket.call("approve", verdict).await["error"]["code"], "invalid_state");
 }
 
 async fn let_main_consult(instance: &Instance) {

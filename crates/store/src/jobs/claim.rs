@@ -134,7 +134,7 @@ fn start_job(tx: &mut Tx<'_>, seq: i64, claimer: &TurnClaimer) -> Result<Option<
     const SQL: &str = "UPDATE jobs SET state = 'running', node = $2, lease_until = $3, attempt = attempt + 1,
           started_at = $4
         WHERE seq = $1 AND state = 'queued' AND held = 0
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, is_steering, hop,
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
@@ -157,7 +157,7 @@ pub fn insert_claimed(tx: &mut Tx<'_>, job: &NewTurnJob, claimer: &TurnClaimer) 
         blamed_deaths: 0,
         was_held: false,
         inputs: job.inputs,
-        has_person: job.steers,
+        has_person: job.is_steering,
         stopping: false,
         hop: job.hop,
         trace: job.trace.clone(),
@@ -241,7 +241,7 @@ pub fn take_over_orphan(
           cut_off_node = CASE WHEN cut_off_node = $2 THEN NULL ELSE cut_off_node END
         WHERE turn_id = $1 AND state = 'running'
           AND (lease_until < $4 OR node <> $2 AND substr(node, 1, length($5)) = $5)
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, is_steering, hop,
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
     let earlier = earlier_epoch_prefix(node_name);

@@ -43,7 +43,8 @@ fn search_few_owners(
     words: &[String],
     limit: usize,
 ) -> Result<Vec<MemorySeq>> {
-    const SQL: &str = "SELECT rowid FROM words WHERE words MATCH $1 AND rank MATCH 'bm25(1.0, 0.0)'
+    const SQL: &str =
+        "SELECT rowid FROM memories_fts WHERE memories_fts MATCH $1 AND rank MATCH 'bm25(1.0, 0.0)'
         ORDER BY rank LIMIT $2";
     let names: Vec<String> = owners.iter().map(|share| format!("o{}", share.owner)).collect();
     let wanted = format!("terms : ({}) AND owner : ({})", words.join(" OR "), names.join(" OR "));
@@ -60,7 +61,7 @@ fn search_many_owners(
     macro_rules! sql {
         ($rank:literal, $order:literal) => {
             concat!(
-                "SELECT w.rowid FROM words w CROSS JOIN memories m ON m.seq = w.rowid WHERE w.words MATCH $1 ",
+                "SELECT w.rowid FROM memories_fts w CROSS JOIN memories m ON m.seq = w.rowid WHERE w.memories_fts MATCH $1 ",
                 $rank,
                 " AND m.owner IN (SELECT value FROM json_each($2)) ORDER BY ",
                 $order,
@@ -111,7 +112,8 @@ fn select_search_terms(tx: &mut Tx<'_>, words: Vec<String>) -> Result<SearchTerm
 
 /// How many rows have a word; no more than would be ranked are counted.
 fn count_rows_with(tx: &mut Tx<'_>, word: &str) -> Result<usize> {
-    const SQL: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM words WHERE words MATCH $1 LIMIT $2)";
+    const SQL: &str =
+        "SELECT COUNT(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH $1 LIMIT $2)";
     let count =
         tx.query_one(SQL, params![&format!("terms : {word}"), MAX_RANKED_ROWS], |row| row.count(0))?;
     Ok(count.unwrap_or(0))

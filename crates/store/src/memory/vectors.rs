@@ -35,7 +35,7 @@ pub struct PendingEmbedding {
 
 /// Those that wait, oldest first.
 pub fn list_pending_embeddings(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<PendingEmbedding>> {
-    const SQL: &str = "SELECT m.seq, m.owner, m.content, m.updated_at FROM pending p
+    const SQL: &str = "SELECT m.seq, m.owner, m.content, m.updated_at FROM embedding_queue p
         JOIN memories m ON m.seq = p.memory ORDER BY p.memory LIMIT $1";
     tx.query(SQL, params![limit], |row| {
         Ok(PendingEmbedding {
@@ -50,7 +50,7 @@ pub fn list_pending_embeddings(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Pend
 /// Vectors of any other model wait to be made again.
 pub fn requeue_other_models(tx: &mut Tx<'_>, model: &str) -> Result<usize> {
     const SQL: &str =
-        "INSERT OR IGNORE INTO pending (memory) SELECT memory FROM vectors WHERE model_id <> $1";
+        "INSERT OR IGNORE INTO embedding_queue (memory) SELECT memory FROM vectors WHERE model_id <> $1";
     tx.execute(SQL, params![model])
 }
 

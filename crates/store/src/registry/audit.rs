@@ -10,8 +10,8 @@ use crate::tx::{Row, Tx};
 pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
     const ADVANCE_HEAD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
     const SQL: &str =
-        "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
-          previous, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        "INSERT INTO audit (seq, actor, action, target, before_hash, after_hash, detail, created_at,
+          previous_hash, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     // Somebody took the head away: the chain goes on behind its last entry, and is found to be without a head.
     let last = match get_head(tx)? {
         Some(head) => head,
@@ -54,7 +54,7 @@ fn audit_head_from_row(row: &Row<'_>) -> Result<AuditHead> {
 /// Entries behind a number, in order.
 pub fn list_after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
-        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+        "SELECT seq, actor, action, target, before_hash, after_hash, detail, created_at, previous_hash, hash
         FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
     tx.query(SQL, params![seq, limit], audit_link_from_row)
 }
@@ -62,7 +62,7 @@ pub fn list_after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRe
 /// The newest first, before a number.
 pub fn list_latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
-        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+        "SELECT seq, actor, action, target, before_hash, after_hash, detail, created_at, previous_hash, hash
         FROM audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
     tx.query(SQL, params![before, limit], audit_link_from_row)
 }

@@ -37,10 +37,11 @@ pub fn begin_call(
     now: Millis,
     oldest: Millis,
 ) -> Result<IdempotencyState> {
-    const DELETE_OLD: &str = "DELETE FROM answers WHERE created_at < $1";
-    const FIND: &str = "SELECT request, status, body FROM answers WHERE caller = $1 AND key = $2";
+    const DELETE_OLD: &str = "DELETE FROM idempotent_responses WHERE created_at < $1";
+    const FIND: &str =
+        "SELECT request, status, body FROM idempotent_responses WHERE caller = $1 AND key = $2";
     const INSERT_CALL: &str =
-        "INSERT INTO answers (caller, key, request, created_at) VALUES ($1, $2, $3, $4)";
+        "INSERT INTO idempotent_responses (caller, key, request, created_at) VALUES ($1, $2, $3, $4)";
     tx.execute(DELETE_OLD, params![oldest])?;
     let found = tx.query_one(FIND, params![&call.caller, &call.key], |row| {
         Ok((row.text(0)?, row.opt_int(1)?, row.opt_text(2)?))
@@ -57,18 +58,18 @@ pub fn begin_call(
 }
 
 pub fn record_response(tx: &mut Tx<'_>, call: &IdempotentCall, status: u16, body: &str) -> Result<()> {
-    const SQL: &str = "UPDATE answers SET status = $3, body = $4 WHERE caller = $1 AND key = $2";
+    const SQL: &str = "UPDATE idempotent_responses SET status = $3, body = $4 WHERE caller = $1 AND key = $2";
     tx.execute(SQL, params![&call.caller, &call.key, u32::from(status), body]).map(drop)
 }
 
 /// The call came to nothing that should be remembered: whoever asks again is heard.
 pub fn delete_call(tx: &mut Tx<'_>, call: &IdempotentCall) -> Result<()> {
-    const SQL: &str = "DELETE FROM answers WHERE caller = $1 AND key = $2";
+    const SQL: &str = "DELETE FROM idempotent_responses WHERE caller = $1 AND key = $2";
     tx.execute(SQL, params![&call.caller, &call.key]).map(drop)
 }
 
 /// Calls of a server that died are not under way any more.
 pub fn delete_unfinished(tx: &mut Tx<'_>) -> Result<()> {
-    const SQL: &str = "DELETE FROM answers WHERE status IS NULL";
+    const SQL: &str = "DELETE FROM idempotent_responses WHERE status IS NULL";
     tx.execute(SQL, &[]).map(drop)
 }

@@ -9,22 +9,22 @@ use crate::tx::{Row, Tx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportState {
-    Begun,
+    Running,
     Done,
-    Undone,
+    RolledBack,
 }
 
 impl ImportState {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Begun => "begun",
+            Self::Running => "running",
             Self::Done => "done",
-            Self::Undone => "undone",
+            Self::RolledBack => "rolled_back",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Begun, Self::Done, Self::Undone].into_iter().find(|state| state.as_str() == text)
+        [Self::Running, Self::Done, Self::RolledBack].into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -61,25 +61,26 @@ macro_rules! select {
 
 pub fn insert_running(tx: &mut Tx<'_>, id: &str, (source, digest): (&str, &str), now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO imports (id, source, digest, state, created_at)
-        VALUES ($1, $2, $3, 'begun', $4)";
+        VALUES ($1, $2, $3, 'running', $4)";
     tx.execute(SQL, params![id, source, digest, now]).map(drop)
 }
 
 pub fn finish_run(tx: &mut Tx<'_>, done: &ImportCompletion) -> Result<()> {
     const SQL: &str = "UPDATE imports SET state = 'done', instance_id = $2, report = $3, ended_at = $4
-        WHERE id = $1 AND state = 'begun'";
+        WHERE id = $1 AND state = 'running'";
     tx.execute(SQL, params![&done.id, &done.instance, &done.report, done.now]).map(drop)
 }
 
 /// One that failed.
 pub fn roll_back(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $2 WHERE id = $1 AND state = 'begun'";
+    const SQL: &str =
+        "UPDATE imports SET state = 'rolled_back', ended_at = $2 WHERE id = $1 AND state = 'running'";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
 /// All whose maker died. What they made is swept away as every unfinished instance is.
 pub fn roll_back_unfinished(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $1 WHERE state = 'begun'";
+    const SQL: &str = "UPDATE imports SET state = 'rolled_back', ended_at = $1 WHERE state = 'running'";
     tx.execute(SQL, params![now]).map(drop)
 }
 

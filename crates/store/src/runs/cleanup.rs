@@ -13,18 +13,18 @@ use crate::tx::Tx;
 /// Runs that are announced and whose sessions are to be archived or deleted now.
 pub fn list_due_for_cleanup(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
-        select!("WHERE put_away_at <= $1 AND is_announced = 1 ORDER BY put_away_at, run_id LIMIT $2");
+        select!("WHERE cleaned_up_at <= $1 AND is_announced = 1 ORDER BY cleaned_up_at, run_id LIMIT $2");
     tx.query(SQL, params![now, limit], run_from_row)
 }
 
 /// Its session is put away.
 pub fn mark_cleaned_up(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
-    tx.execute("UPDATE runs SET put_away_at = NULL WHERE run_id = $1", params![id]).map(drop)
+    tx.execute("UPDATE runs SET cleaned_up_at = NULL WHERE run_id = $1", params![id]).map(drop)
 }
 
 /// Its session is used: it is looked at again later.
 pub fn postpone_cleanup(tx: &mut Tx<'_>, id: &RunId, until: Millis) -> Result<()> {
-    tx.execute("UPDATE runs SET put_away_at = $2 WHERE run_id = $1", params![id, until]).map(drop)
+    tx.execute("UPDATE runs SET cleaned_up_at = $2 WHERE run_id = $1", params![id, until]).map(drop)
 }
 
 /// Its announce waits for a person.

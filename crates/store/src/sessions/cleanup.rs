@@ -21,7 +21,7 @@ pub struct UnusedSession {
 macro_rules! at_rest {
     () => {
         "NOT EXISTS (SELECT 1 FROM jobs j WHERE j.session_key = s.session_key AND j.state IN ('queued', 'running'))
-         AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.session_key = s.session_key AND b.taken_by IS NULL)
+         AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.session_key = s.session_key AND b.drained_by_turn IS NULL)
          AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.session_key = s.session_key
            AND o.state IN ('pending', 'sending'))
          AND NOT EXISTS (SELECT 1 FROM sessions c JOIN jobs j ON j.session_key = c.session_key

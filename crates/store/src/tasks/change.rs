@@ -61,7 +61,7 @@ pub fn start_task(
     (now, lease_ms): (Millis, i64),
 ) -> Result<TaskChangeResult> {
     const SQL: &str = "UPDATE tasks SET state = 'in_progress', lease_until = $4
-        WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
+        WHERE team_id = $1 AND task_no = $2 AND fencing_token = $3 AND owner IS NOT NULL";
     let (task, fence) = match get_held_task(tx, team, no, worker)? {
         Ok(held) => held,
         Err(refusal) => return Ok(Err(refusal)),
@@ -97,7 +97,7 @@ pub fn release_task(
 fn clear_owner(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result<usize> {
     const SQL: &str =
         "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
-        claim_key = NULL WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
+        claim_key = NULL WHERE team_id = $1 AND task_no = $2 AND fencing_token = $3 AND owner IS NOT NULL";
     tx.execute(SQL, params![team, no.0, fence])
 }
 
@@ -111,10 +111,10 @@ pub fn release_all(
 ) -> Result<Vec<TaskNo>> {
     let mut freed = Vec::new();
     for task in list_held_by(tx, team, owner)? {
-        let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
+        let fence = task.lease.as_ref().map_or(0, |lease| lease.fencing_token);
         if clear_owner(tx, team, task.no, fence)? > 0 {
             set_note(tx, team, task.no, why)?;
-            record_event(tx, team, task.no, TaskEventKind::Released, owner, &json!({ "why": why }), now)?;
+            record_event(tx, team, task.no, TaskEventKind::Released, owner, &json!({ "reason": why }), now)?;
             freed.push(task.no);
         }
     }
@@ -129,13 +129,13 @@ pub fn reassign_to_session(
     session: &SessionKey,
     (now, lease_ms): (Millis, i64),
 ) -> Result<Vec<TaskNo>> {
-    const SQL: &str = "UPDATE tasks SET owner_key = $3, fence = fence + 1, lease_until = $4, claim_key = NULL
-        WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL AND fence = $5";
+    const SQL: &str = "UPDATE tasks SET owner_key = $3, fencing_token = fencing_token + 1, lease_until = $4, claim_key = NULL
+        WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL AND fencing_token = $5";
     let until = tx.lease_clock(now).plus(lease_ms);
     let mut inherited = Vec::new();
     for task in list_held_by(tx, team, owner)? {
         let Some(lease) = task.lease.filter(|lease| lease.session != *session) else { continue };
-        if tx.execute(SQL, params![team, task.no.0, session, until, lease.fence])? == 0 {
+        if tx.execute(SQL, params![team, task.no.0, session, until, lease.fencing_token])? == 0 {
             continue;
         }
         let data = json!({ "session_key": session });
@@ -290,7 +290,7 @@ fn mark_ended(
         "UPDATE tasks SET state = $4, ended_by = COALESCE(owner, $8), owner = NULL, owner_key = NULL,
           lease_until = NULL, claim_key = NULL, summary = $5, artifacts_json = $6, ended_at = $7
         WHERE team_id = $1 AND task_no = $2
-          AND (fence = $3 AND owner IS NOT NULL OR $3 = 0 AND state = 'pending')";
+          AND (fencing_token = $3 AND owner IS NOT NULL OR $3 = 0 AND state = 'pending')";
     let (state, artifacts) = (ending.state.as_str(), to_json(&ending.artifacts)?);
     let (no, summary) = (task.no.0, ending.summary.as_ref());
     let params = params![&task.team, no, ending.fencing_token, state, summary, &artifacts, now, &worker.name];

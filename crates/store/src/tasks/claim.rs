@@ -48,7 +48,7 @@ macro_rules! free {
 macro_rules! take {
     ($which:expr) => {
         concat!(
-            "UPDATE tasks AS t SET state = 'claimed', owner = $2, owner_key = $3, fence = t.fence + 1, lease_until = $4,
+            "UPDATE tasks AS t SET state = 'claimed', owner = $2, owner_key = $3, fencing_token = t.fencing_token + 1, lease_until = $4,
                claimed_at = $5, claim_key = $6
              WHERE t.team_id = $1 AND t.task_no = ",
             $which,
@@ -98,8 +98,8 @@ fn try_claim(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &TaskClaimRequest) 
         let again = find_earlier_claim(tx, team, key, worker)?;
         return again.map_or_else(|| explain_refusal(tx, team, wanted, worker), |task| Ok(Ok(task)));
     };
-    let fence = task.lease.as_ref().map(|lease| lease.fence);
-    let facts = json!({ "fence": fence, "session_key": worker.session });
+    let fence = task.lease.as_ref().map(|lease| lease.fencing_token);
+    let facts = json!({ "fencing_token": fence, "session_key": worker.session });
     record_event(tx, team, task.no, TaskEventKind::Claimed, &worker.name, &facts, *now)?;
     with_dependencies(tx, task).map(Ok)
 }

@@ -23,7 +23,7 @@ pub struct FreeTask {
 
 /// The oldest free tasks.
 fn list_free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTask>> {
-    const SQL: &str = "SELECT t.task_no, t.fence FROM tasks t
+    const SQL: &str = "SELECT t.task_no, t.fencing_token FROM tasks t
         WHERE t.team_id = $1 AND t.state = 'pending' AND NOT EXISTS (SELECT 1 FROM task_needs n
           JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
           WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')
@@ -38,7 +38,7 @@ fn list_free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTas
 
 /// How often a task was claimed.
 pub fn count_claims(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<i64> {
-    const SQL: &str = "SELECT fence FROM tasks WHERE team_id = $1 AND task_no = $2";
+    const SQL: &str = "SELECT fencing_token FROM tasks WHERE team_id = $1 AND task_no = $2";
     Ok(tx.query_one(SQL, params![team, no.0], |row| row.int(0))?.unwrap_or_default())
 }
 

@@ -26,8 +26,8 @@ pub fn list_activity(tx: &mut Tx<'_>) -> Result<Vec<TeamActivity>> {
              OR EXISTS (SELECT 1 FROM runs r WHERE r.owner_key = m.session_key AND r.status = 'running'))),
           (SELECT COUNT(*) FROM shutdown_requests q WHERE q.team_id = t.team_id),
           t.updated_at,
-          (SELECT COALESCE(MAX(l.seq), 0) FROM letters l WHERE l.team_id = t.team_id),
-          (SELECT COUNT(*) FROM letters l WHERE l.team_id = t.team_id AND l.is_copied = 0),
+          (SELECT COALESCE(MAX(l.seq), 0) FROM team_messages l WHERE l.team_id = t.team_id),
+          (SELECT COUNT(*) FROM team_messages l WHERE l.team_id = t.team_id AND l.is_copied = 0),
           (SELECT COUNT(*) FROM members m WHERE m.team_id = t.team_id AND m.ended_turn IS NOT NULL),
           (SELECT COALESCE(MAX(m.last_active_at), 0) + COUNT(*) FROM members m WHERE m.team_id = t.team_id),
           (SELECT COUNT(*) FROM members m JOIN jobs j ON j.session_key = m.session_key

@@ -19,7 +19,7 @@ pub struct MemberRetry {
 
 /// A turn of this name has failed.
 pub fn record_failure(tx: &mut Tx<'_>, team: &TeamId, name: &str, code: &str, now: Millis) -> Result<()> {
-    const SQL: &str = "INSERT INTO setbacks (team_id, name, since, code, failures, retry_at)
+    const SQL: &str = "INSERT INTO member_failures (team_id, name, since, code, failures, retry_at)
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (team_id, name) DO UPDATE SET code = excluded.code, failures = excluded.failures,
           retry_at = excluded.retry_at";
@@ -30,27 +30,27 @@ pub fn record_failure(tx: &mut Tx<'_>, team: &TeamId, name: &str, code: &str, no
 
 /// A turn of this name has ended well, or the name is another's.
 pub fn clear_failures(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
-    const SQL: &str = "DELETE FROM setbacks WHERE team_id = $1 AND name = $2";
+    const SQL: &str = "DELETE FROM member_failures WHERE team_id = $1 AND name = $2";
     tx.execute(SQL, params![team, name]).map(drop)
 }
 
 pub fn get_failure_streak(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<FailureStreak>> {
     const SQL: &str =
-        "SELECT since, code, failures, retry_at, name FROM setbacks WHERE team_id = $1 AND name = $2";
+        "SELECT since, code, failures, retry_at, name FROM member_failures WHERE team_id = $1 AND name = $2";
     tx.query_one(SQL, params![team, name], failure_streak_from_row)
 }
 
 /// Of a team, by name.
 pub fn list_failure_streaks(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, FailureStreak)>> {
     const SQL: &str =
-        "SELECT since, code, failures, retry_at, name FROM setbacks WHERE team_id = $1 ORDER BY name";
+        "SELECT since, code, failures, retry_at, name FROM member_failures WHERE team_id = $1 ORDER BY name";
     tx.query(SQL, params![team], |row| Ok((row.text(4)?, failure_streak_from_row(row)?)))
 }
 
 /// Everybody who is to be tried again, in whatever team, the next first.
 pub fn list_retries(tx: &mut Tx<'_>) -> Result<Vec<MemberRetry>> {
     const SQL: &str =
-        "SELECT team_id, name, retry_at FROM setbacks WHERE retry_at IS NOT NULL ORDER BY retry_at";
+        "SELECT team_id, name, retry_at FROM member_failures WHERE retry_at IS NOT NULL ORDER BY retry_at";
     tx.query(SQL, &[], |row| {
         Ok(MemberRetry { team: TeamId::new(row.text(0)?), name: row.text(1)?, at: row.time(2)? })
     })
@@ -58,23 +58,24 @@ pub fn list_retries(tx: &mut Tx<'_>) -> Result<Vec<MemberRetry>> {
 
 /// Takes a retry, and says when the next is; `false` if somebody else took it, or it is not wanted any more.
 pub fn claim_retry(tx: &mut Tx<'_>, retry: &MemberRetry, next: Option<Millis>) -> Result<bool> {
-    const SQL: &str = "UPDATE setbacks SET retry_at = $4 WHERE team_id = $1 AND name = $2 AND retry_at = $3";
+    const SQL: &str =
+        "UPDATE member_failures SET retry_at = $4 WHERE team_id = $1 AND name = $2 AND retry_at = $3";
     Ok(tx.execute(SQL, params![&retry.team, &retry.name, retry.at, next])? > 0)
 }
 
 /// A person has spoken to the lead: those of its teams that failed are tried at once.
 pub fn retry_teams_led_by(tx: &mut Tx<'_>, lead: &SessionKey, now: Millis) -> Result<usize> {
-    const SQL: &str = "UPDATE setbacks SET retry_at = $2
+    const SQL: &str = "UPDATE member_failures SET retry_at = $2
         WHERE team_id IN (SELECT t.team_id FROM teams t WHERE t.lead_key = $1 AND t.status <> 'shutdown')";
     tx.execute(SQL, params![lead, now])
 }
 
 /// A person has stopped a session: neither it nor those it leads are tried again by themselves.
 pub fn cancel_retries(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
-    const SQL: &str = "UPDATE setbacks SET retry_at = NULL WHERE retry_at IS NOT NULL
+    const SQL: &str = "UPDATE member_failures SET retry_at = NULL WHERE retry_at IS NOT NULL
         AND (team_id IN (SELECT t.team_id FROM teams t WHERE t.lead_key = $1)
           OR EXISTS (SELECT 1 FROM members m WHERE m.session_key = $1
-            AND m.team_id = setbacks.team_id AND m.name = setbacks.name))";
+            AND m.team_id = member_failures.team_id AND m.name = member_failures.name))";
     tx.execute(SQL, params![session])
 }
 

@@ -118,7 +118,7 @@ pub fn record_turn_end(
     ended_badly: bool,
     now: Millis,
 ) -> Result<()> {
-    const SQL: &str = "UPDATE members SET last_active_at = $4, ended_turn = $2, ended_badly = $3
+    const SQL: &str = "UPDATE members SET last_active_at = $4, ended_turn = $2, last_turn_failed = $3
         WHERE session_key = $1 AND state = 'active'";
     tx.execute(SQL, params![session, turn, ended_badly, now]).map(drop)
 }
@@ -133,7 +133,7 @@ pub struct MemberTurnEnd {
 
 /// Members whose turns ended since this was last asked.
 pub fn list_turn_ends(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<MemberTurnEnd>> {
-    const SQL: &str = "SELECT name, ended_turn, ended_badly FROM members
+    const SQL: &str = "SELECT name, ended_turn, last_turn_failed FROM members
         WHERE team_id = $1 AND state = 'active' AND ended_turn IS NOT NULL ORDER BY last_active_at, name";
     tx.query(SQL, params![team], |row| {
         Ok(MemberTurnEnd { name: row.text(0)?, turn: TurnId::new(row.text(1)?), ended_badly: row.flag(2)? })
@@ -142,7 +142,7 @@ pub fn list_turn_ends(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<MemberTurnEn
 
 /// The lead knows, or need not; `false` if another turn has ended meanwhile.
 pub fn clear_turn_end(tx: &mut Tx<'_>, team: &TeamId, rested: &MemberTurnEnd) -> Result<bool> {
-    const SQL: &str = "UPDATE members SET ended_turn = NULL, ended_badly = 0
+    const SQL: &str = "UPDATE members SET ended_turn = NULL, last_turn_failed = 0
         WHERE team_id = $1 AND name = $2 AND ended_turn = $3";
     Ok(tx.execute(SQL, params![team, &rested.name, &rested.turn])? > 0)
 }

@@ -32,7 +32,7 @@ fn question(id: &str, call_id: &str) -> StoredApproval {
             thread: Some("1".into()),
         }),
         question: "May it?".into(),
-        asked_by: "ann".into(),
+        requested_by: "ann".into(),
         state: Pending,
         reason: None,
         decided_by: None,

@@ -8,7 +8,11 @@ use crate::rows::{NOW, claim, claimer, end, job, key, message, queue, turn, with
 on_every_engine!(interrupted_tasks_wait_in_order_and_are_taken_up_once, what_waits_can_be_given_up,);
 
 fn token(n: u32) -> ResumeToken {
-    ResumeToken { message_id: MessageId::new(format!("m{n}")), turn_id: turn(&format!("t{n}")), steers: n }
+    ResumeToken {
+        message_id: MessageId::new(format!("m{n}")),
+        turn_id: turn(&format!("t{n}")),
+        steer_count: n,
+    }
 }
 
 async fn interrupted(db: &Db, count: u32) -> Result<()> {

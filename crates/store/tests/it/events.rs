@@ -37,7 +37,7 @@ async fn events_are_read_in_order_by_kind_and_session(db: Db) -> Result<()> {
         };
         assert_eq!(list(0, None, None, 99)?, [0, 1, 2, 3, 4, 5]);
         assert_eq!(list(all[1].seq, None, None, 2)?, [2, 3]);
-        assert_eq!(list(0, Some("gate.kept"), None, 99)?, [1, 3, 5]);
+        assert_eq!(list(0, Some("delivery.suppressed"), None, 99)?, [1, 3, 5]);
         assert_eq!(list(0, None, Some("p"), 99)?, [0, 1, 2]);
         assert_eq!(list(0, Some("turn.steered"), Some("q"), 99)?, [4]);
         Ok(())

@@ -24,7 +24,8 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
         NewTurnJob { lane: JobLane::InternalAnnounce, priority: JobPriority::Background, ..job("t", "p") };
     queue(&db, vec![quiet]).await?;
     let join = |steers, lane, priority| {
-        let joining = JoiningInput { steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
+        let joining =
+            JoiningInput { is_steering: steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
         db.write(move |tx| jobs::add_input(tx, &turn("t"), &joining))
     };
     let stands = || async {
@@ -55,7 +56,7 @@ async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
     db.write(|tx| {
         jobs::insert(tx, &NewTurnJob { held: true, inputs: 3, ..job("t2", "p") })?;
         messages::insert(tx, &message("m", "p", 1, "t0"))?;
-        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t0"), steers: 1 };
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t0"), steer_count: 1 };
         backlog::push(tx, &key("p"), &token, NOW)
     })
     .await?;
@@ -131,7 +132,7 @@ async fn a_steered_turn_is_answered_by_the_one_that_took_its_task_up(db: Db) -> 
         let claimed = claim(&db, claimer("one/1")).await?.unwrap();
         end(&db, &claimed, JobState::Steered).await?;
         db.write(move |tx| {
-            let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn(id), steers: 1 };
+            let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn(id), steer_count: 1 };
             backlog::push(tx, &key("p"), &token, NOW)?;
             let waiting = backlog::list_waiting(tx, &key("p"))?;
             waiting.iter().try_for_each(|row| backlog::assign_to_turn(tx, row, &turn(successor)))

@@ -52,8 +52,8 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
     let found = db.read(|tx| messages::get(tx, &MessageId::new("m"))).await?.unwrap();
     assert_eq!(format!("{found:?}"), format!("{whole:?}"));
     assert_eq!(db.read(|tx| messages::list_by_turn(tx, &turn("t"))).await?.len(), 1);
-    assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 4);
-    assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("nobody"))).await?, 0);
+    assert_eq!(db.read(|tx| messages::last_position(tx, &key("p"))).await?, 4);
+    assert_eq!(db.read(|tx| messages::last_position(tx, &key("nobody"))).await?, 0);
     Ok(())
 }
 
@@ -134,15 +134,15 @@ async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()>
     let rows = [("a", 1, "old"), ("b", 2, "waits"), ("c", 3, "old"), ("d", 4, "waits"), ("e", 5, "old")];
     store(&db, rows.map(|(id, ticket, of)| message(id, "p", ticket, of)).to_vec()).await?;
     db.write(|tx| {
-        sessions::allocate_tickets(tx, &key("p"), 5, NOW)?;
+        sessions::allocate_positions(tx, &key("p"), 5, NOW)?;
         messages::move_to_end(tx, &key("p"), &turn("waits"), NOW)
     })
     .await?;
     let lines = db.read(|tx| messages::load_history(tx, (&key("p"), &session("p").id), 0, None)).await?;
-    let order: Vec<_> = lines.iter().map(|line| (line.text.as_str(), line.ticket)).collect();
+    let order: Vec<_> = lines.iter().map(|line| (line.text.as_str(), line.position)).collect();
     let expected = [("text of a", 1), ("text of c", 3), ("text of e", 5), ("text of b", 6), ("text of d", 7)];
     assert_eq!(order, expected);
-    let next = db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW)).await?;
+    let next = db.write(|tx| sessions::allocate_positions(tx, &key("p"), 1, NOW)).await?;
     assert_eq!(next, Some(8));
     Ok(())
 }
@@ -159,7 +159,7 @@ async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
         let mut tickets = |after, queued: Option<&str>| -> Result<Vec<i64>> {
             let lines =
                 messages::load_history(tx, (&key("p"), &session("p").id), after, queued.map(turn).as_ref())?;
-            Ok(lines.iter().map(|line| line.ticket).collect())
+            Ok(lines.iter().map(|line| line.position).collect())
         };
         assert_eq!(tickets(0, None)?, [1, 2, 3, 4]);
         assert_eq!(tickets(0, Some("t2"))?, [1, 3, 4]);
@@ -181,13 +181,13 @@ async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<(
     db.read(|tx| {
         let mut page = |id: &str, after, limit| -> Result<Vec<i64>> {
             let page = messages::list_page(tx, &key("p"), &SessionId::new(id), after, limit)?;
-            Ok(page.iter().map(|message| message.ticket).collect())
+            Ok(page.iter().map(|message| message.position).collect())
         };
         assert_eq!(page("p-1", 0, 3)?, [2, 3, 4]);
         assert_eq!(page("p-1", 4, 3)?, [5, 6]);
         assert_eq!(page("p-0", 0, 9)?, [1]);
         let waiting = messages::list_waiting(tx, &key("p"))?;
-        assert_eq!(waiting.iter().map(|message| message.ticket).collect::<Vec<_>>(), [7]);
+        assert_eq!(waiting.iter().map(|message| message.position).collect::<Vec<_>>(), [7]);
         Ok(())
     })
     .await

@@ -94,7 +94,7 @@ async fn who_is_let_in_can_be_put_out(db: Db) -> Result<()> {
 async fn the_database_keeps_the_number_of_places(db: Db) -> Result<()> {
     let fourth = db.write(|tx| {
         tx.execute(
-            "INSERT INTO pairings (channel, account, sender, code, state, slot, address_json, told_at, created_at,
+            "INSERT INTO pairings (channel, account, sender, code, state, slot, address_json, notified_at, created_at,
                expires_at) VALUES ('c', 'a', 's', 'x', 'pending', 4, '{}', 1, 1, 1)",
             &[],
         )
@@ -103,7 +103,7 @@ async fn the_database_keeps_the_number_of_places(db: Db) -> Result<()> {
     let twice = db.write(|tx| {
         for sender in ["1", "2"] {
             tx.execute(
-                "INSERT INTO pairings (channel, account, sender, code, state, slot, address_json, told_at,
+                "INSERT INTO pairings (channel, account, sender, code, state, slot, address_json, notified_at,
                    created_at, expires_at) VALUES ('c', 'a', $1, $1, 'pending', 1, '{}', 1, 1, 1)",
                 &[sender.into()],
             )?;

@@ -21,7 +21,7 @@ use crate::rows::{NOW, address, claimer, key, session, turn};
 const FILL: &[&str] = &[
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
      INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json,
-       reply_to_json, is_deleted_after, status, is_announced, created_at, ended_at, caller_id, put_away_at, held_code)
+       reply_to_json, is_deleted_after, status, is_announced, created_at, ended_at, caller_id, cleaned_up_at, held_code)
      SELECT 'r' || n, 'subagent', 'agent:main:test:dm:' || n, 'main', 'agent:main:test:dm:' || (n % 2000 + 1), 't', 'x',
        1, '{\"label\":\"l\",\"prompt\":\"p\"}', '[]', 0, CASE WHEN n <= 20 THEN 'running' ELSE 'ok' END, 1, n, n, 'main',
        CASE WHEN n <= 40 THEN n END, CASE WHEN n <= 40 THEN 'too_many_hops' END FROM c",
@@ -29,13 +29,13 @@ const FILL: &[&str] = &[
      INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id, lane, created_at, updated_at)
      SELECT 'agent:main:test:dm:' || n, 's' || n, 'main', 'main', 'main', n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO messages (id, session_key, session_id, ticket, role, text, origin, channel, deliver,
+     INSERT INTO messages (id, session_key, session_id, position, role, text, origin, channel, deliver,
        idempotency_key, turn_id, created_at)
      SELECT 'm' || n, 'agent:main:test:dm:' || (n % 2000 + 1), 's', n, 'user', 'hello', 'user', 'test', 1,
        'k' || n, 't' || n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
      INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held, was_held, inputs,
-       steers, hop, trace_id, node, lease_until, queued_at, started_at)
+       is_steering, hop, trace_id, node, lease_until, queued_at, started_at)
      SELECT 't' || n, 'agent:main:test:dm:' || (n % 2000 + 1), 'a' || (n % 10), 'turn', 'main', n % 4,
        CASE WHEN n <= 500 THEN 'queued' WHEN n <= 540 THEN 'running' ELSE 'done' END, 0, 0, 1, 0, 0, 'x',
        'gone/1', CASE WHEN n > 500 AND n <= 540 THEN 1 END, n, n FROM c",
@@ -47,7 +47,7 @@ const FILL: &[&str] = &[
        CASE WHEN n <= 200 THEN 'pending' WHEN n <= 220 THEN 'sending' ELSE 'sent' END, 'gone/1', n, n, n, n, n
      FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO ingress (channel, account, platform_id, message_id, created_at)
+     INSERT INTO inbound_dedup (channel, account, platform_id, message_id, created_at)
      SELECT 'test', 'a', 'p' || n, 'm' || n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
      INSERT INTO intents (turn_id, call_id, name, effect, state, started_at)
@@ -58,45 +58,45 @@ const FILL: &[&str] = &[
      SELECT 'a' || n, 'agent:main:test:dm:1', 't' || n, 'c', 'shell', '{}',
        CASE WHEN n <= 5 THEN 'pending' ELSE 'denied' END, n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO backlog (session_key, message_id, turn_id, steers, taken_by, created_at)
+     INSERT INTO backlog (session_key, message_id, turn_id, steer_count, drained_by_turn, created_at)
      SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 'm' || n, 't' || n, 0,
        CASE WHEN n > 50 THEN 't' || n END, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
+     INSERT INTO budget_usage (day, scope, tokens, nanos, unknown_calls)
      SELECT n % 30, CASE WHEN n % 2 = 0 THEN 'agent:' ELSE 'session:' END || n, n, n, 0 FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
+     INSERT INTO budget_reservations (scope, turn_id, node, attempt, tokens, nanos, created_at)
      SELECT 'agent:' || n, 't' || n, 'gone/1', 1, n, n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
      INSERT INTO usage (session_key, turn_id, agent_id, model, input_tokens, output_tokens, created_at)
      SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 't' || n, 'main', 'm', n, n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO pairings (channel, account, sender, code, state, address_json, told_at, created_at, expires_at)
+     INSERT INTO pairings (channel, account, sender, code, state, address_json, notified_at, created_at, expires_at)
      SELECT 'test', 'a', 's' || n, 'c' || n, 'approved', '{}', n, n, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO rounds (round_id, text, address_json, priority, in_turn, see_previous, is_open, created_at)
+     INSERT INTO broadcasts (broadcast_id, text, address_json, priority, is_sequential, see_previous, is_open, created_at)
      SELECT 'r' || n, 'hello', '{\"channel\":\"c\",\"account\":\"a\",\"peer\":\"p\"}', 0, 0, 0, CASE WHEN n <= 5 THEN 1 ELSE 0 END, n FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
-     INSERT INTO seats (round_id, seat, agent_id, session_key) SELECT 'r' || n, 0, 'main', 'agent:main:x' FROM c",
+     INSERT INTO broadcast_targets (broadcast_id, position, agent_id, session_key) SELECT 'r' || n, 0, 'main', 'agent:main:x' FROM c",
 ];
 
 type Body = fn(&mut Tx<'_>) -> Result<()>;
 
 /// What runs at every message, turn and look of a loop, with the indexes SQLite is to use for it.
 const HOT: &[(&str, Body, &[&str])] = &[
-    ("take tickets", |tx| sessions::allocate_tickets(tx, &key("7"), 1, NOW).map(drop), &["sessions"]),
+    ("take positions", |tx| sessions::allocate_positions(tx, &key("7"), 1, NOW).map(drop), &["sessions"]),
     ("ingress", |tx| ingress::find_duplicate(tx, &address(), "p7").map(drop), &["PRIMARY KEY (channel=?"]),
-    ("forget", |tx| ingress::delete_expired(tx, NOW).map(drop), &["ingress_age"]),
+    ("forget", |tx| ingress::delete_expired(tx, NOW).map(drop), &["inbound_dedup_age"]),
     ("by key", |tx| messages::find_by_key(tx, &key("7"), "k6").map(drop), &["messages_idempotency"]),
     (
         "history",
         |tx| messages::load_history(tx, (&key("7"), &session("7").id), 3, None).map(drop),
-        &["messages_ticket"],
+        &["messages_position"],
     ),
     ("of turn", |tx| messages::list_by_turn(tx, &turn("t7")).map(drop), &["messages_turn"]),
     ("waiting", |tx| messages::list_waiting(tx, &key("7")).map(drop), &["messages_turn", "jobs_one_queued"]),
     ("retake", |tx| messages::move_to_end(tx, &key("7"), &turn("t7"), NOW), &["messages_turn"]),
-    ("last ticket", |tx| messages::last_ticket(tx, &key("7")).map(drop), &["messages_ticket"]),
+    ("last position", |tx| messages::last_position(tx, &key("7")).map(drop), &["messages_position"]),
     ("load", |tx| jobs::session_load(tx, &key("7")).map(drop), &["jobs_one_", "backlog_waiting"]),
     ("is steered", |tx| jobs::is_steered(tx, &key("7")).map(drop), &["jobs_one_queued"]),
     (
@@ -115,7 +115,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("turn deaths", |tx| jobs::record_deaths(tx, &search()), &["_running", "messages_turn", "jobs_cut_off"]),
     ("drained turns", |tx| jobs::record_drain(tx, &NodeId::new("one/1")), &["jobs_"]),
     ("backlog", |tx| backlog::list_waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
-    ("backlog taken", |tx| backlog::list_assigned_to_turn(tx, &turn("t7")).map(drop), &["backlog_taken"]),
+    ("drained backlog", |tx| backlog::list_assigned_to_turn(tx, &turn("t7")).map(drop), &["backlog_drained"]),
     ("backlog given up", |tx| backlog::cancel_waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
     (
         "intent",
@@ -160,25 +160,25 @@ const HOT: &[(&str, Body, &[&str])] = &[
     (
         "settle",
         |tx| budgets::commit_usage(tx, &turn("t8"), &purses(), BudgetAmount::default(), false).map(drop),
-        &["reservations_turn", "PRIMARY KEY (day=? AND purse=?"],
+        &["budget_reservations_turn", "PRIMARY KEY (day=? AND scope=?"],
     ),
-    ("balance", |tx| budgets::get_usage(tx, &purses()[0]).map(drop), &["PRIMARY KEY (purse=?", "turn_id=?"]),
+    ("balance", |tx| budgets::get_usage(tx, &purses()[0]).map(drop), &["PRIMARY KEY (scope=?", "turn_id=?"]),
     (
         "sessions that were spent from",
         |tx| budgets::list_session_scopes(tx, 7, 20).map(drop),
-        &["PRIMARY KEY (day=? AND purse>?"],
+        &["PRIMARY KEY (day=? AND scope>?"],
     ),
     ("usage of a turn", |tx| usage::sum_by_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
     ("approvals", |tx| approvals::list_pending(tx).map(drop), &["approvals_pending"]),
     ("usage of a session", |tx| usage::sum_by_session(tx, &key("7")).map(drop), &["usage_session"]),
-    ("last word", |tx| messages::last_message_at(tx, &key("7")).map(drop), &["messages_ticket"]),
+    ("last message", |tx| messages::last_message_at(tx, &key("7")).map(drop), &["messages_position"]),
     ("is paired", |tx| pairings::is_paired(tx, &stranger()).map(drop), &["PRIMARY KEY (channel=?"]),
     ("code", |tx| pairings::find_pending_code(tx, &stranger(), NOW).map(drop), &["pairings"]),
     ("approve", |tx| pairings::approve(tx, &PairingCode::from_nonce("x"), NOW).map(drop), &["pairings_code"]),
     ("expired codes", |tx| pairings::delete_expired(tx, NOW).map(drop), &["pairings_"]),
-    ("open rounds", |tx| broadcasts::list_open(tx).map(drop), &["rounds_open"]),
-    ("round", |tx| broadcasts::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
-    ("runs to put away", |tx| runs::list_due_for_cleanup(tx, Millis(50), 10).map(drop), &["runs_put_away"]),
+    ("open broadcasts", |tx| broadcasts::list_open(tx).map(drop), &["broadcasts_open"]),
+    ("broadcast", |tx| broadcasts::get(tx, "r9").map(drop), &["PRIMARY KEY (broadcast_id=?"]),
+    ("runs to clean up", |tx| runs::list_due_for_cleanup(tx, Millis(50), 10).map(drop), &["runs_cleanup"]),
     ("held announces", |tx| runs::list_held_announces(tx, 10).map(drop), &["runs_held"]),
     ("held announces of a session", |tx| runs::release_all_announces(tx, &key("7")).map(drop), &["runs_"]),
     ("runs of an owner", |tx| runs::list_by_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
@@ -195,11 +195,11 @@ const HOT: &[(&str, Body, &[&str])] = &[
         &["jobs_session"],
     ),
     (
-        "letters in no file",
+        "messages in no file",
         |tx| team_messages::list_uncopied(tx, &TeamId::new("t"), 9).map(drop),
-        &["letters_uncopied"],
+        &["team_messages_uncopied"],
     ),
-    ("old rounds", |tx| broadcasts::delete_closed_before(tx, Millis(3)).map(drop), &["rounds_age"]),
+    ("old broadcasts", |tx| broadcasts::delete_closed_before(tx, Millis(3)).map(drop), &["broadcasts_age"]),
 ];
 
 fn stranger() -> PairingSender {
@@ -211,16 +211,16 @@ const TABLES: &[&str] = &[
     "messages",
     "jobs",
     "outbox",
-    "ingress",
+    "inbound_dedup",
     "intents",
     "approvals",
     "backlog",
-    "spending",
-    "reservations",
+    "budget_usage",
+    "budget_reservations",
     "usage",
     "pairings",
-    "rounds",
-    "seats",
+    "broadcasts",
+    "broadcast_targets",
     "runs",
 ];
 

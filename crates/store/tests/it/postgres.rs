@@ -77,11 +77,11 @@ fn a_deadlock_is_tried_again() {
             tokio::spawn(async move {
                 db.write(move |tx| {
                     runs.fetch_add(1, Ordering::SeqCst);
-                    sessions::allocate_tickets(tx, &key(order[0]), 1, NOW)?;
+                    sessions::allocate_positions(tx, &key(order[0]), 1, NOW)?;
                     if !std::mem::replace(&mut met, true) {
                         meet.wait();
                     }
-                    sessions::allocate_tickets(tx, &key(order[1]), 1, NOW)
+                    sessions::allocate_positions(tx, &key(order[1]), 1, NOW)
                 })
                 .await
             })
@@ -90,7 +90,7 @@ fn a_deadlock_is_tried_again() {
             one.await.unwrap()?;
         }
         assert_eq!(runs.load(Ordering::SeqCst), 3, "the loser ran twice");
-        let tickets = db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW)).await?;
+        let tickets = db.write(|tx| sessions::allocate_positions(tx, &key("p"), 1, NOW)).await?;
         assert_eq!(tickets, Some(3), "and what it did first was undone");
         Ok(())
     });
@@ -230,7 +230,7 @@ fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
             let one = one.clone();
             async move {
                 one.write(move |tx| {
-                    sessions::allocate_tickets(tx, &key("p"), 1, NOW)?;
+                    sessions::allocate_positions(tx, &key("p"), 1, NOW)?;
                     taken.take().map(|taken| taken.send(()));
                     let _ = wait.recv();
                     Ok(())
@@ -390,7 +390,7 @@ async fn work(db: Db, node: String, floor: Arc<Floor>) -> Result<()> {
         }
         floor.running.lock().unwrap().remove(&claim.session);
         db.write(move |tx| {
-            sessions::allocate_tickets(tx, &claim.session, 1, NOW)?;
+            sessions::allocate_positions(tx, &claim.session, 1, NOW)?;
             jobs::end_turn(tx, &claim, &ended(JobState::Done), NOW)?;
             jobs::release_held(tx, &claim.session).map(drop)
         })

@@ -219,7 +219,7 @@ fn an_import_is_known_again_while_its_instance_is_there_and_undone_where_its_mak
             imports::roll_back(tx, "1", NOW)?;
             let states: Vec<ImportState> =
                 imports::list(tx, None, 10)?.into_iter().map(|run| run.state).collect();
-            assert_eq!(states, [ImportState::Undone, ImportState::Done], "what is done stays done");
+            assert_eq!(states, [ImportState::RolledBack, ImportState::Done], "what is done stays done");
             let behind = Some((NOW, "2".to_owned()));
             let rest: Vec<String> = imports::list(tx, behind, 10)?.into_iter().map(|run| run.id).collect();
             assert_eq!(rest, ["1"], "page by page");

@@ -16,7 +16,7 @@ pub fn round(id: &str) -> Broadcast {
         address: address(),
         meta: Some(json!({ "sender": "1" })),
         priority: JobPriority::Group,
-        in_turn: true,
+        is_sequential: true,
         see_previous: false,
         targets: vec![target_of("b"), target_of("a")],
         created_at: NOW,

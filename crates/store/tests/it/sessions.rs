@@ -87,7 +87,7 @@ async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let take = |peer: &'static str, count| {
         let db = db.clone();
-        async move { db.write(move |tx| sessions::allocate_tickets(tx, &key(peer), count, NOW)).await }
+        async move { db.write(move |tx| sessions::allocate_positions(tx, &key(peer), count, NOW)).await }
     };
     assert_eq!(take("p", 1).await?, Some(1));
     assert_eq!(take("p", 3).await?, Some(2));
@@ -152,7 +152,7 @@ async fn the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_a
     let after = page.last().map(SessionCursor::from_session);
     db.write(|tx| {
         sessions::ensure(tx, &Session { updated_at: NOW.plus(9), ..session("came in between") })?;
-        sessions::allocate_tickets(tx, &key("ab"), 1, NOW.plus(9))
+        sessions::allocate_positions(tx, &key("ab"), 1, NOW.plus(9))
     })
     .await?;
     let mut seen: Vec<_> = page.iter().map(|session| session.key.to_string()).collect();
@@ -167,7 +167,7 @@ async fn what_runs_and_waits_is_counted_without_listing_it(db: Db) -> Result<()>
     with_sessions(&db, &["p", "q"]).await?;
     db.write(|tx| {
         jobs::insert(tx, &job("1", "p"))?;
-        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("1"), steers: 1 };
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("1"), steer_count: 1 };
         backlog::push(tx, &key("q"), &token, NOW)
     })
     .await?;
@@ -204,7 +204,7 @@ async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
     let summary = CompactionPoint { summary: Some("so far".into()), through: 3 };
     let stored = summary.clone();
     db.write(move |tx| {
-        sessions::allocate_tickets(tx, &key("p"), 7, NOW)?;
+        sessions::allocate_positions(tx, &key("p"), 7, NOW)?;
         sessions::set_compaction(tx, &key("p"), &SessionId::new("another"), &CompactionPoint::default())?;
         sessions::set_compaction(tx, &key("p"), &session("p").id, &stored)
     })
@@ -235,7 +235,7 @@ async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -
             let token = ResumeToken {
                 message_id: MessageId::new(format!("m-{peer}")),
                 turn_id: turn(peer),
-                steers: 1,
+                steer_count: 1,
             };
             backlog::push(tx, &key(peer), &token, NOW)?;
             outbox::push(tx, &parcel(peer, peer))?;
@@ -283,7 +283,7 @@ async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
         db.write(move |tx| jobs::insert(tx, &job(id, name))).await?;
     }
     db.write(|tx| {
-        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t"), steers: 1 };
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t"), steer_count: 1 };
         backlog::push(tx, &key("waiting"), &token, Millis(1))?;
         outbox::push(tx, &parcel("o1", "sending"))
     })
@@ -298,7 +298,7 @@ async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
 async fn what_is_used_again_is_not_deleted(db: Db) -> Result<()> {
     db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
     let seen = db.read(|tx| sessions::list_unused(tx, NOW.plus(1), 100, 100)).await?.remove(0);
-    db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW.plus(5))).await?;
+    db.write(|tx| sessions::allocate_positions(tx, &key("p"), 1, NOW.plus(5))).await?;
     let again = seen.clone();
     assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something was said meanwhile");
     let seen = sessions::UnusedSession { updated_at: NOW.plus(5), ..seen };

@@ -154,7 +154,7 @@ fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
         );
         db.write(limit_pages(ENOUGH_PAGES)).await?;
         db.write(huge("m1", 1)).await?;
-        assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 1);
+        assert_eq!(db.read(|tx| messages::last_position(tx, &key("p"))).await?, 1);
         Ok(())
     });
 }
@@ -219,7 +219,7 @@ fn under_a_file_limit() {
         assert_eq!(count(&db).await?, 1, "reading goes on");
         limit("unlimited".into());
         db.write(huge("m1", 1)).await?;
-        assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 1);
+        assert_eq!(db.read(|tx| messages::last_position(tx, &key("p"))).await?, 1);
         Ok(())
     });
     let whole: String = Connection::open(file.path())

@@ -23,7 +23,7 @@
 //! | concurrency 8 | `files::a_long_log_is_moved_into_the_file`, `checkpoint::a_log_that_has_grown_is_moved_and_a_short_one_is_left` |
 //! | concurrency 10, 11 | `tasks::a_task_of_another_is_refused_and_stays_as_it_was` |
 //! | concurrency 12 | `meetings::who_comes_second_is_told_who_was_first` |
-//! | concurrency 14, 15 | `wait::pauses_stay_short_and_end_with_patience`, `turn::behind_one_that_does_not_move_nobody_waits_for_ever`, `pg::what_fails_is_tried_so_often_and_then_told`, `pg::the_loser_stays_away_longer_each_time` |
+//! | concurrency 14, 15 | `busy_handler::pauses_stay_short_and_end_with_patience`, `write_lock::behind_one_that_does_not_move_nobody_waits_for_ever`, `pg::what_fails_is_tried_so_often_and_then_told`, `pg::the_loser_stays_away_longer_each_time` |
 //! | concurrency 16 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::claims_of_many_tasks_in_any_order_never_deadlock`, `postgres::two_who_take_tasks_crosswise_both_come_through` |
 //! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `wait::one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
 //! | concurrency 18 | `claims::many_claimers_share_what_is_free`, `postgres::a_claim_steps_over_what_another_is_taking`, `postgres::a_pool_serves_as_many_as_it_has_connections` |
@@ -150,7 +150,7 @@ async fn end(
     no: i64,
     state: TeamTaskState,
 ) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
-    let fence = get(db, no).await?.lease.map_or(0, |lease| lease.fence);
+    let fence = get(db, no).await?.lease.map_or(0, |lease| lease.fencing_token);
     end_with(db, who, no, state, fence).await
 }
 
@@ -262,7 +262,7 @@ async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Resul
     let after = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
     let lease = claimed.lease.clone().unwrap();
     assert_eq!((claimed.state, claimed.claimed_at), (TeamTaskState::Claimed, Some(NOW)));
-    assert_eq!((lease.owner.as_str(), &lease.session, lease.fence), ("ann", &key("ann"), 1));
+    assert_eq!((lease.owner.as_str(), &lease.session, lease.fencing_token), ("ann", &key("ann"), 1));
     assert!((before.plus(LEASE)..=after.plus(LEASE)).contains(&lease.until), "by whichever clock");
     assert_eq!(claimed.display_title(), "Writing");
     let started =
@@ -281,7 +281,7 @@ async fn a_task_of_another_is_refused_and_stays_as_it_was(db: Db) -> Result<()> 
     assert_eq!(code(claim(&db, &worker("bob"), Some(7)).await?), "unknown_task");
     assert_eq!(get(&db, 1).await?.lease.unwrap().owner, "ann");
     let mine = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    assert_eq!(mine.lease.unwrap().fence, 1, "what one has is had, not taken again");
+    assert_eq!(mine.lease.unwrap().fencing_token, 1, "what one has is had, not taken again");
     assert_eq!(code(end(&db, &worker("bob"), 1, TeamTaskState::Completed).await?), "task_taken");
     assert_eq!(get(&db, 1).await?.state, TeamTaskState::Claimed);
     Ok(())
@@ -419,7 +419,7 @@ async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> R
     assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?), "task_not_yours");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let looked_before = end_with(&db, &lead(), 1, TeamTaskState::Failed, 0).await?;
-    assert_eq!(code(looked_before), "task_late", "it was free when the lead looked, and is not");
+    assert_eq!(code(looked_before), "stale_claim", "it was free when the lead looked, and is not");
     db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await?.unwrap();
     assert_eq!(end(&db, &lead(), 1, TeamTaskState::Completed).await?, Ok(vec![TaskNo(2)]));
     assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("lead"));
@@ -529,7 +529,7 @@ fn a_list_sorts_nothing() {
 /// What it waits for was said after it was taken: it is not freed, and not taken from whoever has it.
 async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
-    let fence = claim(&db, &worker("ann"), Some(2)).await?.unwrap().lease.unwrap().fence;
+    let fence = claim(&db, &worker("ann"), Some(2)).await?.unwrap().lease.unwrap().fencing_token;
     let change = TaskChange { needs: vec![TaskNo(1)], ..TaskChange::default() };
     db.write(move |tx| tasks::update_task(tx, &team(), TaskNo(2), &change, (&lead(), NOW))).await?.unwrap();
     claim(&db, &worker("bob"), Some(1)).await?.unwrap();
@@ -539,7 +539,7 @@ async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<
         "nobody is told of one that somebody has"
     );
     let lease = get(&db, 2).await?.lease.unwrap();
-    assert_eq!((lease.owner.as_str(), lease.fence), ("ann", fence));
+    assert_eq!((lease.owner.as_str(), lease.fencing_token), ("ann", fence));
     end(&db, &worker("ann"), 2, TeamTaskState::Completed).await?.unwrap();
     Ok(())
 }

@@ -81,7 +81,7 @@ fn render_story(run: &SimulationRun, facts: &RunFacts) -> String {
         let (session, turn) = (&message.session, &message.turn);
         story += &format!(
             "{session} {:3} {turn} {:9} {} {calls:?}\n",
-            message.ticket,
+            message.position,
             message.role.as_str(),
             message.text
         );
@@ -200,7 +200,7 @@ fn calls_paired(facts: &RunFacts) -> Result<(), String> {
         let mut open: Vec<&str> = Vec::new();
         for message in transcript {
             if message.role != MessageRole::Tool && !open.is_empty() {
-                return Err(format!("calls {open:?} have no result before ticket {}", message.ticket));
+                return Err(format!("calls {open:?} have no result before ticket {}", message.position));
             }
             open.extend(tool_calls(&message.parts).map(|call| call.id.as_str()));
             for part in &message.parts {

@@ -93,7 +93,7 @@ impl McpServerHandle {
             name: self.name.clone(),
             transport: self.settings.transport.transport_name(),
             sandbox: self.settings.transport.sandbox_name(),
-            standing: now.state,
+            state: now.state,
             version: now.version.clone(),
             tools: now.tool_specs.iter().map(|offer| offer.spec.name.clone()).collect(),
             restarts: now.restarts,

@@ -65,7 +65,7 @@ impl PreConfinement {
             pid: std::process::id(),
             landlock,
             namespaces: self.own_namespaces,
-            bubblewrap: plan.way.is_bubblewrap(),
+            bubblewrap: plan.namespace_mode.is_bubblewrap(),
             no_new_privs: value("NoNewPrivs") == "1",
             seccomp: value("Seccomp").parse().unwrap_or(0),
             seccomp_filters: value("Seccomp_filters").parse().unwrap_or(0),

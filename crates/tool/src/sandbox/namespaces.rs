@@ -115,7 +115,7 @@ pub fn is_permanent(error: &io::Error) -> bool {
 /// Arranges the mounts of the new namespace. All of it or nothing: half a wall is none, and a `/proc` of another
 /// namespace names other processes than ours.
 pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
-    if !plan.way.is_bubblewrap() {
+    if !plan.namespace_mode.is_bubblewrap() {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         mount("proc", "/proc", "proc", NO_DEVICE_FLAGS | MountFlags::NOEXEC, None)?;
         replace_temporary(plan)?;
@@ -129,7 +129,7 @@ pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
         let most = 300 + 2 * plan.limits.processes.unwrap_or(16_384).max(16);
         fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
     }
-    if !plan.way.is_bubblewrap() {
+    if !plan.namespace_mode.is_bubblewrap() {
         let flags = MountFlags::BIND | MountFlags::RDONLY | NO_DEVICE_FLAGS | MountFlags::NOEXEC;
         mount_remount("/proc", flags, c"")?;
     }

@@ -45,7 +45,7 @@ pub struct SandboxPlan {
     /// Whether it may listen for TCP connections.
     pub listen: bool,
     /// How walls are built.
-    pub way: NamespaceMode,
+    pub namespace_mode: NamespaceMode,
     /// How to start the helper again.
     pub helper: Vec<String>,
     pub program: Vec<String>,
@@ -59,7 +59,7 @@ pub struct SandboxPlan {
     /// Whether all that is mounted, but for what may be written, is read-only; set by the supervisor.
     pub sealed: bool,
     /// Whether this is started inside a worker, whose own walls stand already.
-    pub walled: bool,
+    pub already_namespaced: bool,
 }
 
 /// Something no confined program may open. Known by what it is: inside, its name may be another thing's.
@@ -145,7 +145,7 @@ pub enum HelperMessage {
     /// The program starts now, under these.
     Facts(Box<ProgramConfinement>),
     /// This machine does not allow this way of building walls, now or later; another may be tried.
-    NoWalls(String),
+    NoNamespaces(String),
     /// It does not start.
     Refused(String),
     Ended(ReportedEnd),

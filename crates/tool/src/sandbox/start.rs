@@ -94,7 +94,7 @@ struct SupervisorProcess {
     child: Child,
     /// Whether the kernel ends all others with it. Where it does not, it must never be killed: who it looks after would
     /// be left to nobody.
-    has_walls: bool,
+    has_namespaces: bool,
 }
 
 /// How a program ended.
@@ -124,7 +124,7 @@ pub fn end_from_tail(tail: &[u8]) -> Option<String> {
     let message = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     message
         .filter_map(|line| match line {
-            HelperMessage::Refused(why) | HelperMessage::NoWalls(why) => Some(why),
+            HelperMessage::Refused(why) | HelperMessage::NoNamespaces(why) => Some(why),
             HelperMessage::Ended(ReportedEnd::Exited(code)) => Some(format!("exit status: {code}")),
             HelperMessage::Ended(ReportedEnd::Signalled(signal)) => Some(format!("signal: {signal}")),
             HelperMessage::Ended(ReportedEnd::OverMemory(limit)) => {
@@ -225,7 +225,7 @@ impl SandboxLauncher {
         });
         let facts =
             result.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
-        let child = SupervisorProcess { child, has_walls: plan.way != NamespaceMode::Bare };
+        let child = SupervisorProcess { child, has_namespaces: plan.namespace_mode != NamespaceMode::Bare };
         let running = RunningSandbox { child: Some(child), temporary: Some(temporary) };
         Ok(StartedProgram { facts: facts?, lines, input: Some(input), running })
     }
@@ -251,7 +251,7 @@ impl SandboxLauncher {
             limits: program_limits(program),
             disk_mb: (program.profile == SandboxProfile::Command).then(|| program.sandbox.disk_limit_mb()),
             listen: program.sandbox.listen && program.sandbox.mode == SandboxMode::Workspace,
-            way,
+            namespace_mode: way,
             helper: self.settings.helper.clone(),
             program: program.command.clone(),
             environment: grants.environment.clone().unwrap_or_else(|| base_environment(program.sandbox.mode)),
@@ -260,7 +260,7 @@ impl SandboxLauncher {
             own_proc: inherited.is_some_and(|sandbox| sandbox.own_proc),
             own_temporary: inherited.is_some_and(|sandbox| sandbox.own_temporary),
             sealed: inherited.is_some_and(|sandbox| sandbox.sealed),
-            walled: inherited.is_some(),
+            already_namespaced: inherited.is_some(),
         }
     }
 
@@ -302,7 +302,7 @@ fn passed_variable(name: &str) -> Option<(String, String)> {
 async fn wait_started(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::ProgramConfinement> {
     match next_message(lines).await {
         Some(HelperMessage::Facts(facts)) => Ok(*facts),
-        Some(HelperMessage::NoWalls(why)) => Err(Error::NoNamespaces(why)),
+        Some(HelperMessage::NoNamespaces(why)) => Err(Error::NoNamespaces(why)),
         Some(HelperMessage::Refused(why)) => Err(Error::Sandbox(why)),
         Some(HelperMessage::Ended(ended)) => {
             Err(Error::Sandbox(format!("it ended before it began: {ended:?}")))
@@ -323,7 +323,7 @@ impl StartedProgram {
         let end = loop {
             match next_message(&mut self.lines).await {
                 Some(HelperMessage::Ended(ended)) => break ended.into(),
-                Some(HelperMessage::Refused(_) | HelperMessage::NoWalls(_)) => {}
+                Some(HelperMessage::Refused(_) | HelperMessage::NoNamespaces(_)) => {}
                 _ => break ProgramEnd::Unknown,
             }
         };
@@ -374,7 +374,7 @@ impl SupervisorProcess {
             return;
         }
         tracing::error!(pid = self.child.id(), "a program's processes have not ended yet");
-        if self.has_walls {
+        if self.has_namespaces {
             self.child.kill().await.ok();
         }
     }

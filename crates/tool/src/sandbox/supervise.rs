@@ -30,7 +30,7 @@ const SERVER_GRACE: Duration = Duration::from_secs(2);
 pub fn supervise() -> u8 {
     let Some(plan) = plan::read_json_line::<SandboxPlan>(io::stdin()) else { return EXIT_MISUSED };
     let result =
-        match &plan.way {
+        match &plan.namespace_mode {
             NamespaceMode::Own => namespaces::enter_namespaces(&plan)
                 .and_then(|()| spawn_stage(&plan, &plan.helper, INIT_STAGE)),
             NamespaceMode::Bubblewrap(path) => namespaces::bubblewrap_command(&plan, path)
@@ -56,7 +56,7 @@ pub fn supervise() -> u8 {
 /// the closed socket tells.
 fn run_without_namespaces(plan: &SandboxPlan) -> u8 {
     // For root the kernel keeps no limit of processes, and what is counted from outside can be outrun.
-    if plan.mode != SandboxMode::Off && !plan.walled && rustix::process::geteuid().is_root() {
+    if plan.mode != SandboxMode::Off && !plan.already_namespaced && rustix::process::geteuid().is_root() {
         return report_refusal(
             "root can not be confined without namespaces: run Polyclaw as an ordinary user",
         );
@@ -65,7 +65,7 @@ fn run_without_namespaces(plan: &SandboxPlan) -> u8 {
 }
 
 fn report_no_namespaces(why: &str) -> u8 {
-    plan::send_line(&HelperMessage::NoWalls(why.to_owned()));
+    plan::send_line(&HelperMessage::NoNamespaces(why.to_owned()));
     EXIT_REFUSED
 }
 
@@ -114,7 +114,7 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return EXIT_REFUSED };
     let ended = watch_program(program, plan);
-    if plan.way == NamespaceMode::Bare {
+    if plan.namespace_mode == NamespaceMode::Bare {
         kill_all();
     }
     // In a namespace our own end is everybody's, at once: no loop of ours could be as fast as a bomb.

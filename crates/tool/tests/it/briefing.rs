@@ -19,14 +19,14 @@ use serde_json::json;
 use crate::Bench;
 
 /// The bench's workspace is the root of the instance's; `home/skills` are shared.
-struct Shelf {
+struct SkillFixture {
     bench: Bench,
     briefings: Arc<FileBriefings>,
     agent: AgentId,
     policy: SkillPolicy,
 }
 
-impl Shelf {
+impl SkillFixture {
     fn new() -> Self {
         let mut bench = Bench::new();
         let home = bench.home.path();
@@ -80,7 +80,7 @@ impl Shelf {
 
 #[test]
 fn an_overlay_wins_file_by_file() {
-    let mut fixture = Shelf::new();
+    let mut fixture = SkillFixture::new();
     assert_eq!(&*fixture.brief().text, "");
     fixture.put("ws/AGENTS.md", "root rules");
     fixture.put("ws/SOUL.md", "root soul");
@@ -98,7 +98,7 @@ fn an_overlay_wins_file_by_file() {
 
 #[test]
 fn an_agents_own_folder_stands_between_its_overlay_and_the_root() {
-    let mut fixture = Shelf::new();
+    let mut fixture = SkillFixture::new();
     fixture.put("ws/AGENTS.md", "root");
     fixture.put("ws/USER.md", "root user");
     fixture.put("ws/desk/AGENTS.md", "desk");
@@ -111,7 +111,7 @@ fn an_agents_own_folder_stands_between_its_overlay_and_the_root() {
 
 #[test]
 fn a_sub_agent_is_told_the_rules_of_the_work_only() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     for file in ["AGENTS", "SOUL", "IDENTITY", "USER", "TOOLS", "MEMORY", "HEARTBEAT", "BOOTSTRAP"] {
         fixture.put(&format!("ws/{file}.md"), &format!("the text of {file}"));
     }
@@ -127,7 +127,7 @@ fn a_sub_agent_is_told_the_rules_of_the_work_only() {
 
 #[test]
 fn a_link_is_not_followed_and_the_refusal_is_visible() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     symlink(fixture.bench.home.path().join("secret"), fixture.bench.path("USER.md")).unwrap();
     let text = fixture.brief().text;
     assert!(text.contains("[USER.md was not read: it is a symbolic link"), "{text}");
@@ -145,7 +145,7 @@ fn make_pipe(path: &Path) {
 
 #[test]
 fn a_change_is_seen_and_nothing_is_read_where_there_was_none() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.put("ws/AGENTS.md", "one");
     let first = fixture.brief().text;
     assert!(Arc::ptr_eq(&first, &fixture.brief().text), "made once");
@@ -164,7 +164,7 @@ fn a_change_is_seen_and_nothing_is_read_where_there_was_none() {
 
 #[test]
 fn a_bootstrap_is_removed_once_shown_and_only_the_one_that_was() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.put("ws/BOOTSTRAP.md", "Say who you are.");
     let notice = fixture.brief().bootstrap.unwrap();
     fixture.put("ws/BOOTSTRAP.md", "Another text.");
@@ -183,7 +183,7 @@ fn a_bootstrap_is_removed_once_shown_and_only_the_one_that_was() {
 
 #[test]
 fn long_files_cost_bounded_memory_and_say_that_they_are_cut() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.put("ws/MEMORY.md", &"ü".repeat(3_000_000));
     let text = fixture.brief().text;
     assert!(text.ends_with("[cut here: only the first 20000 characters are shown]"));
@@ -192,12 +192,12 @@ fn long_files_cost_bounded_memory_and_say_that_they_are_cut() {
 
 #[test]
 fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
-    let mut fixture = Shelf::new();
+    let mut fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("skills/tides", "shared tides");
     fixture.skill("ws/skills/weather", "weather of the workspace");
     fixture.skill("ws/agents/main/skills/stars", "stars of main");
-    let listed = |fixture: &Shelf| {
+    let listed = |fixture: &SkillFixture| {
         let text = fixture.brief().skill_list;
         text.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -214,7 +214,7 @@ fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
 
 #[test]
 fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("more/weather", "other weather");
     fixture.skill("more/tides", "more tides");
@@ -239,7 +239,7 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
 
 #[tokio::test]
 async fn a_skill_is_read_by_name_and_only_below_its_folder() {
-    let mut fixture = Shelf::new();
+    let mut fixture = SkillFixture::new();
     assert!(!fixture.tools().contains(&"read_skill".to_owned()), "no skills, no tool");
     fixture.skill("skills/weather", "shared weather");
     fixture.put("skills/weather/scripts/now.sh", "echo sunny");
@@ -279,7 +279,7 @@ async fn a_skill_is_read_by_name_and_only_below_its_folder() {
 
 #[test]
 fn strange_skills_do_no_harm() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.skill("skills/good", "\u{202e}desrever\u{202c} \u{1b}[31m and\u{0} more");
     fixture.put("skills/long/SKILL.md", &format!("---\nname: {}\ndescription: x\n---\n", "n".repeat(10_000)));
     fixture.put("skills/endless/SKILL.md", &"---\n".repeat(200_000));
@@ -296,7 +296,7 @@ fn strange_skills_do_no_harm() {
 
 #[test]
 fn a_check_names_what_is_wrong_and_what_looks_wrong() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("skills/weather-x7k2", "a clone");
     fixture.skill("skills/loud", "installs itself");
@@ -336,7 +336,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
 
 #[test]
 fn a_turn_without_files_costs_microseconds() {
-    let fixture = Shelf::new();
+    let fixture = SkillFixture::new();
     fixture.brief();
     let workspace = &fixture.bench.scope.workspace;
     let reader = BriefingReader {

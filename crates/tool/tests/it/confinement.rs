@@ -41,11 +41,15 @@ fn as_ordinary_user(test: &str) {
     }
     let room = tempfile::tempdir().unwrap();
     std::fs::set_permissions(room.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    // The tree may lie in root's own folder, which nobody else can enter.
+    let helper = room.path().join("polyclaw-sandbox");
+    std::fs::copy(env!("CARGO_BIN_EXE_polyclaw-sandbox"), &helper).unwrap();
     let ran = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env("TMPDIR", room.path())
+        .env(crate::HELPER_VARIABLE, &helper)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);

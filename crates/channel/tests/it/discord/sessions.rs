@@ -8,13 +8,13 @@ use polyclaw_testkit::platform::discord::GatewayEnd;
 use serde_json::json;
 
 use super::{CALM_MS, TOKEN, connected, one, to};
-use crate::fixture::{Desk, Reception};
+use crate::fixture::{ChannelFixture, PlatformFixture};
 
 #[tokio::test]
 async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     let ends = [
         GatewayEnd::Drop,
@@ -41,8 +41,8 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("200", "g1", None);
     platform.add_channel("201", "g1", Some("200"));
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "dm before");
     platform.send_in_channel(TOKEN, "100", "channel before", json!({}));
@@ -71,8 +71,8 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
 async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
     for end in [GatewayEnd::Invalid { resumable: false }, GatewayEnd::Close(4009), GatewayEnd::Close(4007)] {
         let (platform, discord) = one(CALM_MS);
-        let fixture = Desk::new();
-        let _fixture = Reception::start(&discord, &fixture);
+        let fixture = PlatformFixture::new();
+        let _fixture = ChannelFixture::start(&discord, &fixture);
         connected(&platform, TOKEN).await;
         platform.end_connection(TOKEN, end);
         platform
@@ -89,8 +89,8 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
     let (platform, discord) = one(CALM_MS);
     platform.send_in_channel(TOKEN, "100", "is anybody there?", json!({}));
     platform.push("GET messages", ReplyOutcome::Status(502));
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     fixture.wait_for(1).await;
     assert_eq!(fixture.texts(), ["is anybody there?"]);
 }
@@ -98,8 +98,8 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
 #[tokio::test]
 async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
     let (platform, discord) = one(CALM_MS);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "the bot is there");
     fixture.wait_for(1).await;
@@ -114,8 +114,8 @@ async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
 #[tokio::test]
 async fn a_gateway_that_answers_no_beats_is_left() {
     let (platform, discord) = one(100);
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
     fixture.wait_for(1).await;
@@ -130,9 +130,9 @@ async fn a_gateway_that_answers_no_beats_is_left() {
 #[tokio::test]
 async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
     let (platform, discord) = one(100);
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     fixture.later.store(40, Ordering::SeqCst);
-    let _fixture = Reception::start(&discord, &fixture);
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
     platform.send_dm(TOKEN, "7", "two");
@@ -154,8 +154,8 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
 async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
     let (platform, discord) = one(CALM_MS);
     platform.set_resume_url(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
     platform.send_dm(TOKEN, "7", "one");
     fixture.wait_for(1).await;
@@ -177,8 +177,8 @@ async fn a_platform_that_comes_up_late_is_found() {
     ] {
         platform.push("GET bot", outcome);
     }
-    let fixture = Desk::new();
-    let _fixture = Reception::start(&discord, &fixture);
+    let fixture = PlatformFixture::new();
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     connected(&platform, TOKEN).await;
 }
 
@@ -188,9 +188,9 @@ async fn what_was_written_alone_while_nobody_listened_is_read_after_a_restart() 
     let (platform, discord) = one(CALM_MS);
     platform.send_dm(TOKEN, "7", "from somebody known");
     platform.send_dm(TOKEN, "8", "from somebody new");
-    let fixture = Desk::new();
+    let fixture = PlatformFixture::new();
     fixture.correspondents.lock().unwrap().push(to("97"));
-    let _fixture = Reception::start(&discord, &fixture);
+    let _fixture = ChannelFixture::start(&discord, &fixture);
     fixture.wait_for(1).await;
     platform.send_dm(TOKEN, "8", "again");
     fixture.wait_for(2).await;

@@ -9,11 +9,11 @@ use polyclaw_testkit::platform::matrix::MatrixEmulator as Homeserver;
 use serde_json::{Value, json};
 
 use super::{ANN, BOB, CLAW, ROOM, account, dm, matrix, one};
-use crate::fixture::{Desk, Reception, outgoing_to};
+use crate::fixture::{ChannelFixture, PlatformFixture, outgoing_to};
 
 #[tokio::test]
 async fn an_invitation_is_accepted_from_who_may_write() {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     let access = AccountAccess {
         group_policy: GroupPolicy::Allowlist,
         groups: vec!["!team:hs".to_owned()],
@@ -33,7 +33,7 @@ async fn an_invitation_is_accepted_from_who_may_write() {
         homeserver.send_text(room, by, "right after");
     }
     let matrix = matrix([("open", open), ("strict", strict)]);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     inbox.wait_for(5).await;
     drop(fixture);
     let how = |user: &str| {
@@ -57,7 +57,7 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
         json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
     );
     homeserver.send_text(ROOM, ANN, "in the clear");
-    let fixture = Reception::start(&one(&homeserver), &inbox);
+    let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
     inbox.wait_for(1).await;
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 2).await;
     drop(fixture);
@@ -69,7 +69,7 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
 async fn a_third_person_makes_a_group_of_a_conversation() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     homeserver.send_text(ROOM, ANN, "between us");
     inbox.wait_for(1).await;
     homeserver.add_room(ROOM, &[BOB]);
@@ -83,10 +83,10 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
 /// In a group it is spoken to by name, by an answer to it, and in threads that it began.
 #[tokio::test]
 async fn who_answers_it_speaks_to_it() {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     homeserver.add_room(ROOM, &[ANN, BOB, CLAW]);
     let matrix = one(&homeserver);
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     homeserver.wait_until("it is stored", |homeserver| homeserver.stored_count() >= 1).await;
     drop(fixture);
     let sent = matrix.send("k", &outgoing_to(CHANNEL_NAME, "home", ROOM, None, "hello all")).await;
@@ -105,7 +105,7 @@ async fn who_answers_it_speaks_to_it() {
         text_of(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
     }
     homeserver.send_text(ROOM, ANN, "claw: by name");
-    let fixture = Reception::start(&matrix, &inbox);
+    let fixture = ChannelFixture::start(&matrix, &inbox);
     inbox.wait_for(8).await;
     drop(fixture);
     let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();

@@ -9,7 +9,7 @@ use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::slack::{SlackEmulator as Platform, event_call, signed_call};
 
 use super::{SECRET, account, message, slack};
-use crate::fixture::Desk;
+use crate::fixture::PlatformFixture;
 
 /// Seconds since 1970 by the clock of these tests.
 fn now() -> i64 {
@@ -18,7 +18,7 @@ fn now() -> i64 {
 
 #[tokio::test]
 async fn only_what_slack_signed_just_now_is_taken() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = slack([
         ("work", config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") }),
         ("socket", account(&platform, "socket")),
@@ -57,7 +57,7 @@ async fn only_what_slack_signed_just_now_is_taken() {
 
 #[tokio::test]
 async fn a_request_is_answered_after_its_letter_was_taken() {
-    let (platform, inbox) = (Platform::start(), Desk::new());
+    let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let events = config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") };
     let slack = slack([("work", events.clone())]);
     inbox.later.store(1, Ordering::SeqCst);

@@ -62,7 +62,7 @@ pub(super) async fn send_to_session(
     };
     let relayed = RelayInfo { from, hop, trace, kind: RelayKind::Send };
     let idempotency_key = format!("send:{}-{}", asked.turn, asked.call.id);
-    let meta = Some(json!({ "asked_by": ends.asked_by }));
+    let meta = Some(json!({ "requested_by": ends.asked_by }));
     let how =
         InternalMessage { meta, ..InternalMessage::from_session(ends.from.agent, relayed, idempotency_key) };
     let accepted = engine.inject_message(&key, &given.message, how).await?;

@@ -156,7 +156,7 @@ pub(super) async fn team_status(
         .iter()
         .map(|status| {
             json!({ "name": status.member.name, "role": status.member.role, "session_key": status.member.session,
-                "status": status.status_word(), "tasks": status.tasks, "setback": status.failures, "plan": status.member.plan,
+                "status": status.status_word(), "tasks": status.tasks, "failure_streak": status.failures, "plan": status.member.plan,
                 "plan_content": plans.get(&status.member.name),
                 "last_active_at": status.member.last_active_at.to_string() })
         })

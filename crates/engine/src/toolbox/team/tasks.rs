@@ -128,7 +128,7 @@ pub(super) fn task_json(task: &TeamTask) -> Value {
         "status": task.state,
         "owner": task.lease.as_ref().map(|lease| &lease.owner).or(task.ended_by.as_ref()),
         "lease_until": task.lease.as_ref().map(|lease| lease.until.to_string()),
-        "fence": task.lease.as_ref().map(|lease| lease.fence),
+        "fencing_token": task.lease.as_ref().map(|lease| lease.fencing_token),
         "assignee": task.assignee,
         "capability": task.capability,
         "dependsOn": task.needs,
@@ -187,7 +187,7 @@ pub(super) async fn claim_task(
         Err(Error::Task(why)) => {
             let holds = engine.list_held_tasks(&asked.team_actor(), &given.team_name).await?;
             Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
-                "blockedBy": why.blocked_by(), "youHold": holds })
+                "blockedBy": why.blocked_by(), "claimedByYou": holds })
             .to_string())
         }
         Err(error) => Err(error.into()),

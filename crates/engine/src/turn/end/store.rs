@@ -27,7 +27,7 @@ pub(super) fn store_final_commit(
     tx: &mut Tx<'_>,
     last: &FinalCommit,
 ) -> polyclaw_store::Result<TurnCommitOutcome> {
-    let first = sessions::allocate_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
+    let first = sessions::allocate_positions(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
     let given_up = !last.tokens.is_empty() && jobs::verify_claim(tx, &last.claim)? == ClaimStatus::Stopping;
     let end = if given_up { cancelled_end(&last.end) } else { last.end.clone() };
@@ -50,7 +50,7 @@ pub(super) fn store_final_commit(
         lines.extend(team::mail_line(tx, &last.claim.turn, line)?);
     }
     if !lines.is_empty() {
-        sessions::allocate_tickets(tx, &last.claim.session, lines.len(), last.now)?;
+        sessions::allocate_positions(tx, &last.claim.session, lines.len(), last.now)?;
     }
     let steps = with_streamed_text(tx, last)?;
     for (ticket, step) in (first..).zip(lines.iter().chain(steps.iter())) {
@@ -115,7 +115,7 @@ fn show_reply(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<()>
     let label = sessions::get(tx, &last.claim.session)?.and_then(|session| session.title);
     let label = label.unwrap_or_else(|| last.claim.agent.to_string());
     for (n, key) in last.shown_in.iter().enumerate() {
-        let Some(ticket) = sessions::allocate_tickets(tx, key, 1, last.now)? else { continue };
+        let Some(ticket) = sessions::allocate_positions(tx, key, 1, last.now)? else { continue };
         let Some(session) = sessions::get(tx, key)? else { continue };
         let line = SessionMessage {
             id: MessageId::new(format!("{}-shown-{n}", last.claim.turn)),
@@ -220,7 +220,7 @@ fn queue_resume(
         priority: JobPriority::Direct,
         held: false,
         inputs: 0,
-        steers: false,
+        is_steering: false,
         hop: claim.hop,
         trace: claim.trace.clone(),
         queued_at: now,

@@ -22,7 +22,7 @@ async fn authority(hall: &Hall) -> Authority {
 /// A guest speaks in the lead's conversation.
 async fn guest_says(hall: &Hall, text: &str) {
     let mut inbound = World::inbound("me", text);
-    Authority::Guest.write_to_meta(&mut inbound.meta);
+    Authority::NonOwner.write_to_meta(&mut inbound.meta);
     let accepted = hall.world.engine.accept_message(inbound).await.unwrap();
     hall.world.wait_answer(&accepted).await;
 }
@@ -47,7 +47,7 @@ async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     hall.script("lead", vec![call("TaskCreate", task), say("ann does it")]);
     guest_says(&hall, "let ann obey").await;
     hall.rest().await;
-    assert_eq!(authority(&hall).await, Authority::Guest);
+    assert_eq!(authority(&hall).await, Authority::NonOwner);
     // An owner was the last to speak to the lead when the member works on.
     hall.world.send_and_wait("thanks").await;
     hall.script("ann", vec![write("SOUL.md"), say("done")]);

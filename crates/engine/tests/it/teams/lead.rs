@@ -401,7 +401,7 @@ async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
     let release = TeamTaskUpdate { state: Some(TeamTaskState::Pending), ..TeamTaskUpdate::default() };
     engine.update_task(&actor(&ann.session_key), TEAM, TaskNo(1), release).await.unwrap();
     engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
-    assert_eq!(code(&done(&ann.session_key).await), "task_late", "she had it once");
+    assert_eq!(code(&done(&ann.session_key).await), "stale_claim", "she had it once");
     assert_eq!(code(&done(&bob.session_key).await), "ok");
 }
 

@@ -213,8 +213,8 @@ async fn a_long_letter_has_a_summary_of_ten_words(hall: Hall) {
     hall.send(&lead(), "ann", &words.join(" ")).await.unwrap();
     assert_eq!(hall.inbox("ann")[0]["summary"], "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10...");
     let long = hall.send(&lead(), "ann", &"x".repeat(100_001)).await;
-    assert_eq!(code(&long), "invalid_letter");
-    assert_eq!(code(&hall.send(&lead(), "ann", "  ").await), "invalid_letter");
+    assert_eq!(code(&long), "invalid_message");
+    assert_eq!(code(&hall.send(&lead(), "ann", "  ").await), "invalid_message");
 }
 
 async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
@@ -301,8 +301,13 @@ async fn others_see_the_summary_only(hall: Hall) {
     hall.rest().await;
     hall.until("the lead knows", async || hall.times("lead", "wrote to bob: about the door") > 0).await;
     assert_eq!((hall.times("bob", "4711") > 0, hall.times("lead", "4711")), (true, 0));
-    let events =
-        hall.world.engine.db().read(|tx| events::list(tx, 0, Some("mail.sent"), None, 100)).await.unwrap();
+    let events = hall
+        .world
+        .engine
+        .db()
+        .read(|tx| events::list(tx, 0, Some("team_message.sent"), None, 100))
+        .await
+        .unwrap();
     assert!(events.iter().any(|event| event.data["summary"] == "about the door"));
     assert!(events.iter().all(|event| !event.data.to_string().contains("4711")));
 }
@@ -363,7 +368,11 @@ async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
     let stranger = actor(&polyclaw_testkit::world::World::session_key("stranger"));
     assert_eq!(code(&hall.send(&stranger, "ann", "x").await), "not_in_team");
     assert_eq!(code(&hall.send(&lead(), "nobody", "x").await), "not_a_member");
-    assert_eq!(code(&hall.send(&lead(), "lead", "x").await), "invalid_letter", "nobody writes to themselves");
+    assert_eq!(
+        code(&hall.send(&lead(), "lead", "x").await),
+        "invalid_message",
+        "nobody writes to themselves"
+    );
     hall.rest().await;
     hall.script(
         "lead",

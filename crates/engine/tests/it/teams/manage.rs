@@ -108,7 +108,7 @@ async fn a_request_to_stop_keeps_its_number(hall: Hall) {
     let sent = hall.world.engine.send_team_message(&lead(), TEAM, asked).await.unwrap();
     assert_eq!(sent.request_id.as_deref(), Some("abc-123"));
     let odd = OutgoingTeamMessage { to: Some("ann".into()), ..letter(TeamMessageKind::Broadcast, "all") };
-    assert_eq!(code(&hall.world.engine.send_team_message(&lead(), TEAM, odd).await), "invalid_letter");
+    assert_eq!(code(&hall.world.engine.send_team_message(&lead(), TEAM, odd).await), "invalid_message");
 }
 
 async fn a_closed_member_answers_nobody(hall: Hall) {
@@ -118,7 +118,7 @@ async fn a_closed_member_answers_nobody(hall: Hall) {
     hall.rest().await;
     let inbound = World::inbound("me", "are you there?");
     let asked = hall.world.engine.accept_message(IngressMessage { session: ann, ..inbound }).await;
-    assert_eq!(code(&asked), "not_now");
+    assert_eq!(code(&asked), "invalid_state");
 }
 
 async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {

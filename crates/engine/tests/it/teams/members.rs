@@ -311,9 +311,9 @@ async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
     hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
     let id = crate::approvals::question(&hall.world).await;
     let asked = hall.world.engine.find_approval(&id).await.unwrap().unwrap();
-    assert_eq!(asked.asked_by, "ann");
+    assert_eq!(asked.requested_by, "ann");
     let shown = loop {
-        if let FrameKind::ApprovalAsked { asked_by, .. } = &watch.recv().await.unwrap().kind {
+        if let FrameKind::ApprovalAsked { requested_by: asked_by, .. } = &watch.recv().await.unwrap().kind {
             break asked_by.clone();
         }
     };

@@ -128,7 +128,7 @@ async fn a_plan_that_is_rejected_comes_back_with_what_to_change(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
     let request = request_of(&hall).await;
-    assert_eq!(code(&answer(&hall, &lead(), &request, (false, " ")).await), "invalid_letter");
+    assert_eq!(code(&answer(&hall, &lead(), &request, (false, " ")).await), "invalid_message");
     answer(&hall, &lead(), &request, (false, "No red.")).await.unwrap();
     hall.rest().await;
     assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required));
@@ -144,7 +144,7 @@ async fn an_answer_to_an_earlier_plan_approves_nothing(hall: Hall) {
     submit(&hall, &actor(&ann.session_key), "A small change.").await.unwrap();
     let earlier = request_of(&hall).await;
     let second = submit(&hall, &actor(&ann.session_key), "Delete everything.").await;
-    assert_eq!((code(&second), request_of(&hall).await), ("invalid_letter", earlier.clone()));
+    assert_eq!((code(&second), request_of(&hall).await), ("invalid_message", earlier.clone()));
     answer(&hall, &lead(), &earlier, (false, "Smaller.")).await.unwrap();
     submit(&hall, &actor(&ann.session_key), "Delete everything.").await.unwrap();
     assert_ne!(request_of(&hall).await, earlier);

@@ -190,7 +190,7 @@ async fn whoever_claims_in_vain_hears_what_it_holds(hall: Hall) {
         hall.send(&lead(), name, "take one").await.unwrap();
         hall.rest().await;
     }
-    assert!(hall.times("ann", r#""youHold":[1]"#) > 0 && hall.times("bob", r#""youHold":[]"#) > 0);
+    assert!(hall.times("ann", r#""claimedByYou":[1]"#) > 0 && hall.times("bob", r#""claimedByYou":[]"#) > 0);
 }
 
 async fn force_needs_a_person(hall: Hall) {
@@ -256,7 +256,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
         .db()
         .write(|tx| {
             // As if it had died before it could note the copies.
-            tx.execute("UPDATE letters SET is_copied = 0", &[]).map(drop)
+            tx.execute("UPDATE team_messages SET is_copied = 0", &[]).map(drop)
         })
         .await
         .unwrap();

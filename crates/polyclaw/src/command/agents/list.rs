@@ -144,8 +144,9 @@ pub fn display_names(answer: &Value) -> HashMap<String, String> {
 
 /// Its emoji, if it has one, and its name.
 fn display_name(agent: &Value) -> String {
-    let name = if agent["shown"]["name"].is_string() { &agent["shown"]["name"] } else { &agent["name"] };
-    match agent["shown"]["emoji"].as_str() {
+    let name =
+        if agent["appearance"]["name"].is_string() { &agent["appearance"]["name"] } else { &agent["name"] };
+    match agent["appearance"]["emoji"].as_str() {
         Some(emoji) => format!("{} {}", visible_line(emoji), cell_text(name)),
         None => cell_text(name),
     }

@@ -43,7 +43,7 @@ pub fn probe_lines(found: &Value) -> Vec<String> {
     };
     let server = |one: &Value| {
         let why = one["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
-        format!("mcp {}: {}{why}", cell_text(&one["name"]), cell_text(&one["standing"]))
+        format!("mcp {}: {}{why}", cell_text(&one["name"]), cell_text(&one["state"]))
     };
     array_items(&found["providers"]).map(provider).chain(array_items(&found["mcp"]).map(server)).collect()
 }

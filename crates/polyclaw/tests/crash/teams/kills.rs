@@ -123,7 +123,7 @@ fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
 async fn end_if_done(daemon: &Daemon, stage: &Stage, ending: Ending) {
     let database = stage.sessions();
     let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
-    let read = format!("SELECT COUNT(*) FROM letters WHERE state = 'read' AND content IN ({words})");
+    let read = format!("SELECT COUNT(*) FROM team_messages WHERE state = 'read' AND content IN ({words})");
     let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
     let is_done = (database.count(&read), database.count(ANNOUNCES), database.count(busy)) == (2, 1, 0);
     if is_done {
@@ -200,12 +200,13 @@ fn is_stored_once(stage: &Stage, case: &str) {
     assert_eq!(events("claimed"), 1 + events("expired") + events("released"), "{case}: one owner at a time");
     assert_eq!(ledger.count("SELECT COUNT(*) FROM task_events WHERE is_relayed = 0"), 0, "{case}");
     for (word, reader) in WORDS {
-        let all = format!("SELECT COUNT(*) FROM letters WHERE content = '{word}' AND recipient = '{reader}'");
+        let all =
+            format!("SELECT COUNT(*) FROM team_messages WHERE content = '{word}' AND recipient = '{reader}'");
         let read = format!("{all} AND state = 'read'");
         assert_eq!((database.count(&all), database.count(&read)), (1, 1), "{case}: '{word}'");
     }
     let unread =
-        "SELECT COUNT(*) FROM letters WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
+        "SELECT COUNT(*) FROM team_messages WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
     assert_eq!(database.count(unread), 0, "{case}: the lead's mail: {:#?}", standing(&database));
     assert_eq!(database.count(ANNOUNCES), 1, "{case}: told once");
     // Where there are several, the one that hosted the lead last has its folder.
@@ -216,7 +217,7 @@ fn is_stored_once(stage: &Stage, case: &str) {
 /// Who was asked has answered once; who was stopped was asked nothing, and the lead knows whom it stopped.
 fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
     let messages_of =
-        |kind: &str| database.count(&format!("SELECT COUNT(*) FROM letters WHERE kind = '{kind}'"));
+        |kind: &str| database.count(&format!("SELECT COUNT(*) FROM team_messages WHERE kind = '{kind}'"));
     let mail = (messages_of("shutdown_request"), messages_of("shutdown_response"));
     let (asked, how) = match case.ending {
         Ending::Asked => ((1, 1), "ann agreed"),
@@ -234,7 +235,7 @@ fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
 }
 
 const LETTERS: &str = "SELECT sender || ' to ' || recipient || ' ' || kind || ' ' || state || ' ' ||
-    COALESCE(turn_id, '') || ' ' || content FROM letters ORDER BY seq";
+    COALESCE(turn_id, '') || ' ' || content FROM team_messages ORDER BY seq";
 const JOBS: &str =
     "SELECT turn_id || ' ' || session_key || ' ' || state || ' ' || CAST(held AS TEXT) || ' ' ||
     COALESCE(error_code, '') || ' ' || CAST(queued_at AS TEXT) || ' ' || COALESCE(CAST(ended_at AS TEXT), '')
@@ -255,8 +256,9 @@ fn turns_before(request: &ReceivedRequest) -> usize {
 /// A letter that is read is in its reader's conversation from then on, and never twice in one prompt. A notice of the
 /// runtime that somebody is idle is for one turn: the state of the team says it from then on.
 fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case: &str) {
-    let read = database
-        .rows("SELECT recipient || '|' || content FROM letters WHERE state = 'read' AND kind <> 'idle'");
+    let read = database.rows(
+        "SELECT recipient || '|' || content FROM team_messages WHERE state = 'read' AND kind <> 'idle'",
+    );
     let messages: Vec<(&str, &str)> = read.iter().map(|line| line.split_once('|').unwrap()).collect();
     let mut alike: HashMap<(&str, &str), usize> = HashMap::new();
     for message in messages {

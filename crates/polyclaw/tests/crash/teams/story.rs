@@ -311,8 +311,9 @@ async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let notice = tell(Way::Embedded, Some(&weights)).await;
     is_built(&notice, Way::Embedded);
     let database = notice.stage.sessions();
-    let messages = database
-        .rows("SELECT state || '|' || content FROM letters WHERE kind = 'message' AND recipient = 'lead'");
+    let messages = database.rows(
+        "SELECT state || '|' || content FROM team_messages WHERE kind = 'message' AND recipient = 'lead'",
+    );
     assert_eq!(messages.len(), 2, "{messages:?}");
     let prompts: Vec<String> = notice.model.requests().iter().map(|request| said(request)).collect();
     for (state, content) in messages.iter().map(|line| line.split_once('|').unwrap()) {

@@ -4,7 +4,7 @@
 use super::super::unicode::UnicodeClass;
 
 pub(super) struct PieceSplitter {
-    letters: UnicodeClass,
+    letter_class: UnicodeClass,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,12 +16,12 @@ enum CharKind {
 
 impl PieceSplitter {
     pub fn new() -> Self {
-        Self { letters: UnicodeClass::from_class(r"\p{L}") }
+        Self { letter_class: UnicodeClass::from_class(r"\p{L}") }
     }
 
     fn classify(&self, c: char) -> CharKind {
         match c {
-            c if self.letters.contains(c) => CharKind::Letter,
+            c if self.letter_class.contains(c) => CharKind::Letter,
             c if c.is_whitespace() => CharKind::Space,
             _ => CharKind::Sign,
         }

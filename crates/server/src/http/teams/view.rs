@@ -54,7 +54,7 @@ pub struct TeamDetail {
     team: TeamView,
     members: Vec<MemberView>,
     /// Of the lead.
-    setback: Option<FailureStreakView>,
+    failure_streak: Option<FailureStreakView>,
     /// The lead's session is gone: the team waits for another.
     is_lead_lost: bool,
     /// `working`, `idle` or `lost`.
@@ -79,7 +79,7 @@ impl From<TeamSnapshot> for TeamDetail {
             lead_status: view.lead_status(),
             team: view.team.into(),
             members: view.members.into_iter().map(MemberView::from).collect(),
-            setback: view.lead_failure_streak.map(FailureStreakView::from),
+            failure_streak: view.lead_failure_streak.map(FailureStreakView::from),
             is_lead_lost: view.is_lead_lost,
             lead_unread: view.lead_unread,
             counts: json!(view.counts),
@@ -124,7 +124,7 @@ pub struct MemberView {
     plan: Option<&'static str>,
     /// What it holds.
     tasks: Vec<String>,
-    setback: Option<FailureStreakView>,
+    failure_streak: Option<FailureStreakView>,
     /// Letters to it that it has not read yet.
     unread: usize,
     #[schema(value_type = String, format = DateTime)]
@@ -147,7 +147,7 @@ impl From<MemberStatus> for MemberView {
             color: member.color,
             capabilities: member.capabilities,
             tasks,
-            setback: streak.map(FailureStreakView::from),
+            failure_streak: streak.map(FailureStreakView::from),
             unread,
             joined_at: member.joined_at,
             last_active_at: member.last_active_at,

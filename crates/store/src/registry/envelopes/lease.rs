@@ -32,7 +32,7 @@ pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnve
     const FIND_LEASED: &str =
         select!("WHERE state = 'delivered' AND recipient = $1 AND lease = $2 ORDER BY seq");
     const SQL: &str = concat!(
-        "UPDATE messages SET state = 'delivered', attempts = attempts + 1, lease = $2, life = $3, due_at = $4,
+        "UPDATE messages SET state = 'delivered', attempts = attempts + 1, lease = $2, process_epoch = $3, due_at = $4,
            updated_at = $5
          WHERE seq IN (SELECT seq FROM messages WHERE recipient = $1 AND state IN ('queued', 'failed')
              AND due_at <= $5 AND expires_at > $5
@@ -86,8 +86,9 @@ pub fn requeue_earlier_epochs(
     life: &str,
     now: Millis,
 ) -> Result<Vec<EnvelopeEvent>> {
-    const SQL: &str =
-        select!("WHERE state = 'delivered' AND recipient = $1 AND life IS NOT NULL AND life <> $2");
+    const SQL: &str = select!(
+        "WHERE state = 'delivered' AND recipient = $1 AND process_epoch IS NOT NULL AND process_epoch <> $2"
+    );
     let mut events = Vec::new();
     for one in tx.query(SQL, params![to, life], envelope_from_row)? {
         events.extend(retry_or_dead_letter(tx, &one, "the process that had it ended", Some(now), now)?);

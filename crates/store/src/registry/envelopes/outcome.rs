@@ -64,7 +64,7 @@ pub(super) fn retry_or_dead_letter(
     now: Millis,
 ) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
-        "UPDATE messages SET state = 'failed', lease = NULL, life = NULL, error = $3, due_at = $4,
+        "UPDATE messages SET state = 'failed', lease = NULL, process_epoch = NULL, error = $3, due_at = $4,
           updated_at = $5 WHERE seq = $1 AND state = 'delivered' AND lease = $2";
     let next = decide_retry((one.attempts, one.max_retries), one.expires_at, now, one.seq);
     let (due, end) = match next {
@@ -139,7 +139,7 @@ pub enum ReplayOutcome {
 /// A dead letter begins anew, with all its attempts and all its time.
 pub fn replay_dead_letter(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Result<ReplayOutcome> {
     const SQL: &str =
-        "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, life = NULL, error = NULL,
+        "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, process_epoch = NULL, error = NULL,
           due_at = $2, expires_at = $2 + ttl_ms, updated_at = $2 WHERE id = $1 AND state = 'dead_letter'";
     let Some(one) = find::get(tx, id)? else { return Ok(ReplayOutcome::Unknown) };
     if one.state != EnvelopeState::DeadLetter {

@@ -175,7 +175,7 @@ fn claimers_in_processes(place: &str, db: &Db) {
             TaskListFilter { with_ended: true, limit: usize::from(u16::MAX), ..TaskListFilter::default() };
         let all = db.read(move |tx| tasks::list(tx, &team(), &filter)).await?;
         assert_eq!(all.len(), count);
-        assert!(all.iter().all(|task| task.lease.as_ref().is_some_and(|lease| lease.fence == 1)));
+        assert!(all.iter().all(|task| task.lease.as_ref().is_some_and(|lease| lease.fencing_token == 1)));
         let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 1_000_000)).await?;
         let mut claims: HashMap<TaskNo, usize> = HashMap::new();
         for event in events.iter().filter(|event| event.kind == tasks::TaskEventKind::Claimed) {

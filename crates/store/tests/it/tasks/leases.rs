@@ -53,9 +53,13 @@ async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result
     let late: Vec<_> = late.iter().filter(|event| event.kind == TaskEventKind::Late).collect();
     assert_eq!(late.len(), 1, "what ann did is kept though nobody has the task; eve never had it");
     assert_eq!((late[0].actor.as_str(), &late[0].data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
-    assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fence, 2);
-    assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "task_late");
-    assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 1).await?), "task_late", "an old check");
+    assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fencing_token, 2);
+    assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "stale_claim");
+    assert_eq!(
+        code(end_with(&db, &bob, 1, TeamTaskState::Completed, 1).await?),
+        "stale_claim",
+        "an old check"
+    );
     assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 2).await?), "ok");
     let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 99)).await?;
     let late =
@@ -77,7 +81,7 @@ async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
     assert!(get(&db, 1).await?.lease.unwrap().until >= before.plus(LEASE));
     let freed = db.write(|tx| tasks::expire_leases(tx, &team(), NOW)).await?;
     assert_eq!(freed.into_iter().map(|freed| freed.no.0).collect::<Vec<_>>(), [2]);
-    assert_eq!(get(&db, 1).await?.lease.unwrap().fence, 1, "ann has it as before");
+    assert_eq!(get(&db, 1).await?.lease.unwrap().fencing_token, 1, "ann has it as before");
     Ok(())
 }
 
@@ -93,7 +97,7 @@ async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
     let again =
         db.write(|tx| tasks::reassign_to_session(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
     assert_eq!(again, [], "once");
-    assert_eq!(code(end_with(&db, &old, 1, TeamTaskState::Completed, 1).await?), "task_late");
+    assert_eq!(code(end_with(&db, &old, 1, TeamTaskState::Completed, 1).await?), "stale_claim");
     assert_eq!(code(end(&db, &new, 1, TeamTaskState::Completed).await?), "ok");
     Ok(())
 }

@@ -191,7 +191,7 @@ fn who_comes_second_is_told_who_was_first(place: &Place) {
     assert!(held.let_go().is_ok());
     assert_eq!(bob.join().unwrap().unwrap_err(), TaskRefusal::Taken(TaskNo(1), "ann".into()));
     let lease = answer(get(&first, 1)).unwrap().lease.unwrap();
-    assert_eq!((lease.owner.as_str(), lease.fence), ("ann", 1), "and it was taken once");
+    assert_eq!((lease.owner.as_str(), lease.fencing_token), ("ann", 1), "and it was taken once");
 }
 
 fn two_who_close_a_circle_together_do_not(place: &Place) {
@@ -286,7 +286,7 @@ fn who_dies_in_a_transaction_leaves_nothing_behind(place: &Place) {
     drive(async {
         assert_eq!(list(&db, TaskListFilter::default()).await?, [1]);
         let bob = claim(&db, &worker("bob"), Some(1)).await?.expect("the lock died with it");
-        assert_eq!(bob.lease.unwrap().fence, 1);
+        assert_eq!(bob.lease.unwrap().fencing_token, 1);
         let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?;
         let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.actor.as_str())).collect();
         assert_eq!(kinds, [(TaskEventKind::Created, "lead"), (TaskEventKind::Claimed, "bob")]);

@@ -76,7 +76,7 @@ fn two_who_take_tasks_crosswise_both_come_through() {
     drive(async {
         let owners = [get(&db, 1).await?, get(&db, 2).await?].map(|task| task.lease.unwrap());
         assert_eq!(owners[0].owner, owners[1].owner);
-        assert!(owners.iter().all(|lease| lease.fence == 1), "what was undone left nothing");
+        assert!(owners.iter().all(|lease| lease.fencing_token == 1), "what was undone left nothing");
         let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?;
         assert_eq!(events.iter().filter(|event| event.kind == TaskEventKind::Claimed).count(), 2);
         Ok(())
@@ -120,7 +120,7 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
     assert_eq!(ann.unwrap().unwrap_err(), TaskRefusal::Taken(TaskNo(1), "bob".into()));
     drive(async {
         let lease = get(&other, 1).await?.lease.unwrap();
-        assert_eq!((lease.owner.as_str(), lease.fence), ("bob", 1));
+        assert_eq!((lease.owner.as_str(), lease.fencing_token), ("bob", 1));
         Ok(())
     });
 }

@@ -46,7 +46,7 @@ async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<
     for ((event, got), n) in claimed.zip(firsts).zip(0..) {
         let (task, name) = (got.as_ref().unwrap(), format!("w{n:02}"));
         let lease = task.lease.as_ref().unwrap();
-        assert_eq!((&lease.owner, lease.fence, &event.actor, event.task), (&name, 1, &name, task.no));
+        assert_eq!((&lease.owner, lease.fencing_token, &event.actor, event.task), (&name, 1, &name, task.no));
         assert_eq!(event.data["session_key"], lease.session.as_str());
         let stored = super::get(&db, task.no.0).await?;
         assert_eq!(&stored, task, "what was answered is what is there");
