@@ -107,7 +107,7 @@ describe("a person at a team", () => {
     // What an instance says when the turns of a member fail: it takes minutes to come to that.
     await page.route("**/teams/garden", async (route) => {
       const whole = await (await route.fetch()).json();
-      whole.members[0].setback = { code: "provider_failed", failures: 3, since: new Date().toISOString(), retry_at: new Date(Date.now() + 300_000).toISOString() };
+      whole.members[0].failure_streak = { code: "provider_failed", failures: 3, since: new Date().toISOString(), retry_at: new Date(Date.now() + 300_000).toISOString() };
       await route.fulfill({ json: whole });
     });
     await page.reload();

@@ -85,7 +85,7 @@ describe("much of everything", () => {
   });
 
   it("three hundred instances and rules are all there, and stay there after an action", async () => {
-    const instance = (n) => ({ id: `i${n}`, name: `extra-${n}`, status: "stopped", port: 20_000 + n, pid: null, wanted: "stopped", restart: "on-failure", error: null, archived_at: null, created_at: at(1.7e12) });
+    const instance = (n) => ({ id: `i${n}`, name: `extra-${n}`, status: "stopped", port: 20_000 + n, pid: null, desired_state: "stopped", restart: "on-failure", error: null, archived_at: null, created_at: at(1.7e12) });
     const all = Array.from({ length: 300 }, (_, n) => instance(n));
     const rules = all.map((one, n) => ({ id: `r${n}`, from: one.id, to: "i0", type: `task.t${n}`, max_retries: 5, ttl_secs: 3600, auto_start: false, created_at: at(1.7e12) }));
     // No more than a hundred to a page, whatever is asked for.

@@ -1,8 +1,12 @@
 // Written by scripts/types.mjs from the OpenAPI document of a control plane. Do not edit.
 
-export type Audit = {
-  entries: AuditEntry[];
-  next_cursor?: string | null;
+export type AuditChainView = {
+  broken_at?: number | null;
+  entries: number;
+  /** Of the last entry: written down elsewhere, it shows whether the end was cut off. */
+  head: string;
+  intact: boolean;
+  reason?: string | null;
 };
 
 export type AuditEntry = {
@@ -17,6 +21,17 @@ export type AuditEntry = {
   target: string;
   /** `operator`, `token:<id>`, `instance:<id>` or `supervisor`. */
   who: string;
+};
+
+export type AuditEntryList = {
+  entries: AuditEntry[];
+  next_cursor?: string | null;
+};
+
+export type BootstrapFileView = {
+  bytes: number;
+  /** Below the workspace, or absolute. */
+  file: string;
 };
 
 /** A browser that is logged in. */
@@ -38,23 +53,14 @@ export type BrowserLoginList = {
   logins: BrowserLogin[];
 };
 
-export type Build = {
+export type BuildView = {
   /** Of the control plane, which is the program it starts instances with. */
   control_plane: string;
   /** Of the running instance; null where it does not run. */
   instance?: string | null;
 };
 
-export type ChainVerdict = {
-  broken_at?: number | null;
-  entries: number;
-  /** Of the last entry: written down elsewhere, it shows whether the end was cut off. */
-  head: string;
-  whole: boolean;
-  why?: string | null;
-};
-
-export type ChangeView = {
+export type ConfigChangeView = {
   /** Null where there is nothing any more. */
   after: unknown;
   /** Null where there was nothing. Secrets are masked. */
@@ -62,21 +68,28 @@ export type ChangeView = {
   path: string;
 };
 
-export type Changed = {
-  etag: string;
-  /** `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`: what is listed takes effect at its next start, the rest does now. */
-  outcome: string;
-  restart_required: string[];
-};
-
-export type Checked = {
-  errors: FaultView[];
-  valid: boolean;
-};
-
-export type Compared = {
-  changes: ChangeView[];
+export type ConfigDiff = {
+  changes: ConfigChangeView[];
   unchanged_count: number;
+};
+
+/** A whole config, or a patch of the one there is. */
+export type ConfigDraft = {
+  config?: Record<string, unknown> | null;
+  patch?: Record<string, unknown> | null;
+  toml?: string | null;
+};
+
+export type ConfigErrorView = {
+  hint?: string | null;
+  line?: number | null;
+  message: string;
+  path: string;
+};
+
+export type ConfigValidation = {
+  errors: ConfigErrorView[];
+  valid: boolean;
 };
 
 export type ConfigView = {
@@ -89,35 +102,16 @@ export type ConfigView = {
   toml: string;
 };
 
-export type Detail = {
-  /** Stable: programs may depend on it. */
-  code: string;
-  /** More for programs, where there is more. */
-  details?: Record<string, unknown> | null;
-  /** What to do about it. */
-  hint?: string | null;
-  message: string;
+export type ConfigWriteResult = {
+  etag: string;
+  /** `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`: what is listed takes effect at its next start, the rest does now. */
+  outcome: string;
+  restart_required: string[];
 };
 
-export type DetailsView = {
-  build: Build;
-  /** The accounts of each channel. */
-  channels: Record<string, unknown>;
-  /** In force, defaults included, secrets hidden; null where the file can not be read. */
-  config: Record<string, unknown>;
-  config_error?: string | null;
-  instance: Instance;
-  models: Record<string, unknown>;
-  /** The files that tell agents who they are. */
-  persona: PersonaView[];
-  runtime: Runtime;
-};
-
-/** A whole config, or a patch of the one there is. */
-export type Draft = {
-  config?: Record<string, unknown> | null;
-  patch?: Record<string, unknown> | null;
-  toml?: string | null;
+export type CreatedTokenView = Token & {
+  /** The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`. */
+  secret?: string | null;
 };
 
 /** A message as lists show it: without what it says. */
@@ -148,18 +142,67 @@ export type Envelope = {
   updated_at: string;
 };
 
-export type Failure = {
+export type EnvelopeDetail = Envelope & {
+  /** All that happened to it, in order. */
+  events: EnvelopeEventView[];
+  payload: Record<string, unknown>;
+};
+
+/** Something that happened to a message. It never holds what the message says. */
+export type EnvelopeEventView = {
+  at: string;
+  correlation_id?: string | null;
+  detail?: string | null;
+  /** The ids of both instances. */
+  from: string;
+  /** Their names now; null of one that was deleted. */
+  from_name?: string | null;
+  /** `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`. */
+  kind: string;
+  message_id: string;
+  message_type: string;
+  /** The state it left the message in. */
+  state: string;
+  to: string;
+  to_name?: string | null;
+};
+
+export type EnvelopeList = {
+  messages: Envelope[];
+  next_cursor?: string | null;
+};
+
+export type EnvelopeReceipt = {
+  /** The key was used before: this is the first message with it. */
+  deduplicated: boolean;
+  expires_at?: string | null;
+  hop_count?: number | null;
+  id: string;
+  /** Something in the payload was a secret and was taken out; null of an earlier message. */
+  redacted?: boolean | null;
+  state: string;
+};
+
+/** The body of every error. */
+export type ErrorBody = {
+  error: ErrorBodyDetail;
+};
+
+export type ErrorBodyDetail = {
+  /** Stable: programs may depend on it. */
+  code: string;
+  /** More for programs, where there is more. */
+  details?: Record<string, unknown> | null;
+  /** What to do about it. */
+  hint?: string | null;
+  message: string;
+};
+
+export type FailPendingBody = {
   /** Why, for people. */
   error?: string;
   /** As it was handed out. */
   lease: string;
-};
-
-export type FaultView = {
-  hint?: string | null;
-  line?: number | null;
-  message: string;
-  path: string;
 };
 
 export type FleetHealth = {
@@ -170,15 +213,10 @@ export type FleetHealth = {
   version: string;
 };
 
-export type Held = {
-  /** As it was handed out. */
-  lease: string;
-};
-
 /** A place in the other files, and a sentence about it. */
 export type ImportNote = {
   path: string;
-  why: string;
+  reason: string;
 };
 
 export type ImportReport = {
@@ -232,6 +270,8 @@ export type ImportRuns = {
 export type Instance = {
   archived_at?: string | null;
   created_at: string;
+  /** What was asked for last: `running` or `stopped`. */
+  desired_state: string;
   /** Why it does not run although it should, or that it runs and does not answer. */
   error?: string | null;
   id: string;
@@ -242,8 +282,20 @@ export type Instance = {
   restart: string;
   /** Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
   status: string;
-  /** What was asked for last: `running` or `stopped`. */
-  wanted: string;
+};
+
+export type InstanceDetailsView = {
+  /** The files that tell agents who they are. */
+  bootstrap_files: BootstrapFileView[];
+  build: BuildView;
+  /** The accounts of each channel. */
+  channels: Record<string, unknown>;
+  /** In force, defaults included, secrets hidden; null where the file can not be read. */
+  config: Record<string, unknown>;
+  config_error?: string | null;
+  instance: Instance;
+  models: Record<string, unknown>;
+  runtime: RuntimeView;
 };
 
 export type InstanceHealth = {
@@ -257,73 +309,52 @@ export type InstanceHealth = {
   uptime_ms?: number | null;
 };
 
-export type Instances = {
+export type InstanceList = {
   instances: Instance[];
   next_cursor?: string | null;
 };
 
-export type Lines = {
+/** Null where nothing is known: never a zero that nobody counted. */
+export type InstanceUsageView = {
+  cost_usd?: number | null;
+  data_available: boolean;
+  input_tokens?: number | null;
+  message?: string | null;
+  output_tokens?: number | null;
+  request_count: number;
+  total_tokens?: number | null;
+  /** Requests whose provider did not say what they took: the sums leave them out. */
+  unknown_count: number;
+  window: UsageWindow;
+};
+
+export type LeaseBody = {
+  /** As it was handed out. */
+  lease: string;
+};
+
+export type LogLines = {
   /** What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is. */
   gap: boolean;
   has_more: boolean;
   lines: string[];
   /** Where the next page begins, also when nothing is there yet; null for `tail`. */
   next_cursor?: string | null;
-  retention: Retention;
+  retention: LogRetention;
 };
 
-export type Login = {
+/** A log is moved aside when it is full, and goes when too many are. */
+export type LogRetention = {
+  file_bytes: number;
+  files_kept: number;
+};
+
+export type LoginLink = {
   /** Lets one browser in, once. */
   code: string;
   expires_at: string;
   /** Where to open it, under the address of the server. */
   path: string;
-};
-
-export type MadeToken = Token & {
-  /** The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`. */
-  secret?: string | null;
-};
-
-export type MessageDetail = Envelope & {
-  /** All that happened to it, in order. */
-  events: MessageEvent[];
-  payload: Record<string, unknown>;
-};
-
-/** Something that happened to a message. It never holds what the message says. */
-export type MessageEvent = {
-  at: string;
-  correlation_id?: string | null;
-  detail?: string | null;
-  /** The ids of both instances. */
-  from: string;
-  /** Their names now; null of one that was deleted. */
-  from_name?: string | null;
-  /** `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`. */
-  kind: string;
-  message_id: string;
-  message_type: string;
-  /** The state it left the message in. */
-  state: string;
-  to: string;
-  to_name?: string | null;
-};
-
-export type MessageList = {
-  messages: Envelope[];
-  next_cursor?: string | null;
-};
-
-export type MessageReceipt = {
-  /** The key was used before: this is the first message with it. */
-  deduplicated: boolean;
-  expires_at?: string | null;
-  hop_count?: number | null;
-  id: string;
-  /** Something in the payload was a secret and was taken out; null of an earlier message. */
-  redacted?: boolean | null;
-  state: string;
 };
 
 export type NewClone = {
@@ -337,6 +368,25 @@ export type NewConfig = {
   /** In place of `If-Match`. */
   etag?: string | null;
   toml?: string | null;
+};
+
+export type NewEnvelopeBody = {
+  /** The same in a question and everything that follows from it. */
+  correlation_id?: string | null;
+  /** For an operator: the instance they write for. An instance writes for itself. */
+  from?: string | null;
+  /** Through how many instances the sender knows it to have gone. Never less than the broker knows. */
+  hop_count?: number;
+  /** Sent twice within a day with the same key, a message is there once. */
+  idempotency_key?: string | null;
+  /** At most 64 KiB as JSON. */
+  payload?: Record<string, unknown>;
+  /** By id or name. */
+  to: string;
+  /** The trace of the turn that writes it: it goes on in the other instance. */
+  trace_id?: string | null;
+  /** Words joined by dots, such as `task.handoff`. */
+  type: string;
 };
 
 export type NewImport = {
@@ -367,22 +417,16 @@ export type NewInstance = {
   restart?: string | null;
 };
 
-export type NewMessage = {
-  /** The same in a question and everything that follows from it. */
-  correlation_id?: string | null;
-  /** For an operator: the instance they write for. An instance writes for itself. */
-  from?: string | null;
-  /** Through how many instances the sender knows it to have gone. Never less than the broker knows. */
-  hop_count?: number;
-  /** Sent twice within a day with the same key, a message is there once. */
-  idempotency_key?: string | null;
-  /** At most 64 KiB as JSON. */
-  payload?: Record<string, unknown>;
-  /** By id or name. */
+export type NewRuleBody = {
+  auto_start?: boolean;
+  /** Both by id or name. */
+  from: string;
+  /** 5 if not given. */
+  max_retries?: number | null;
   to: string;
-  /** The trace of the turn that writes it: it goes on in the other instance. */
-  trace_id?: string | null;
-  /** Words joined by dots, such as `task.handoff`. */
+  /** 3600 if not given. */
+  ttl_secs?: number | null;
+  /** One type, or all below one: `task.*`. */
   type: string;
 };
 
@@ -411,7 +455,7 @@ export type PastTurn = {
   trace_id: string;
 };
 
-export type PastTurns = {
+export type PastTurnList = {
   data_available: boolean;
   /** Why there is nothing to be known. */
   message?: string | null;
@@ -419,42 +463,25 @@ export type PastTurns = {
   tasks: PastTurn[];
 };
 
-export type PendingList = {
-  messages: PendingMessage[];
-};
-
 /** A message that is yours until its lease ends. */
-export type PendingMessage = Envelope & {
+export type PendingEnvelope = Envelope & {
   /** Shown with every word about it. */
   lease: string;
   leased_until: string;
   payload: Record<string, unknown>;
 };
 
-export type PersonaView = {
-  bytes: number;
-  /** Below the workspace, or absolute. */
-  file: string;
+export type PendingEnvelopeList = {
+  messages: PendingEnvelope[];
 };
 
-export type Policy = {
-  /** `never`, `on-failure` or `always`. */
-  restart: string;
-};
-
-/** The body of every error. */
-export type Problem = {
-  error: Detail;
-};
-
-export type Renewed = {
+export type RenewedLease = {
   leased_until: string;
 };
 
-/** A log is moved aside when it is full, and goes when too many are. */
-export type Retention = {
-  file_bytes: number;
-  files_kept: number;
+export type RestartPolicyBody = {
+  /** `never`, `on-failure` or `always`. */
+  restart: string;
 };
 
 export type RoutingRule = {
@@ -489,20 +516,7 @@ export type RulePatch = {
   type?: string | null;
 };
 
-export type RuleWish = {
-  auto_start?: boolean;
-  /** Both by id or name. */
-  from: string;
-  /** 5 if not given. */
-  max_retries?: number | null;
-  to: string;
-  /** 3600 if not given. */
-  ttl_secs?: number | null;
-  /** One type, or all below one: `task.*`. */
-  type: string;
-};
-
-export type Runtime = {
+export type RuntimeView = {
   /** The instance's own word: `ok`, `degraded` or `draining`. */
   health?: string | null;
   uptime_ms?: number | null;
@@ -528,29 +542,15 @@ export type TokenList = {
   tokens: Token[];
 };
 
-export type Unarchive = {
+export type UnarchiveBody = {
   /** The one it had, or a free one, if not given. */
   port?: number | null;
 };
 
-/** Null where nothing is known: never a zero that nobody counted. */
-export type UsageView = {
-  cost_usd?: number | null;
-  data_available: boolean;
-  input_tokens?: number | null;
-  message?: string | null;
-  output_tokens?: number | null;
-  request_count: number;
-  total_tokens?: number | null;
-  /** Requests whose provider did not say what they took: the sums leave them out. */
-  unknown_count: number;
-  window: Window;
-};
+export type UsageWindow = "1h" | "24h" | "7d" | "30d";
 
-export type Version = {
+export type VersionView = {
   /** What the token may do that asks: `read`, `operate` or `admin`. */
   scope: string;
   version: string;
 };
-
-export type Window = "1h" | "24h" | "7d" | "30d";

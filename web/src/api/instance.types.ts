@@ -1,17 +1,11 @@
 // Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.
 
-export type AccountView = {
-  account: string;
-  channel: string;
-  /** The node that has it, where that is another. */
-  node?: string | null;
-  /** `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls), `elsewhere` (another node has it) or `restart_needed`. */
-  state: string;
-  /** Why it is apart. */
-  why?: string | null;
+export type ActingMember = {
+  /** A member's name, or `lead`. The lead if left out. */
+  member?: string | null;
 };
 
-export type Add = {
+export type AddTeamTaskBody = {
   active_form?: string | null;
   assignee?: string | null;
   capability?: string | null;
@@ -26,8 +20,26 @@ export type Add = {
   verify?: Record<string, unknown> | null;
 };
 
-export type Added = {
+export type AddedTask = {
   task_id: number;
+};
+
+/** How it shows itself to people: from its spec, its `IDENTITY.md`, its name. */
+export type AgentAppearance = {
+  /** A URL, or a file in its workspace. */
+  avatar?: string | null;
+  emoji?: string | null;
+  name?: string | null;
+};
+
+/** A binding of the config to this agent. */
+export type AgentBindingView = {
+  /** Its place in the config, from 0. */
+  binding: number;
+  /** `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`. */
+  dm_scope?: string | null;
+  /** What a message must be, as the config has it. */
+  match: Record<string, unknown>;
 };
 
 export type AgentFile = {
@@ -40,6 +52,16 @@ export type AgentFile = {
   own?: string | null;
   /** What it is told where it has none of its own: the file of its workspace, or of all agents. */
   shared?: string | null;
+};
+
+export type AgentFileBody = {
+  /** At most 256 KiB. Null takes its own file away. */
+  text: string | null;
+};
+
+export type AgentList = {
+  agents: AgentView[];
+  bound: DefaultAgents;
 };
 
 export type AgentSpec = {
@@ -183,27 +205,22 @@ export type AgentSpec = {
   };
 };
 
-export type AgentTools = {
-  tools: Ruled[];
+export type AgentToolList = {
+  tools: ToolPolicyView[];
 };
 
 export type AgentView = AgentSpec & {
+  appearance: AgentAppearance;
   /** What it answers before any other agent: bindings of the config. */
-  bindings: OwnBinding[];
+  bindings: AgentBindingView[];
   created_at: string;
   /** Answers where nobody names an agent. */
   default: boolean;
   /** Its conversation with the owner: `agent:<id>:<session.main_key>`. */
   main_session_key: string;
-  shown: Shown;
   /** `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it; changes lie over the defaults of the config. */
   source: string;
   updated_at: string;
-};
-
-export type Agents = {
-  agents: AgentView[];
-  bound: Bound;
 };
 
 export type AnswerPlan = {
@@ -219,18 +236,23 @@ export type AnswererView = {
   /** The model it would ask first; null where none is known. */
   model?: string | null;
   session_key: string;
-  tools: Ruled[];
+  tools: ToolPolicyView[];
 };
 
-export type Approval = {
-  /** As the stranger shows it, in any case. */
-  code: string;
+export type ApprovalDecisionBody = {
+  /** `approve` or `deny`. */
+  decision: string;
+  /** The fingerprint of what was shown: if it is another by now, the answer does not count. */
+  fingerprint?: string | null;
+  reason?: string | null;
+};
+
+export type ApprovalList = {
+  approvals: ApprovalView[];
 };
 
 export type ApprovalView = {
   arguments: Record<string, unknown>;
-  /** The agent or team member that asks. */
-  asked_by: string;
   call_id: string;
   created_at: string;
   /** Who answered. */
@@ -244,6 +266,8 @@ export type ApprovalView = {
   /** What the person is asked, in plain words. */
   question: string;
   reason?: string | null;
+  /** The agent or team member that asks. */
+  requested_by: string;
   session_key: string;
   /** `pending`, `approved`, `denied` or `expired`. */
   state: string;
@@ -251,32 +275,9 @@ export type ApprovalView = {
   turn_id: string;
 };
 
-export type Approvals = {
-  approvals: ApprovalView[];
-};
-
-/** A message as a channel would report it. */
-export type Arriving = {
-  /** The account it comes to; the channel's default account if left out. */
-  account_id?: string | null;
-  /** The channel it comes by, such as `telegram`. */
-  channel: string;
-  /** The server it is written in. */
-  guild_id?: string | null;
-  /** Whether the account is named in the text, or it replies to the account. */
-  mentioned?: boolean;
-  parent_peer?: PeerBody | null;
-  /** The conversation it is written in. */
-  peer: PeerBody;
-  /** What the sender is in that server. */
-  roles?: string[];
-  /** The platform's id of whoever wrote; the peer's if left out. */
-  sender?: string | null;
-  /** The workspace it is written in. */
-  team_id?: string | null;
-  text?: string;
-  thread?: string | null;
-  topic?: string | null;
+export type ApprovePairingBody = {
+  /** As the stranger shows it, in any case. */
+  code: string;
 };
 
 export type AssignTask = {
@@ -284,7 +285,7 @@ export type AssignTask = {
   assignee: string;
 };
 
-export type Attachment = {
+export type AttachmentBody = {
   /** Or the image it is, in base64: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 in a message. */
   data?: string | null;
   /** What it is, for example `text/markdown`. Audio and video are refused. What an image is, its data says. */
@@ -303,45 +304,12 @@ export type BackgroundLoop = {
   task: string;
 };
 
-export type Backlog = {
+export type BacklogView = {
   /** Tasks a newer message interrupted. */
   interrupted: InterruptedTask[];
   session_key: string;
   /** Messages of the turn that has not started. */
-  waiting: MessageView[];
-};
-
-export type Begun = {
-  /** Null where there is nothing to do: a heartbeat of an agent without a task, or that is busy. */
-  session_key?: string | null;
-  turn_id?: string | null;
-};
-
-/** Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent. */
-export type Bound = {
-  api: string;
-  cli: string;
-  web: string;
-};
-
-export type BranchView = {
-  age_ms: number;
-  agent_id: string;
-  /** In the order in which they were begun; archived ones are not here. */
-  children: BranchView[];
-  depth: number;
-  /** What its owner called it. */
-  label?: string | null;
-  lane: string;
-  run_id?: string | null;
-  /** `running`, `ok`, `error`, `timeout` or `cancelled`; null where nobody asked for it. */
-  run_status?: string | null;
-  session_key: string;
-  /** `running`, `queued` or `idle`. */
-  state: string;
-  /** Null where a provider did not say, or none was asked. */
-  tokens?: number | null;
-  trace_id?: string | null;
+  waiting: SessionMessageView[];
 };
 
 /** A browser that is logged in. */
@@ -364,10 +332,10 @@ export type BrowserLoginList = {
 };
 
 /** A budget of one day. Limits that are not set are null. */
-export type Budget = {
-  /** `instance`, `agent:<id>`, `session:<key>` or `team:<name>`. */
-  purse: string;
+export type BudgetView = {
   resets_at: string;
+  /** `instance`, `agent:<id>`, `session:<key>` or `team:<name>`. */
+  scope: string;
   tokens_left?: number | null;
   tokens_limit?: number | null;
   /** Of calls under way. */
@@ -385,33 +353,25 @@ export type CandidateView = {
   agent_id: string;
   /** Its place in the config, from 0. */
   binding: number;
-  tier: string;
   /** Why it does not answer; null for the one that fits best. */
-  why?: string | null;
-  wins: boolean;
+  rejected_because?: string | null;
+  selected: boolean;
+  tier: string;
 };
 
-export type Change = {
-  active_agent_id?: string | null;
-  /** Whether what is said here may leave by a channel. */
-  deliver_policy?: boolean | null;
-  /** `provider/model`; null goes back to the agent's own. */
-  model?: string | null;
-  /** Whether it may send to channels by itself. */
-  send_policy?: boolean | null;
+export type ChannelAccountList = {
+  channels: ChannelAccountView[];
 };
 
-export type Channels = {
-  channels: AccountView[];
-};
-
-export type Cleanup = {
-  /** Files of the archive that are beyond its budget. */
-  dropped_files: string[];
-  dry_run: boolean;
-  /** How many of them are gone; the others were used meanwhile. */
-  removed: number;
-  unused: UnusedView[];
+export type ChannelAccountView = {
+  account: string;
+  channel: string;
+  /** The node that has the account, if it is another one. */
+  node?: string | null;
+  /** Why it is disconnected. */
+  reason?: string | null;
+  /** `connected`, `connecting`, `disconnected`, `webhook_only` (the platform calls Polyclaw), `on_other_node` (another node has the account) or `restart_needed` (new in the config). */
+  state: string;
 };
 
 export type CleanupRequest = {
@@ -419,8 +379,21 @@ export type CleanupRequest = {
   dry_run?: boolean;
 };
 
-export type Command = {
+export type CleanupResult = {
+  /** Files of the archive that are beyond its budget. */
+  dropped_files: string[];
+  dry_run: boolean;
+  /** How many of them are gone; the others were used meanwhile. */
+  removed: number;
+  unused: UnusedSessionView[];
+};
+
+export type CommandBody = {
   /** `/help` lists them. */
+  text: string;
+};
+
+export type CommandReply = {
   text: string;
 };
 
@@ -432,6 +405,11 @@ export type CompleteTask = {
   status?: TaskEnd;
   /** What came of it, at most 1000 characters. */
   summary?: string | null;
+};
+
+export type ConfigReloadResult = {
+  /** Sections that take effect at the next start. Everything else holds from the next turn on. */
+  restart_required: string[];
 };
 
 /** Tokens, each estimated: no two models count alike. */
@@ -460,7 +438,7 @@ export type Counts = {
   warnings: SafetyWarning[];
 };
 
-export type Create = {
+export type CreateTeamBody = {
   agent_id?: string | null;
   agent_type?: string | null;
   description?: string;
@@ -472,39 +450,20 @@ export type Create = {
   own_session?: boolean;
 };
 
-export type Created = {
+export type CreatedSession = {
   session_key: string;
 };
 
-export type Cron = {
-  cron: ErrandView[];
+export type CronJobList = {
+  cron: CronJobView[];
 };
 
-export type Delegations = {
-  delegations: PairView[];
-};
-
-export type Detail = {
-  /** Stable: programs may depend on it. */
-  code: string;
-  /** More for programs, where there is more. */
-  details?: Record<string, unknown> | null;
-  /** What to do about it. */
-  hint?: string | null;
-  message: string;
-};
-
-export type EndedView = {
-  /** Each member's `name`, `request_id` and `answer`. */
-  members: Record<string, unknown>[];
-  /** Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected. */
-  status: string;
-};
-
-export type ErrandView = {
+export type CronJobView = {
   agent_id: string;
   /** `skip` or `once`. */
   catch_up: string;
+  /** The agent that made it; null where a person did. */
+  created_by?: string | null;
   /** Null where the answer is kept in the conversation only. */
   deliver_to?: Record<string, unknown> | null;
   /** Whether it comes by itself. */
@@ -512,8 +471,6 @@ export type ErrandView = {
   id: string;
   /** The last due time that was run or left out; null where there was none yet. */
   last_due?: string | null;
-  /** The agent that made it; null where a person did. */
-  made_by?: string | null;
   /** What the agent is told; null is a heartbeat. */
   message?: string | null;
   /** Null where it never comes again, or not by itself. */
@@ -527,6 +484,61 @@ export type ErrandView = {
   timezone?: string | null;
 };
 
+export type CronRunResult = {
+  /** Null where there is nothing to do: a heartbeat of an agent without a task, or that is busy. */
+  session_key?: string | null;
+  turn_id?: string | null;
+};
+
+/** Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent. */
+export type DefaultAgents = {
+  api: string;
+  cli: string;
+  web: string;
+};
+
+export type DelegationList = {
+  delegations: DelegationView[];
+};
+
+/** One agent and one that it gives work to, since the start of this process. */
+export type DelegationView = {
+  /** At work now, on all nodes. */
+  active: number;
+  caller: string;
+  cancelled: number;
+  completed: number;
+  error: number;
+  /** Of those that ended in the last hour; null where none did. */
+  p50_ms?: number | null;
+  p95_ms?: number | null;
+  /** Not begun: not allowed, too deep or too many. */
+  rejected: number;
+  target: string;
+  timeout: number;
+};
+
+/** The body of every error. */
+export type ErrorBody = {
+  error: ErrorBodyDetail;
+};
+
+export type ErrorBodyDetail = {
+  /** Stable: programs may depend on it. */
+  code: string;
+  /** More for programs, where there is more. */
+  details?: Record<string, unknown> | null;
+  /** What to do about it. */
+  hint?: string | null;
+  message: string;
+};
+
+export type EventList = {
+  events: EventView[];
+  /** Null on the last page. */
+  next_cursor?: string | null;
+};
+
 export type EventView = {
   agent_id?: string | null;
   created_at: string;
@@ -538,18 +550,41 @@ export type EventView = {
   turn_id?: string | null;
 };
 
-export type Events = {
-  events: EventView[];
-  /** Null on the last page. */
-  next_cursor?: string | null;
+/** A message as a channel would report it. */
+export type ExplainRouteBody = {
+  /** The account it comes to; the channel's default account if left out. */
+  account_id?: string | null;
+  /** The channel it comes by, such as `telegram`. */
+  channel: string;
+  /** The server it is written in. */
+  guild_id?: string | null;
+  /** Whether the account is named in the text, or it replies to the account. */
+  mentioned?: boolean;
+  parent_peer?: PeerBody | null;
+  /** The conversation it is written in. */
+  peer: PeerBody;
+  /** What the sender is in that server. */
+  roles?: string[];
+  /** The platform's id of whoever wrote; the peer's if left out. */
+  sender?: string | null;
+  /** The workspace it is written in. */
+  team_id?: string | null;
+  text?: string;
+  thread?: string | null;
+  topic?: string | null;
 };
 
-/** One tool with the word of every layer on it, in order. */
-export type Explanation = Ruled & {
-  layers: LayerView[];
+/** Turns that fail, one after the other. Gone with the first that ends well. */
+export type FailureStreakView = {
+  /** Of the error that ended the last of them. */
+  code: string;
+  failures: number;
+  /** When the next is tried, if mail or work waits. None while one is on its way, or somebody stopped it. */
+  retry_at?: string | null;
+  since: string;
 };
 
-export type Forgotten = {
+export type ForgetResult = {
   forgotten: number;
 };
 
@@ -665,7 +700,7 @@ export type Frame = {
   arguments: unknown;
   question: string;
   /** The agent or team member that asks. */
-  asked_by: string;
+  requested_by: string;
 } | {
   event: "approval.decided";
   /** One question to a person. */
@@ -702,36 +737,21 @@ export type Frame = {
   message: string;
 };
 
-export type Group = "agent" | "model" | "session" | "day";
-
-export type Health = {
+export type HealthView = {
   channels: string[];
   /** `ok`, `degraded` or `draining`. */
   status: string;
-  store: Store;
+  store: StoreHealth;
   tasks: BackgroundLoop[];
   uptime_ms: number;
   version: string;
-};
-
-export type Import = {
-  memories: Memory[];
-};
-
-export type Imported = {
-  stored: number;
-};
-
-export type InNameOf = {
-  /** A member's name, or `lead`. The lead if left out. */
-  member?: string | null;
 };
 
 export type InterruptedTask = {
   created_at: string;
   /** The message that began it. */
   message_id: string;
-  steers: number;
+  steer_count: number;
   text: string;
   turn_id: string;
 };
@@ -765,7 +785,7 @@ export type Job = {
   timezone?: string | null;
 };
 
-export type Join = {
+export type JoinTeamBody = {
   agent_id?: string | null;
   capabilities?: string[];
   /** provider/model, if not its agent's own. */
@@ -780,57 +800,11 @@ export type Join = {
   task?: string | null;
 };
 
-export type Joined = {
+export type JoinedMemberView = {
   /** Tasks an earlier life of it held. */
   inherited: number[];
   name: string;
   session_key: string;
-};
-
-export type LayerView = {
-  allows: boolean;
-  change?: string | null;
-  /** `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`. */
-  layer: string;
-  rule: string;
-  /** The same as a sentence. */
-  says: string;
-  set_in?: string | null;
-};
-
-export type Lead = {
-  session_key: string;
-};
-
-export type LetterView = {
-  /** Of an answer: whether its writer agrees. */
-  approve?: boolean | null;
-  content: string;
-  created_at: string;
-  from: string;
-  message_id: string;
-  read_at?: string | null;
-  /** Why a team or a member is to end, or goes on; why a member rests. */
-  reason?: string | null;
-  /** `queued`, `in_prompt`, `read` or `undeliverable`. */
-  state: string;
-  summary: string;
-  to: string;
-  type: string;
-};
-
-export type Letters = {
-  messages: LetterView[];
-};
-
-export type LineView = {
-  by: string;
-  /** `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`, `late`, `reopened` or `deleted`. */
-  change: string;
-  created_at: string;
-  data: Record<string, unknown>;
-  seq: number;
-  task_id: number;
 };
 
 export type ListedMemory = Memory & {
@@ -838,11 +812,7 @@ export type ListedMemory = Memory & {
   score?: number | null;
 };
 
-export type Log = {
-  log: LineView[];
-};
-
-export type Login = {
+export type LoginLink = {
   /** Lets one browser in, once. */
   code: string;
   expires_at: string;
@@ -861,7 +831,7 @@ export type McpServerView = {
   /** What its program is kept to: `confined` or `off`. Absent where it is a service. */
   sandbox?: string | null;
   /** `idle`, `starting`, `ready` or `down`. */
-  standing: string;
+  state: string;
   /** Its tools by the names that agents know. */
   tools: string[];
   /** `stdio` or `http`. */
@@ -878,6 +848,7 @@ export type MemberView = {
   agent_id: string;
   capabilities: string[];
   color: string;
+  failure_streak?: FailureStreakView | null;
   joined_at: string;
   last_active_at: string;
   name: string;
@@ -885,21 +856,12 @@ export type MemberView = {
   plan?: string | null;
   role: string;
   session_key: string;
-  setback?: SetbackView | null;
   /** `working`, `idle`, `closed` or `lost`. */
   status: string;
   /** What it holds. */
   tasks: string[];
   /** Letters to it that it has not read yet. */
   unread: number;
-};
-
-export type Memories = {
-  memories: ListedMemory[];
-  /** Null on the last page. */
-  next_cursor?: string | null;
-  /** Why what memories mean was not compared; null if it was, or nothing was looked for. */
-  words_only?: string | null;
 };
 
 /** One memory. `embedding` is not part of it: vectors are made where they are used. */
@@ -919,6 +881,22 @@ export type Memory = {
   updated_at: string;
 };
 
+export type MemoryImport = {
+  memories: Memory[];
+};
+
+export type MemoryImportResult = {
+  stored: number;
+};
+
+export type MemoryList = {
+  memories: ListedMemory[];
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  /** Why what memories mean was not compared; null if it was, or nothing was looked for. */
+  words_only?: string | null;
+};
+
 export type MemoryStatus = {
   /** Bytes of vectors in memory now. */
   cached_bytes: number;
@@ -931,36 +909,12 @@ export type MemoryStatus = {
   pending: number;
 };
 
-export type Message = {
-  /** Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name. */
-  agent?: string | null;
-  /** At most 20; the whole request has at most 32 MB. */
-  attachments?: Attachment[];
-  /** Where the person sits: `web` (default), `cli` or `api`. */
-  channel?: string | null;
-  /** The answer also goes where people read this session on a chat platform. */
-  deliver?: boolean;
-  /** The same key in the same session is the same message. */
-  idempotency_key?: string | null;
-  text: string;
-};
-
-export type MessageView = {
-  channel: string;
-  created_at: string;
-  deliver: boolean;
-  id: string;
-  meta?: Record<string, unknown> | null;
-  /** `user`, `agent:<id>`, `cron`, `hook` or `system`. */
-  origin: string;
-  /** Tool calls, the call a result belongs to, attachments. */
-  parts: Record<string, unknown>[];
-  /** `user`, `assistant` or `tool`. */
-  role: string;
-  text: string;
-  /** The place in the session. */
-  ticket: number;
-  turn_id: string;
+export type ModelList = {
+  /** Used by agents that name none of their own. */
+  default_model?: string | null;
+  /** Which model answers and where it was found, or what to set so that one does. */
+  in_use: string;
+  models: ModelView[];
 };
 
 export type ModelView = {
@@ -971,19 +925,6 @@ export type ModelView = {
   model: string;
   /** `ready`, `cooling`, `unreachable`, or `damaged`: its weights can not be loaded, and `polyclaw model pull` fetches them again. */
   status: string;
-};
-
-export type Models = {
-  /** Used by agents that name none of their own. */
-  default_model?: string | null;
-  /** Which model answers and where it was found, or what to set so that one does. */
-  in_use: string;
-  models: ModelView[];
-};
-
-export type NewFile = {
-  /** At most 256 KiB. Null takes its own file away. */
-  text: string | null;
 };
 
 export type NewMemory = {
@@ -1004,37 +945,45 @@ export type NewSession = {
   title?: string | null;
 };
 
-export type Outbox = {
+export type NewSessionMessage = {
+  /** Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name. */
+  agent?: string | null;
+  /** At most 20; the whole request has at most 32 MB. */
+  attachments?: AttachmentBody[];
+  /** Where the person sits: `web` (default), `cli` or `api`. */
+  channel?: string | null;
+  /** The answer also goes where people read this session on a chat platform. */
+  deliver?: boolean;
+  /** The same key in the same session is the same message. */
+  idempotency_key?: string | null;
+  text: string;
+};
+
+export type OutboxList = {
   /** Null on the last page. */
   next_cursor?: string | null;
-  outbox: ParcelView[];
+  outbox: OutboxMessageView[];
 };
 
-/** A binding of the config to this agent. */
-export type OwnBinding = {
-  /** Its place in the config, from 0. */
-  binding: number;
-  /** `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`. */
-  dm_scope?: string | null;
-  /** What a message must be, as the config has it. */
-  match: Record<string, unknown>;
+export type OutboxMessageView = {
+  /** Channel, account, peer and thread, taken whole from the message this answers. */
+  address: Record<string, unknown>;
+  attempts: number;
+  created_at: string;
+  error?: string | null;
+  expires_at: string;
+  id: string;
+  part: number;
+  platform_id?: string | null;
+  session_key: string;
+  state: string;
+  text: string;
+  turn_id: string;
+  updated_at: string;
 };
 
-/** One agent and one that it gives work to, since the start of this process. */
-export type PairView = {
-  /** At work now, on all nodes. */
-  active: number;
-  caller: string;
-  cancelled: number;
-  completed: number;
-  error: number;
-  /** Of those that ended in the last hour; null where none did. */
-  p50_ms?: number | null;
-  p95_ms?: number | null;
-  /** Not begun: not allowed, too deep or too many. */
-  rejected: number;
-  target: string;
-  timeout: number;
+export type PairingList = {
+  pairings: PairingView[];
 };
 
 export type PairingView = {
@@ -1051,27 +1000,6 @@ export type PairingView = {
   sender_name?: string | null;
   /** `pending` or `approved`. */
   state: string;
-};
-
-export type Pairings = {
-  pairings: PairingView[];
-};
-
-export type ParcelView = {
-  /** Channel, account, peer and thread, taken whole from the message this answers. */
-  address: Record<string, unknown>;
-  attempts: number;
-  created_at: string;
-  error?: string | null;
-  expires_at: string;
-  id: string;
-  part: number;
-  platform_id?: string | null;
-  session_key: string;
-  state: string;
-  text: string;
-  turn_id: string;
-  updated_at: string;
 };
 
 export type PastTurn = {
@@ -1092,7 +1020,7 @@ export type PastTurn = {
   trace_id: string;
 };
 
-export type PastTurns = {
+export type PastTurnList = {
   data_available: boolean;
   /** Why there is nothing to be known. */
   message?: string | null;
@@ -1116,28 +1044,23 @@ export type PlanView = {
   status: string;
 };
 
-/** The body of every error. */
-export type Problem = {
-  error: Detail;
+export type PolicyLayerView = {
+  allows: boolean;
+  change?: string | null;
+  /** `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`. */
+  layer: string;
+  /** The same as a sentence. */
+  reason: string;
+  rule: string;
+  set_in?: string | null;
 };
 
-export type Queued = {
+export type QueuedTurnView = {
   turn_id: string;
 };
 
-export type Ready = {
+export type ReadinessView = {
   ready: boolean;
-};
-
-export type Receipt = {
-  /** The same message was accepted before. */
-  duplicate: boolean;
-  message_id: string;
-  reply?: Reply | null;
-  session_key: string;
-  turn_id: string;
-  /** Another turn runs: this message is taken up at its next boundary or its end. */
-  waiting: boolean;
 };
 
 export type ReleaseTask = {
@@ -1145,23 +1068,6 @@ export type ReleaseTask = {
   member?: string | null;
   /** Why, for whoever takes it next; at most 1000 characters. */
   note?: string | null;
-};
-
-export type Reloaded = {
-  /** Sections that take effect at the next start. Everything else holds from the next turn on. */
-  restart_required: string[];
-};
-
-export type Reply = {
-  error_code?: string | null;
-  /** `length` if the model ran out of room before it was done; null otherwise. */
-  finish_reason?: string | null;
-  message_id?: string | null;
-  model?: string | null;
-  /** `done`, `failed` or `cancelled`. */
-  state: string;
-  text: string;
-  usage: Tokens;
 };
 
 export type RouteExplanation = {
@@ -1186,21 +1092,11 @@ export type RouteExplanation = {
   /** What bindings alone would say: how closely the best one fits. */
   tier: string;
   /** Every tool there is, and whether it has it. */
-  tools: Ruled[];
+  tools: ToolPolicyView[];
 };
 
-/** A tool, whether the agent has it, and the rule that decided. */
-export type Ruled = ToolView & {
-  agent_id: string;
-  allowed: boolean;
-  /** A person is asked before each call. */
-  asks: boolean;
-  /** The line that would change it. */
-  change?: string | null;
-  /** The rule that decided, such as `agent.deny`. */
-  rule?: string | null;
-  /** Where it is set. */
-  set_in?: string | null;
+export type RunList = {
+  runs: RunView[];
 };
 
 export type RunView = {
@@ -1227,10 +1123,6 @@ export type RunView = {
   trace_id: string;
 };
 
-export type Runs = {
-  runs: RunView[];
-};
-
 /** An unsafe setting. */
 export type SafetyWarning = {
   /** Stable, such as `running_as_root`. */
@@ -1240,15 +1132,83 @@ export type SafetyWarning = {
   message: string;
 };
 
-export type Said = {
-  text: string;
+export type SendTeamMessageBody = {
+  content: string;
+  /** A member's name or session key, or `lead`. Everybody if left out. */
+  recipient?: string | null;
+  summary?: string | null;
 };
 
-export type Sent = {
+export type SentTeamMessageView = {
   /** Those of them whose sessions are gone: it waits for whoever takes their places. */
   lost: string[];
   message_ids: string[];
   recipients: string[];
+};
+
+export type SessionList = {
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  sessions: SessionView[];
+};
+
+export type SessionMessageReceipt = {
+  /** The same message was accepted before. */
+  duplicate: boolean;
+  message_id: string;
+  reply?: TurnReply | null;
+  session_key: string;
+  turn_id: string;
+  /** Another turn runs: this message is taken up at its next boundary or its end. */
+  waiting: boolean;
+};
+
+export type SessionMessageView = {
+  channel: string;
+  created_at: string;
+  deliver: boolean;
+  id: string;
+  meta?: Record<string, unknown> | null;
+  /** `user`, `agent:<id>`, `cron`, `hook` or `system`. */
+  origin: string;
+  /** Tool calls, the call a result belongs to, attachments. */
+  parts: Record<string, unknown>[];
+  /** The place in the session. */
+  position: number;
+  /** `user`, `assistant` or `tool`. */
+  role: string;
+  text: string;
+  turn_id: string;
+};
+
+export type SessionNodeView = {
+  age_ms: number;
+  agent_id: string;
+  /** In the order in which they were begun; archived ones are not here. */
+  children: SessionNodeView[];
+  depth: number;
+  /** What its owner called it. */
+  label?: string | null;
+  lane: string;
+  run_id?: string | null;
+  /** `running`, `ok`, `error`, `timeout` or `cancelled`; null where nobody asked for it. */
+  run_status?: string | null;
+  session_key: string;
+  /** `running`, `queued` or `idle`. */
+  state: string;
+  /** Null where a provider did not say, or none was asked. */
+  tokens?: number | null;
+  trace_id?: string | null;
+};
+
+export type SessionPatch = {
+  active_agent_id?: string | null;
+  /** Whether what is said here may leave by a channel. */
+  deliver_policy?: boolean | null;
+  /** `provider/model`; null goes back to the agent's own. */
+  model?: string | null;
+  /** Whether it may send to channels by itself. */
+  send_policy?: boolean | null;
 };
 
 export type SessionView = {
@@ -1286,34 +1246,18 @@ export type SessionView = {
   updated_at: string;
 };
 
-export type Sessions = {
-  /** Null on the last page. */
-  next_cursor?: string | null;
-  sessions: SessionView[];
+export type SetLeadBody = {
+  session_key: string;
 };
 
-/** Turns that fail, one after the other. Gone with the first that ends well. */
-export type SetbackView = {
-  /** Of the error that ended the last of them. */
-  code: string;
-  failures: number;
-  /** When the next is tried, if mail or work waits. None while one is on its way, or somebody stopped it. */
-  retry_at?: string | null;
-  since: string;
-};
-
-/** How it shows itself to people: from its spec, its `IDENTITY.md`, its name. */
-export type Shown = {
-  /** A URL, or a file in its workspace. */
-  avatar?: string | null;
-  emoji?: string | null;
-  name?: string | null;
-};
-
-export type Shut = {
+export type ShutdownTeamBody = {
   /** Stops all at once; nobody is asked. */
   force?: boolean;
   reason?: string;
+};
+
+export type SkillList = {
+  skills: SkillView[];
 };
 
 export type SkillView = {
@@ -1327,27 +1271,14 @@ export type SkillView = {
   rule: string;
 };
 
-export type Skills = {
-  skills: SkillView[];
-};
-
-export type Spent = {
-  /** Every budget that is set, with what is left of it today. */
-  budgets: Budget[];
-  by: Group;
-  since: string;
-  totals: Total[];
-  window: Window;
-};
-
-export type Stopped = {
+export type StopResult = {
   /** What it had begun, and what that had: the label of each run that was stopped with it. */
   children: string[];
   interrupted_tasks: number;
   turn_id?: string | null;
 };
 
-export type Store = {
+export type StoreHealth = {
   engine: string;
   /** `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`. */
   status: string;
@@ -1366,7 +1297,78 @@ export type TaskEnded = {
   unblocked: number[];
 };
 
-export type TaskView = {
+export type TaskLogEntryView = {
+  by: string;
+  /** `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`, `late`, `reopened` or `deleted`. */
+  change: string;
+  created_at: string;
+  data: Record<string, unknown>;
+  seq: number;
+  task_id: number;
+};
+
+export type TaskLogView = {
+  log: TaskLogEntryView[];
+};
+
+/** A team with its members and its open tasks. */
+export type TeamDetail = TeamView & {
+  /** How many tasks are pending, blocked, in progress, completed and failed. */
+  counts: Record<string, unknown>;
+  /** The last that ended, the newest first. */
+  ended: TeamTaskView[];
+  failure_streak?: FailureStreakView | null;
+  /** The lead's session is gone: the team waits for another. */
+  is_lead_lost: boolean;
+  /** `working`, `idle` or `lost`. */
+  lead_status: string;
+  /** Letters to the lead that it has not read yet. */
+  lead_unread: number;
+  members: MemberView[];
+  /** Those that have not ended, the oldest first. */
+  open: TeamTaskView[];
+  /** Turns that the team has had since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`. */
+  turns: Record<string, unknown>;
+};
+
+export type TeamList = {
+  teams: TeamView[];
+};
+
+export type TeamMessageList = {
+  messages: TeamMessageView[];
+};
+
+export type TeamMessageView = {
+  /** Of an answer: whether its writer agrees. */
+  approve?: boolean | null;
+  content: string;
+  created_at: string;
+  from: string;
+  message_id: string;
+  read_at?: string | null;
+  /** Why a team or a member is to end, or goes on; why a member rests. */
+  reason?: string | null;
+  /** `queued`, `in_prompt`, `read` or `undeliverable`. */
+  state: string;
+  summary: string;
+  to: string;
+  type: string;
+};
+
+export type TeamShutdownView = {
+  /** Each member's `name`, `request_id` and `answer`. */
+  members: Record<string, unknown>[];
+  /** Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected. */
+  status: string;
+};
+
+export type TeamTaskList = {
+  next_cursor?: string | null;
+  tasks: TeamTaskView[];
+};
+
+export type TeamTaskView = {
   artifacts: Record<string, unknown>[];
   assignee?: string | null;
   /** Those of them that are not completed. */
@@ -1391,11 +1393,6 @@ export type TaskView = {
   verify?: Record<string, unknown> | null;
 };
 
-export type Tasks = {
-  next_cursor?: string | null;
-  tasks: TaskView[];
-};
-
 export type TeamView = {
   agent_type: string;
   created_at: string;
@@ -1408,15 +1405,34 @@ export type TeamView = {
   updated_at: string;
 };
 
-export type Teams = {
-  teams: TeamView[];
-};
-
 /** Tokens as the provider reported them; null where it did not. */
-export type Tokens = {
+export type TokenUsageView = {
   cached_tokens?: number | null;
   input_tokens?: number | null;
   output_tokens?: number | null;
+};
+
+/** One tool with the word of every layer on it, in order. */
+export type ToolExplanationView = ToolPolicyView & {
+  layers: PolicyLayerView[];
+};
+
+export type ToolList = {
+  tools: ToolPolicyView[];
+};
+
+/** A tool, whether the agent has it, and the rule that decided. */
+export type ToolPolicyView = ToolView & {
+  agent_id: string;
+  allowed: boolean;
+  /** A person is asked before each call. */
+  asks: boolean;
+  /** The line that would change it. */
+  change?: string | null;
+  /** The rule that decided, such as `agent.deny`. */
+  rule?: string | null;
+  /** Where it is set. */
+  set_in?: string | null;
 };
 
 export type ToolView = {
@@ -1434,11 +1450,80 @@ export type ToolView = {
   risk: string;
 };
 
-export type Tools = {
-  tools: Ruled[];
+export type TranscriptPage = {
+  messages: SessionMessageView[];
+  /** `after` of the next page; null if this is the last. */
+  next_after?: number | null;
+  session_key: string;
 };
 
-export type Total = {
+export type TurnError = {
+  code: string;
+  message?: string | null;
+};
+
+export type TurnList = {
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  turns: TurnView[];
+};
+
+export type TurnReply = {
+  error_code?: string | null;
+  /** `length` if the model ran out of room before it was done; null otherwise. */
+  finish_reason?: string | null;
+  message_id?: string | null;
+  model?: string | null;
+  /** `done`, `failed` or `cancelled`. */
+  state: string;
+  text: string;
+  usage: TokenUsageView;
+};
+
+export type TurnView = {
+  agent_id: string;
+  attempt: number;
+  /** The turn that took up the task of a steered one. */
+  continued_by?: string | null;
+  ended_at?: string | null;
+  error?: TurnError | null;
+  id: string;
+  lane: string;
+  model?: string | null;
+  queued_at: string;
+  reply?: TurnReply | null;
+  /** The reply's message. */
+  reply_id?: string | null;
+  session_key: string;
+  started_at?: string | null;
+  /** `queued`, `running`, `done`, `failed`, `cancelled` or `steered`. */
+  state: string;
+  /** Inputs, model steps and tool results; only for one turn. */
+  steps?: SessionMessageView[] | null;
+  trace_id: string;
+  usage: TokenUsageView;
+};
+
+export type UnusedSessionView = {
+  agent_id: string;
+  /** Its place among the sessions of its agent, the one used last being 1. */
+  place: number;
+  session_key: string;
+  updated_at: string;
+};
+
+export type UsageGroupBy = "agent" | "model" | "session" | "day";
+
+export type UsageReport = {
+  /** Every budget that is set, with what is left of it today. */
+  budgets: BudgetView[];
+  by: UsageGroupBy;
+  since: string;
+  totals: UsageTotalView[];
+  window: UsageWindow;
+};
+
+export type UsageTotalView = {
   /** Part of the input, where the provider said so. */
   cached_tokens?: number | null;
   calls: number;
@@ -1453,89 +1538,4 @@ export type Total = {
   unpriced_calls: number;
 };
 
-export type Transcript = {
-  messages: MessageView[];
-  /** `after` of the next page; null if this is the last. */
-  next_after?: number | null;
-  session_key: string;
-};
-
-export type TurnError = {
-  code: string;
-  message?: string | null;
-};
-
-export type TurnView = {
-  agent_id: string;
-  attempt: number;
-  /** The turn that took up the task of a steered one. */
-  continued_by?: string | null;
-  ended_at?: string | null;
-  error?: TurnError | null;
-  id: string;
-  lane: string;
-  model?: string | null;
-  queued_at: string;
-  reply?: Reply | null;
-  /** The reply's message. */
-  reply_id?: string | null;
-  session_key: string;
-  started_at?: string | null;
-  /** `queued`, `running`, `done`, `failed`, `cancelled` or `steered`. */
-  state: string;
-  /** Inputs, model steps and tool results; only for one turn. */
-  steps?: MessageView[] | null;
-  trace_id: string;
-  usage: Tokens;
-};
-
-export type Turns = {
-  /** Null on the last page. */
-  next_cursor?: string | null;
-  turns: TurnView[];
-};
-
-export type UnusedView = {
-  agent_id: string;
-  /** Its place among the sessions of its agent, the one used last being 1. */
-  place: number;
-  session_key: string;
-  updated_at: string;
-};
-
-export type Verdict = {
-  /** `approve` or `deny`. */
-  decision: string;
-  /** The fingerprint of what was shown: if it is another by now, the answer does not count. */
-  fingerprint?: string | null;
-  reason?: string | null;
-};
-
-/** A team with its members and its open tasks. */
-export type Whole = TeamView & {
-  /** How many tasks are pending, blocked, in progress, completed and failed. */
-  counts: Record<string, unknown>;
-  /** The last that ended, the newest first. */
-  ended: TaskView[];
-  /** The lead's session is gone: the team waits for another. */
-  is_lead_lost: boolean;
-  /** `working`, `idle` or `lost`. */
-  lead_status: string;
-  /** Letters to the lead that it has not read yet. */
-  lead_unread: number;
-  members: MemberView[];
-  /** Those that have not ended, the oldest first. */
-  open: TaskView[];
-  setback?: SetbackView | null;
-  /** Turns that the team has had since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`. */
-  turns: Record<string, unknown>;
-};
-
-export type Window = "1h" | "24h" | "7d" | "30d";
-
-export type Write = {
-  content: string;
-  /** A member's name or session key, or `lead`. Everybody if left out. */
-  recipient?: string | null;
-  summary?: string | null;
-};
+export type UsageWindow = "1h" | "24h" | "7d" | "30d";

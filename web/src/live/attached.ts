@@ -1,4 +1,4 @@
-import type { Attachment } from "../api/instance.types";
+import type { AttachmentBody } from "../api/instance.types";
 
 /** Something that goes with a message: its name, and the image it is. */
 export interface Attached { name: string; /** Of an image that is stored. */ media?: string; /** Of one that is on its way. */ src?: string }
@@ -10,9 +10,9 @@ export const MOST_IMAGES = 10;
 /** In base64 it is a third more, and still fits into one request. */
 export const TOTAL_BYTES = 20 * 1024 * 1024;
 
-export const sourceOf = ({ media_type, data }: Attachment): string | undefined => (data ? `data:${media_type};base64,${data}` : undefined);
+export const sourceOf = ({ media_type, data }: AttachmentBody): string | undefined => (data ? `data:${media_type};base64,${data}` : undefined);
 
-export const sent = (attachments: Attachment[]): Attached[] => attachments.map((one) => ({ name: one.name, src: sourceOf(one) }));
+export const sent = (attachments: AttachmentBody[]): Attached[] => attachments.map((one) => ({ name: one.name, src: sourceOf(one) }));
 
 export const stored = (parts: { type?: string; name?: string; media?: string }[]): Attached[] =>
   parts.filter((part) => part.type === "attachment").map(({ name, media }) => ({ name: name ?? "", media }));

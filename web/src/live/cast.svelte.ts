@@ -29,7 +29,7 @@ export class Cast {
 
   /** How an agent shows itself: its emoji, if it has one, and its name. */
   face(id: string | null | undefined): string {
-    const { name, emoji } = this.agents.find((one) => one.agent_id === id)?.shown ?? {};
+    const { name, emoji } = this.agents.find((one) => one.agent_id === id)?.appearance ?? {};
     return [emoji, name ?? id].filter(Boolean).join(" ");
   }
 

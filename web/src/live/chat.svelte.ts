@@ -1,7 +1,7 @@
 import { lineOf, type Frame, type FrameOf } from "../api/frames";
 import { isRefused, Problem } from "../api/http";
 import type { Instance } from "../api/instance";
-import type { ApprovalView, Attachment, MessageView, SessionView } from "../api/instance.types";
+import type { ApprovalView, AttachmentBody, SessionMessageView, SessionView } from "../api/instance.types";
 import { sent, stored, type Attached } from "./attached";
 import type { Outcome, Said } from "./entries";
 import { complain } from "./problem";
@@ -13,7 +13,7 @@ import { wireOf } from "./wire";
     what was streamed, so no reply is ever seen twice. */
 export class Chat {
   session = $state.raw<SessionView | null>(null);
-  messages = $state.raw<MessageView[]>([]);
+  messages = $state.raw<SessionMessageView[]>([]);
   turns = $state<LiveTurn[]>([]);
   /** What commands answered; kept by this page alone. */
   said = $state<Said[]>([]);
@@ -82,7 +82,7 @@ export class Chat {
     this.#resend();
   }
 
-  async send(text: string, attachments: Attachment[] = []) {
+  async send(text: string, attachments: AttachmentBody[] = []) {
     const one: Outgoing = { id: crypto.randomUUID(), text, attachments, state: "sending" };
     this.unsent.outgoing.push(one);
     this.submitted += 1;
@@ -91,7 +91,7 @@ export class Chat {
 
   /** A command was answered, while the newest turn perhaps still runs. */
   answered(text: string) {
-    this.said.push({ after: this.messages.at(-1)?.ticket ?? 0, turn: this.turns.at(-1)?.id, text });
+    this.said.push({ after: this.messages.at(-1)?.position ?? 0, turn: this.turns.at(-1)?.id, text });
     this.submitted += 1;
     void this.refresh();
   }
@@ -129,8 +129,8 @@ export class Chat {
     if (!this.#gone) this.problem = problem;
   }
 
-  async #transcript(): Promise<MessageView[]> {
-    const found: MessageView[] = [];
+  async #transcript(): Promise<SessionMessageView[]> {
+    const found: SessionMessageView[] = [];
     for (let after: number | null = this.#cursor; after !== null;) {
       const page = await this.instance.transcript(this.key, after);
       found.push(...page.messages);
@@ -212,13 +212,13 @@ export class Chat {
   }
 
   #ask(asked: ApprovalView) {
-    this.#turn(asked.turn_id).ask({ approval: asked.id, tool: asked.tool, arguments: asked.arguments, question: asked.question, asked_by: asked.asked_by, fingerprint: asked.fingerprint });
+    this.#turn(asked.turn_id).ask({ approval: asked.id, tool: asked.tool, arguments: asked.arguments, question: asked.question, requested_by: asked.requested_by, fingerprint: asked.fingerprint });
   }
 
   /** The steps of a turn that streams are on the page already; they come with its end. */
-  #keep(found: MessageView[]) {
+  #keep(found: SessionMessageView[]) {
     const streams = new Set(this.turns.map((turn) => turn.id));
-    const fresh: MessageView[] = [];
+    const fresh: SessionMessageView[] = [];
     for (const message of found) {
       if (!streams.has(message.turn_id)) this.#settled.add(message.turn_id);
       if (this.#known.has(message.id) || (streams.has(message.turn_id) && message.origin !== "user")) continue;
@@ -231,7 +231,7 @@ export class Chat {
       }
       for (const turn of this.turns) turn.waiting = turn.waiting.filter((one) => one.id !== message.id);
     }
-    if (fresh.length) this.messages = [...this.messages, ...fresh].sort((a, b) => a.ticket - b.ticket);
-    if (!streams.size) this.#cursor = Math.max(this.#cursor, ...found.map((message) => message.ticket));
+    if (fresh.length) this.messages = [...this.messages, ...fresh].sort((a, b) => a.position - b.position);
+    if (!streams.size) this.#cursor = Math.max(this.#cursor, ...found.map((message) => message.position));
   }
 }

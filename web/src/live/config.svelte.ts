@@ -1,5 +1,5 @@
 import { control } from "../api/control";
-import type { FaultView, ConfigView, Changed } from "../api/control.types";
+import type { ConfigErrorView, ConfigView, ConfigWriteResult } from "../api/control.types";
 import { Problem } from "../api/http";
 
 /** The config of an instance while somebody edits it. It is saved only onto the version that was read. */
@@ -11,13 +11,13 @@ const kept = new Map<string, { file: ConfigView; text: string }>();
 export class Draft {
   file = $state.raw<ConfigView | null>(null);
   text = $state("");
-  errors = $state.raw<FaultView[]>([]);
+  errors = $state.raw<ConfigErrorView[]>([]);
   checking = $state(false);
   /** What is stored now, if somebody else saved meanwhile. */
   conflict = $state.raw<ConfigView | null>(null);
   /** Secrets that the change would write; a person must say so. */
   secrets = $state.raw<string | null>(null);
-  written = $state.raw<Changed | null>(null);
+  written = $state.raw<ConfigWriteResult | null>(null);
   /** These are edits that were left unsaved before. */
   resumed = $state(false);
   #timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,4 @@
-import type { MessageView } from "../api/instance.types";
+import type { SessionMessageView } from "../api/instance.types";
 import { stored, type Attached } from "./attached";
 
 /** Stored messages as they are shown: a tool's result stands in the card of its call. */
@@ -23,15 +23,15 @@ export interface Said { after: number; turn?: string; text: string }
 interface Part { type: string; id?: string; call_id?: string; name?: string; arguments?: unknown; is_error?: boolean; media?: string }
 
 /** `late`: how tools of a turn that still runs ended, by turn and call. */
-export function entriesOf(messages: MessageView[], late: Record<string, Outcome> = {}, said: Said[] = []): Entry[] {
+export function entriesOf(messages: SessionMessageView[], late: Record<string, Outcome> = {}, said: Said[] = []): Entry[] {
   const entries: Entry[] = [];
   const tools = new Map<string, StoredTool>();
-  const last = new Map(messages.map((message) => [message.turn_id, message.ticket]));
+  const last = new Map(messages.map((message) => [message.turn_id, message.position]));
   const waiting = said.map((one, n) => ({ ...one, after: Math.max(one.after, last.get(one.turn ?? "") ?? 0), id: `said ${n}` })).sort((a, b) => a.after - b.after);
-  const sayUntil = (ticket: number) => { while (waiting.length && waiting[0].after < ticket) { const { id, text } = waiting.shift() as typeof waiting[number]; entries.push({ kind: "said", id, text }); } };
+  const sayUntil = (position: number) => { while (waiting.length && waiting[0].after < position) { const { id, text } = waiting.shift() as typeof waiting[number]; entries.push({ kind: "said", id, text }); } };
   for (const message of messages) {
     const parts = message.parts as unknown as Part[];
-    sayUntil(message.ticket);
+    sayUntil(message.position);
     if (message.role === "tool") { finish(tools, message, parts); continue; }
     const entry = entryOf(message, parts);
     entries.push(entry.kind === "note" && entry.word === "silent" && hasYielded(entries.at(-1)) ? { ...entry, word: "yields" } : entry);
@@ -58,7 +58,7 @@ function heardBy({ name, output, state }: StoredTool): Heard | undefined {
   }
 }
 
-function finish(tools: Map<string, StoredTool>, message: MessageView, parts: Part[]) {
+function finish(tools: Map<string, StoredTool>, message: SessionMessageView, parts: Part[]) {
   const sandbox = (message.meta?.sandbox as { line?: string } | undefined)?.line ?? null;
   for (const part of parts) {
     const tool = tools.get(`${message.turn_id} ${part.call_id}`);
@@ -66,7 +66,7 @@ function finish(tools: Map<string, StoredTool>, message: MessageView, parts: Par
   }
 }
 
-function entryOf(message: MessageView, parts: Part[]): Entry {
+function entryOf(message: SessionMessageView, parts: Part[]): Entry {
   const { id, created_at: at, text, origin, role, meta, channel } = message;
   if (origin === "user") return { kind: "person", id, at, text, channel, files: stored(parts) };
   if (role === "user") return toldOf(message) ?? (text.startsWith("[Backlog]") ? { kind: "note", id, at, word: "resumes" } : { kind: "other", id, at, origin, text });
@@ -82,7 +82,7 @@ function entryOf(message: MessageView, parts: Part[]): Entry {
 interface Announce { kind?: string; team?: string; source_agent_name?: string; source_session_key?: string; source_run_id?: string; task?: { label?: string }; result?: { status?: string; summary?: string } }
 
 /** What comes of work that was given to others: the model reads a line, people the result. */
-function toldOf({ id, created_at: at, origin, meta }: MessageView): Entry | null {
+function toldOf({ id, created_at: at, origin, meta }: SessionMessageView): Entry | null {
   const told = (meta ?? {}) as Announce;
   if (told.kind === "team_news" && told.team) return { kind: "news", id, at, team: told.team };
   if (told.kind !== "subagent_announce") return null;

@@ -1,5 +1,5 @@
 import type { Instance } from "../api/instance";
-import type { TaskView, Whole } from "../api/instance.types";
+import type { TeamTaskView, TeamDetail } from "../api/instance.types";
 
 /** A page is what one look at a team costs; the rest is read when it is not what is known. */
 const PAGE = 500;
@@ -9,28 +9,28 @@ const NUMBERS = ["pending", "blocked", "in_progress", "completed", "failed"] as 
 export type Numbers = Record<(typeof NUMBERS)[number], number>;
 
 /** How many tasks there are of each kind, as the server counts them. */
-export function numbersOf({ counts }: Pick<Whole, "counts">): Numbers {
+export function numbersOf({ counts }: Pick<TeamDetail, "counts">): Numbers {
   return Object.fromEntries(NUMBERS.map((name) => [name, Number(counts[name] ?? 0)])) as Numbers;
 }
 export const allOf = (numbers: Numbers): number => NUMBERS.reduce((sum, name) => sum + numbers[name], 0);
 
-const kindOf = (task: TaskView) => (task.status === "pending" && task.blocked_by.length ? "blocked" : task.status === "claimed" ? "in_progress" : task.status);
+const kindOf = (task: TeamTaskView) => (task.status === "pending" && task.blocked_by.length ? "blocked" : task.status === "claimed" ? "in_progress" : task.status);
 
 /** Whether these are the tasks that the server counts. */
-export function isWhole(tasks: TaskView[], numbers: Numbers): boolean {
+export function isWhole(tasks: TeamTaskView[], numbers: Numbers): boolean {
   return NUMBERS.every((name) => tasks.filter((task) => kindOf(task) === name).length === numbers[name]);
 }
 
 /** What was read now, over what was known before; the newest first. */
-export function merged(fresh: TaskView[], known: TaskView[]): TaskView[] {
+export function merged(fresh: TeamTaskView[], known: TeamTaskView[]): TeamTaskView[] {
   const byId = new Map([...known, ...fresh].map((task) => [task.task_id, task]));
   return [...byId.values()].sort((a, b) => b.task_id - a.task_id);
 }
 
 /** A team and all its tasks, of which there may be thousands: read page by page, those that have not ended first. */
 export class Ledger {
-  team = $state.raw<Whole | null>(null);
-  tasks = $state.raw<TaskView[]>([]);
+  team = $state.raw<TeamDetail | null>(null);
+  tasks = $state.raw<TeamTaskView[]>([]);
   #looks = 0;
   #gone = false;
 
@@ -50,7 +50,7 @@ export class Ledger {
   }
 
   /** What is known of tasks that are gone goes with them, once all that are there were read. */
-  async #readOn(name: string, from: string, first: TaskView[]) {
+  async #readOn(name: string, from: string, first: TeamTaskView[]) {
     let read = first;
     for (let cursor: string | null = from; cursor;) {
       const page = await this.instance.tasks(name, { limit: PAGE, cursor });

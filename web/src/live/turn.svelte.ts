@@ -7,7 +7,7 @@ export interface ToolRun {
   kind: "tool"; id: number; call: string; name: string; arguments: unknown; output: string;
   state: "running" | "done" | "error"; sandbox: string | null;
 }
-export interface Ask { kind: "ask"; id: number; approval: string; tool: string; arguments: unknown; question: string; asked_by: string; fingerprint?: string }
+export interface Ask { kind: "ask"; id: number; approval: string; tool: string; arguments: unknown; question: string; requested_by: string; fingerprint?: string }
 export interface Note { kind: "note"; id: number; text: string }
 /** A model call that failed by chance is made again; shown until the model says something. */
 export interface Retry { kind: "retry"; id: number; model: string; attempt: number }
@@ -42,7 +42,7 @@ export class LiveTurn {
       case "tool.started": this.#add({ kind: "tool", call: frame.call_id, name: frame.name, arguments: frame.arguments, output: "", state: "running", sandbox: null }); break;
       case "tool.output": this.#tool(frame.call_id, (tool) => { if (tool.state === "running") tool.output += frame.text; }); break;
       case "tool.ended": this.#tool(frame.call_id, (tool) => { tool.output = frame.text; tool.state = frame.is_error ? "error" : "done"; tool.sandbox = lineOf(frame); }); break;
-      case "approval.requested": this.ask({ approval: frame.approval_id, tool: frame.tool, arguments: frame.arguments, question: frame.question, asked_by: frame.asked_by }); break;
+      case "approval.requested": this.ask({ approval: frame.approval_id, tool: frame.tool, arguments: frame.arguments, question: frame.question, requested_by: frame.requested_by }); break;
       case "delegate.started": case "delegate.delta": case "delegate.ended": this.#speech(frame); break;
     }
   }

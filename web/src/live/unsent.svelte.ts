@@ -1,9 +1,9 @@
 import type { Instance } from "../api/instance";
-import type { Attachment } from "../api/instance.types";
+import type { AttachmentBody } from "../api/instance.types";
 
 /** A message on its way. The server knows an id it has seen, so sending again is safe. */
-export interface Outgoing { id: string; text: string; attachments: Attachment[]; state: "sending" | "not_sent" }
-export type Picked = Attachment & { size: number };
+export interface Outgoing { id: string; text: string; attachments: AttachmentBody[]; state: "sending" | "not_sent" }
+export type Picked = AttachmentBody & { size: number };
 
 /** What was written for a chat and is not with the server yet: typed, attached, or on its way. */
 export class Unsent {

@@ -6,7 +6,7 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import type { FaultView } from "../../api/control.types";
+import type { ConfigErrorView } from "../../api/control.types";
 
 const colours = HighlightStyle.define([
   { tag: tags.comment, color: "var(--ink-3)", fontStyle: "italic" },
@@ -28,7 +28,7 @@ const look = EditorView.theme({
   ".cm-tooltip, .cm-panels": { backgroundColor: "var(--sheet)", color: "var(--ink)", border: "1px solid var(--line)" },
 });
 
-export interface Editor { text: () => string; set: (text: string) => void; mark: (errors: FaultView[]) => void; destroy: () => void }
+export interface Editor { text: () => string; set: (text: string) => void; mark: (errors: ConfigErrorView[]) => void; destroy: () => void }
 
 /** Lives in a shadow tree: there its styles are sheets of their own, which the page's policy allows. */
 export function edit(host: HTMLElement, text: string, words: { label: string; keys: string }, changed: (text: string) => void): Editor {

@@ -1,7 +1,7 @@
-import type { TaskView } from "../../api/instance.types";
+import type { TeamTaskView } from "../../api/instance.types";
 
 /** Tasks in layers: what needs nothing first, then what needs only that, and so on. */
-export interface Node { task: TaskView; x: number; y: number }
+export interface Node { task: TeamTaskView; x: number; y: number }
 export interface Edge { id: string; path: string; done: boolean }
 export interface Graph { nodes: Node[]; edges: Edge[]; width: number; height: number; left: number }
 
@@ -10,9 +10,9 @@ const GAP = { x: 70, y: 18 };
 /** More than this is no picture any more; the open ones come first. */
 const MOST = 150;
 
-export function graphOf(all: TaskView[]): Graph {
+export function graphOf(all: TeamTaskView[]): Graph {
   const linked = new Set(all.flatMap((task) => (task.depends_on.length ? [task.task_id, ...task.depends_on] : [])));
-  const isOpen = (task: TaskView) => task.status !== "completed";
+  const isOpen = (task: TeamTaskView) => task.status !== "completed";
   const tasks = all.filter((task) => linked.has(task.task_id)).sort((a, b) => Number(isOpen(b)) - Number(isOpen(a))).slice(0, MOST);
   const byId = new Map(tasks.map((task) => [task.task_id, task]));
   const depths = new Map<number, number>();

@@ -1,11 +1,11 @@
-import type { MemberView, Whole } from "../../api/instance.types";
+import type { MemberView, TeamDetail } from "../../api/instance.types";
 import type { Tone } from "../../design/Badge.svelte";
 
 /** The turns that a team has had since a person last wrote to its lead. */
 export interface TurnBudget { used: number; limit: number; is_waiting: boolean }
 
 /** The budget of turns, once it is used up. */
-export function spentOf({ turns }: Pick<Whole, "turns">): TurnBudget | null {
+export function spentOf({ turns }: Pick<TeamDetail, "turns">): TurnBudget | null {
   const budget = turns as unknown as TurnBudget | undefined;
   return budget && budget.used >= budget.limit ? budget : null;
 }
@@ -18,12 +18,12 @@ type TeamState = "shutdown" | "shutting_down" | "spent" | "active" | "empty" | "
 const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "calm", empty: "calm", shutdown: "calm" };
 
 /** What a team does now, and how that is coloured: an active team may have nobody who works. */
-export function teamState(team: Whole): { word: TeamState; tone: Tone } {
+export function teamState(team: TeamDetail): { word: TeamState; tone: Tone } {
   const word = wordOf(team);
   return { word, tone: TONES[word] ?? "warn" };
 }
 
-function wordOf(team: Whole): TeamState {
+function wordOf(team: TeamDetail): TeamState {
   if (team.status !== "active") return team.status as TeamState;
   const present = team.members.filter((one) => one.status === "working" || one.status === "idle");
   if (spentOf(team)) return "spent";

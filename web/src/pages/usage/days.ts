@@ -1,11 +1,11 @@
-import type { Total } from "../../api/instance.types";
+import type { UsageTotalView } from "../../api/instance.types";
 
 /** Every day of a period, also those on which nothing was used. */
 export interface Day { time: number; calls: number; tokens: number | null }
 
 const DAYS: Record<string, number> = { "1h": 1, "24h": 2, "7d": 7, "30d": 30 };
 
-export function daysOf(totals: Total[], period: string, now = Date.now()): Day[] {
+export function daysOf(totals: UsageTotalView[], period: string, now = Date.now()): Day[] {
   const found = new Map(totals.map((total) => [total.group.slice(0, 10), total]));
   return Array.from({ length: DAYS[period] ?? 7 }, (_, n): Day => {
     const day = new Date(now - (DAYS[period] - 1 - n) * 86_400_000).toISOString().slice(0, 10);
@@ -15,7 +15,7 @@ export function daysOf(totals: Total[], period: string, now = Date.now()): Day[]
 }
 
 /** Nothing used is zero; used and not told is unknown. */
-function tokensOf(total: Total | undefined): number | null {
+function tokensOf(total: UsageTotalView | undefined): number | null {
   if (!total) return 0;
   if (total.input_tokens == null && total.output_tokens == null) return null;
   return (total.input_tokens ?? 0) + (total.output_tokens ?? 0);
