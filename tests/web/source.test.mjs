@@ -251,10 +251,10 @@ describe("a turn that streams", async () => {
 
 describe("stored messages, as they are shown", async () => {
   const { entriesOf } = await source("live/entries.ts");
-  const message = (ticket, role, origin, text, more = {}) => ({ id: `m${ticket}`, ticket, turn_id: "t", role, origin, text, parts: [], meta: null, channel: "web", created_at: "", ...more });
-  const called = (ticket, name) => message(ticket, "assistant", "agent:main", "", { parts: [{ type: "tool_call", id: "c", name, arguments: {} }] });
-  const answered = (ticket, told) => message(ticket, "tool", "agent:main", JSON.stringify(told), { parts: [{ type: "tool_result", call_id: "c" }] });
-  const announce = (ticket, run, status = "ok") => message(ticket, "user", "agent:expert", "[@agent:Expert#expert] finish", { meta: { kind: "subagent_announce", source_run_id: run, source_agent_name: "Expert", task: { label: "the hard part" }, result: { status, summary: "42" } } });
+  const message = (position, role, origin, text, more = {}) => ({ id: `m${position}`, position, turn_id: "t", role, origin, text, parts: [], meta: null, channel: "web", created_at: "", ...more });
+  const called = (position, name) => message(position, "assistant", "agent:main", "", { parts: [{ type: "tool_call", id: "c", name, arguments: {} }] });
+  const answered = (position, told) => message(position, "tool", "agent:main", JSON.stringify(told), { parts: [{ type: "tool_result", call_id: "c" }] });
+  const announce = (position, run, status = "ok") => message(position, "user", "agent:expert", "[@agent:Expert#expert] finish", { meta: { kind: "subagent_announce", source_run_id: run, source_agent_name: "Expert", task: { label: "the hard part" }, result: { status, summary: "42" } } });
   const shown = (entry) => `${entry.kind}:${entry.word ?? entry.team ?? entry.text}${entry.failed ? "!" : ""}${(entry.tools ?? []).map((tool) => `[${tool.name}${tool.heard ? ` heard ${tool.heard.text}` : ""}]`).join("")}`;
   const rows = [
     ["a command stands behind what was the last when it was asked", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["person:a", "said:/help", "reply:b", "said:/usage"]],
@@ -272,7 +272,7 @@ describe("stored messages, as they are shown", async () => {
 
 describe("a turn that was stopped", async () => {
   const { entriesOf } = await source("live/entries.ts");
-  const end = (meta, text = "Stopped.") => ({ id: "m", ticket: 1, turn_id: "t", role: "assistant", origin: "agent:main", text, parts: [], meta, created_at: "" });
+  const end = (meta, text = "Stopped.") => ({ id: "m", position: 1, turn_id: "t", role: "assistant", origin: "agent:main", text, parts: [], meta, created_at: "" });
   it("keeps what was heard of it, and says that it was stopped where nothing was", () => {
     assert.deepEqual(entriesOf([end({ error: "stopped", said: "Half an" })]).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
     assert.deepEqual(entriesOf([end({ error: "stopped" })]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
