@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_letter_ends_its_own_element(content in any::<String>(), summary in any::<String>()) {
+        fn no_message_ends_its_own_element(content in any::<String>(), summary in any::<String>()) {
             let shown = render_element(&TeamMessage { summary, ..letter(&content) });
             prop_assert_eq!(shown.matches('<').count(), 2);
             prop_assert_eq!(shown.matches('>').count(), 2);

@@ -67,7 +67,7 @@ impl UnstoredModelCall {
         Self { model: reply.model.to_string(), usage: reply.usage, cost, reservation }
     }
 
-    /// Stores the call, and takes it out of its purses. Returns what people are to be told.
+    /// Stores the call, and takes it out of its scopes. Returns what people are to be told.
     pub fn record_usage(
         &self,
         tx: &mut Tx<'_>,
@@ -255,12 +255,12 @@ fn turn_cost_limit(settings: &EngineSettings, agent: &AgentBudget, is_teamwork: 
 fn own_limits(settings: &EngineSettings, context: &TurnContext, now: Millis) -> Vec<BudgetLimit> {
     let session = BudgetScope::Session(context.session.key.to_string());
     let agent = BudgetScope::Agent(context.spec.agent_id.to_string());
-    let purses = [
+    let scopes = [
         (BudgetScope::Instance, &settings.budget),
         (agent, &context.spec.budget),
         (session, &settings.session_budget),
     ];
-    purses.into_iter().filter_map(|(scope, budget)| budget_limit(settings, scope, budget, now)).collect()
+    scopes.into_iter().filter_map(|(scope, budget)| budget_limit(settings, scope, budget, now)).collect()
 }
 
 fn budget_limit(
@@ -287,7 +287,7 @@ fn limit_for_day(
     }
 }
 
-/// What a session draws on that was begun for another: the purses of all it was begun for, of their agents, and of the
+/// What a session draws on that was begun for another: the scopes of all it was begun for, of their agents, and of the
 /// teams in which it or one of them is a member.
 async fn inherited_limits(engine: &Engine, context: &TurnContext) -> TurnResult<Vec<BudgetLimit>> {
     let (settings, now, own) = (engine.settings(), engine.now(), context.session.clone());

@@ -61,7 +61,7 @@ pub struct Inner {
     tools: ToolRegistry,
     settings: RwLock<Arc<EngineSettings>>,
     /// This node across restarts; a lease of an earlier life is taken over at once.
-    pub(crate) node_family: String,
+    pub(crate) node_name: String,
     pub(crate) node: NodeId,
     pub hub: Hub,
     pub(crate) lanes: Arc<LaneScheduler>,
@@ -137,7 +137,7 @@ impl Engine {
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
-            node_family: node_name.to_owned(),
+            node_name: node_name.to_owned(),
             node,
             hub: Hub::default(),
             lanes: Arc::default(),

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::redact;
-use crate::worker::{node_family, pause_after_error};
+use crate::worker::{pause_after_error, shared_node_name};
 
 /// Parts under way at once; parts of one session always go one after the other.
 const MAX_CONCURRENT_SENDS: usize = 16;
@@ -310,7 +310,7 @@ fn delivery_event(message: &OutboxMessage, kind: EventKind, reason: Option<&str>
 /// After a crash: what was being sent is unknown, and what is too old is not sent by itself. What this process is
 /// sending is no orphan, whatever the clock says of its lease.
 async fn recover_orphans(engine: &Engine, sends: &InFlightSends, starting: bool) -> Result<()> {
-    let (owned, node_name, now) = (engine.clone(), node_family(engine), engine.now());
+    let (owned, node_name, now) = (engine.clone(), shared_node_name(engine), engine.now());
     let under_way: HashSet<OutboxId> = sends.messages.values().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         outbox::reset_future_due_times(tx, now)?;

@@ -25,7 +25,7 @@ use crate::lanes::LaneSlot;
 use crate::prompt::{self, TurnRows};
 use crate::turn;
 
-pub(crate) use housekeeping::{listen_for_signals, node_family, run_lease_loop, run_sweep_loop};
+pub(crate) use housekeeping::{listen_for_signals, run_lease_loop, run_sweep_loop, shared_node_name};
 pub(crate) use running_turn::{RunningTurn, TurnWaitGuard};
 pub(crate) use streamed_text::StreamedText;
 use takeover::{SuspectQuarantine, take_over_orphans};
@@ -58,7 +58,7 @@ pub(crate) async fn run_worker(engine: &Engine) -> Result<()> {
         }
         tokio::select! {
             () = engine.lanes.wait_for_wake() => {}
-            Some(begun) = started.recv() => spawn_turn(engine, begun, &mut turns),
+            Some(start) = started.recv() => spawn_turn(engine, start, &mut turns),
             Some(ended) = turns.join_next() => log_task_end(ended),
             () = tokio::time::sleep_until(next_look) => orphans = true,
         }

@@ -215,10 +215,10 @@ pub async fn wait_settled(db: &Db) {
     let mut left = String::new();
     for _ in 0..60_000 {
         let read = |tx: &mut polyclaw_store::Tx<'_>| {
-            let parcels = polyclaw_store::outbox::count_unsent(tx)?;
+            let unsent = polyclaw_store::outbox::count_unsent(tx)?;
             let jobs = jobs::count_by_state(tx)?;
-            let idle = parcels == 0 && all_wait_for_people(tx, &jobs)?;
-            Ok((idle, format!("jobs {jobs:?}, parcels {parcels}")))
+            let idle = unsent == 0 && all_wait_for_people(tx, &jobs)?;
+            Ok((idle, format!("jobs {jobs:?}, unsent {unsent}")))
         };
         let (idle, work) = db.read(read).await.expect("readable");
         if idle {

@@ -17,7 +17,7 @@ const ALL_TOOLS_TEXT: &str =
 const AS_INSTANCE: &str = "as the instance says";
 
 /// Fields of a spec whose changes are told first.
-const TOLD_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
+const LISTED_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
 
 /// Characters of one value that are shown in a question; the whole call is kept with it.
 const MAX_SHOWN_VALUE_CHARS: usize = 400;
@@ -93,7 +93,7 @@ fn list_changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
     let whole = |spec: &AgentSpec| serde_json::to_value(spec).unwrap_or_default();
     let mut found = Vec::new();
     collect_differences(&whole(old), &whole(new), "", &mut found);
-    found.sort_by_key(|(path, _)| !TOLD_FIRST.iter().any(|first| path.starts_with(first)));
+    found.sort_by_key(|(path, _)| !LISTED_FIRST.iter().any(|first| path.starts_with(first)));
     found.into_iter().map(|(_, line)| line).collect()
 }
 

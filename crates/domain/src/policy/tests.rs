@@ -130,7 +130,7 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
     let child = Case { agent: full, depth: 1, lent: Some(inherited.clone()), ..Case::default() };
     let had = |case: &Case| all.iter().map(|tool| case.has(tool)).collect::<Vec<_>>();
     assert_eq!(had(&child), [true, false, false], "its owner has no write_file, its agent no edit_file");
-    assert_eq!(child.decided(&all[1]).rule, "lent.not_had");
+    assert_eq!(child.decided(&all[1]).rule, "inherited.not_had");
     // What a person had to agree to there, a person has to agree to here: its own agent asks nobody.
     assert!(inherited.asks.contains("shell") && child.has(&shell));
     assert!(child.with(|layers| needs_approval(&shell, layers)));

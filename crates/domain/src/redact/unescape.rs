@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_of_a_letter_of_no_value_is_left_as_it_is() {
+    fn an_escape_without_a_value_is_left_as_it_is() {
         let mut telling = [false; 256];
         telling[usize::from(b'-')] = true;
         let peeler = EscapeDecoder { telling: &telling, ..ANY };

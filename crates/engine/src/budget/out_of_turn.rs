@@ -1,4 +1,4 @@
-//! Calls outside of any turn. They have no claim that a reservation could end with, so the purses are looked at
+//! Calls outside of any turn. They have no claim that a reservation could end with, so the scopes are looked at
 //! before and paid from after: at worst such calls overspend by those under way at once.
 
 use polyclaw_domain::budget::{self as rules, BudgetAmount, BudgetScope};
@@ -25,13 +25,13 @@ impl OutOfTurnCall {
     fn budget_limits(&self, engine: &Engine, tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<BudgetLimit>> {
         let (settings, now) = (engine.settings(), engine.now());
         let spec = agents::get(tx, &self.agent)?.map(|stored| stored.spec);
-        let purses = [
+        let scopes = [
             (BudgetScope::Instance, Some(&settings.budget)),
             (BudgetScope::Agent(self.agent.to_string()), spec.as_ref().map(|spec| &spec.budget)),
             (BudgetScope::Session(self.session.to_string()), Some(&settings.session_budget)),
         ];
         let set =
-            purses.into_iter().filter_map(|(scope, budget)| budget_limit(&settings, scope, budget?, now));
+            scopes.into_iter().filter_map(|(scope, budget)| budget_limit(&settings, scope, budget?, now));
         Ok(set.collect())
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::channels::run_account;
 use crate::core::Engine;
 use crate::error::Result;
-use crate::worker::node_family;
+use crate::worker::shared_node_name;
 
 /// How often a node looks whether an account that another has is free.
 const LEASE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -160,7 +160,7 @@ async fn renew_or_claim_leases(
     let held = engine.account_leases.lock().held.clone();
     let taker = LeaseHolder {
         node: engine.node.clone(),
-        node_name: node_family(engine),
+        node_name: shared_node_name(engine),
         now: engine.now(),
         lease_ms: engine.settings().lease_ms,
     };

@@ -88,7 +88,7 @@ impl Engine {
         Ok(targets)
     }
 
-    /// The deeds on all sessions a command concerns, as one.
+    /// The actions on all sessions a command concerns, as one.
     async fn run_on_targets(
         &self,
         message: &InboundMessage,
@@ -97,11 +97,11 @@ impl Engine {
     ) -> Result<CommandAction> {
         let (command, speaker) = (order.command, order.speaker);
         tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for target in concerned {
-            deeds.push((self.resolve_command_action(&target.session, order).await?, target));
+            actions.push((self.resolve_command_action(&target.session, order).await?, target));
         }
-        let action = join_actions(deeds);
+        let action = join_actions(actions);
         let reach = command.required_role_for(order.rest);
         let is_setting = SETTING_COMMANDS.contains(&command.name)
             && reach != RequiredRole::Anyone
@@ -154,13 +154,13 @@ fn approval_targets(
 }
 
 /// One deed as it is; of several, each is told under the name of its agent.
-fn join_actions(mut deeds: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
-    match deeds.len() {
+fn join_actions(mut actions: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
+    match actions.len() {
         0 => reply_only("This was not asked here."),
-        1 => deeds.remove(0).0,
+        1 => actions.remove(0).0,
         _ => Box::new(move |tx| {
             let (mut lines, mut after) = (Vec::new(), Vec::new());
-            for (action, target) in &deeds {
+            for (action, target) in &actions {
                 let done = action(tx)?;
                 lines.push(format!("{}: {}", target.agent, done.reply_text()));
                 after.extend(done.effects);

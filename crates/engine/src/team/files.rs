@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::worker::node_family;
+use crate::worker::shared_node_name;
 
 const TRASH_FOLDER: &str = ".trash";
 /// Letters copied at once.
@@ -69,7 +69,7 @@ impl Engine {
 
     /// Whether this node writes a team's files.
     async fn is_host_of_team(&self, team: &Team) -> Result<bool> {
-        let (lead, node, node_name) = (team.lead.clone(), self.node.clone(), node_family(self));
+        let (lead, node, node_name) = (team.lead.clone(), self.node.clone(), shared_node_name(self));
         Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, node_name.as_deref())).await?)
     }
 

@@ -132,7 +132,7 @@ impl TurnContext {
             return Ok(false);
         }
         tracing::info!(
-            letters = surplus.len(),
+            messages = surplus.len(),
             "mail that has no room in this prompt waits for the next turn"
         );
         let owned = claim.clone();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::id::{AgentId, RunId, TurnId};
-use polyclaw_domain::run::{RunKind, RunStatus, RunTask as Errand};
+use polyclaw_domain::run::{RunKind, RunStatus, RunTask};
 use polyclaw_domain::sandbox::SandboxFacts;
 use polyclaw_domain::sanitize;
 use polyclaw_domain::session_key::SessionKey;
@@ -220,7 +220,7 @@ impl Engine {
             owner: key.clone(),
             requester: RunRequester::Turn(turn.clone()),
             agent: agent.clone(),
-            task: Errand { label: format!("check task {}", task.no), prompt, ..Errand::default() },
+            task: RunTask { label: format!("check task {}", task.no), prompt, ..RunTask::default() },
             model: None,
             thinking: None,
             timeout_ms: CHECKER_TIMEOUT_MS,

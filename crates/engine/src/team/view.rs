@@ -121,7 +121,7 @@ impl Engine {
         let TeamRows {
             members,
             at_work,
-            failure_streaks: mut setbacks,
+            mut failure_streaks,
             mut unread,
             is_lead_lost,
             is_lead_working,
@@ -144,10 +144,10 @@ impl Engine {
         open.retain(|task| !task.state.has_ended());
         open.truncate(MAX_OPEN_TASKS);
         open.reverse();
-        let lead_streak = setbacks.remove(LEAD_NAME);
+        let lead_streak = failure_streaks.remove(LEAD_NAME);
         let lead_unread = unread.remove(LEAD_NAME).unwrap_or_default();
         let stands = |member: TeamMember| {
-            let streak = setbacks.remove(&member.name);
+            let streak = failure_streaks.remove(&member.name);
             let unread = unread.remove(&member.name).unwrap_or_default();
             MemberStatus { failures: streak, unread, ..member_status(member, &at_work, &open) }
         };

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::hub::FrameKind;
 
 /// Which other names are this node's own; `None` where no other node can be.
-pub(crate) fn node_family(engine: &Engine) -> Option<String> {
-    engine.db().is_shared().then(|| engine.node_family.clone())
+pub(crate) fn shared_node_name(engine: &Engine) -> Option<String> {
+    engine.db().is_shared().then(|| engine.node_name.clone())
 }
 
 /// Renews the leases of turns that are alive, and ends runs when their time is over. A turn that stalls is ended by its own

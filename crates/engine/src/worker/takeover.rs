@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{RunningTurn, TurnStart, build_claimer, node_family, spawn_turn};
+use super::{RunningTurn, TurnStart, build_claimer, shared_node_name, spawn_turn};
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -74,7 +74,7 @@ async fn take_over_batch(
     let claimer = build_claimer(engine);
     let search = OrphanSearch {
         node: claimer.node.clone(),
-        node_name: node_family(engine),
+        node_name: shared_node_name(engine),
         now: claimer.now,
         suspect_after: engine.settings().attempts,
     };

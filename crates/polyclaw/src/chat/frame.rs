@@ -220,7 +220,7 @@ impl ChatState {
 
     /// What the running turn does stands before the messages that wait for it.
     fn insert_entry(&mut self, entry: TranscriptEntry) {
-        let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(said) if matches!(said.state, UserMessageState::Waiting | UserMessageState::Sending));
+        let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(message) if matches!(message.state, UserMessageState::Waiting | UserMessageState::Sending));
         let waiting = self.entries.iter().rev().take_while(waits).count();
         self.entries.insert(self.entries.len() - waiting, entry);
     }

@@ -164,7 +164,7 @@ impl ChatState {
 
     /// Messages that wait for the running turn.
     pub fn waiting_count(&self) -> usize {
-        let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(said) if said.state == UserMessageState::Waiting);
+        let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(message) if message.state == UserMessageState::Waiting);
         self.entries.iter().filter(waits).count()
     }
 
@@ -217,7 +217,8 @@ impl ChatState {
             && self.find_user_message(|message| message.id.as_deref() == id && message.key != key).is_some()
         {
             // It was read with the conversation already.
-            self.entries.retain(|entry| !matches!(entry, TranscriptEntry::User(said) if said.key == key));
+            self.entries
+                .retain(|entry| !matches!(entry, TranscriptEntry::User(message) if message.key == key));
             return;
         }
         let Some(message) = self.find_user_message(|message| message.key == key) else { return };

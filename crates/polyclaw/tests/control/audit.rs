@@ -30,13 +30,13 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     let (code, _) = plane.run(&["audit", "verify"]);
     assert_eq!(code, 0, "it needs no control plane");
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
-    for sql in ["UPDATE audit SET who = 'nobody' WHERE seq = 3", "DELETE FROM audit WHERE seq = 3"] {
+    for sql in ["UPDATE audit SET actor = 'nobody' WHERE seq = 3", "DELETE FROM audit WHERE seq = 3"] {
         let refused = registry.execute(sql, []).unwrap_err().to_string();
         assert!(refused.contains("only added to"), "{refused}");
     }
     // Somebody with the file can take the rule away; the chain still shows it.
     registry
-        .execute_batch("DROP TRIGGER audit_is_not_changed; UPDATE audit SET who = 'nobody' WHERE seq = 3")
+        .execute_batch("DROP TRIGGER audit_is_not_changed; UPDATE audit SET actor = 'nobody' WHERE seq = 3")
         .unwrap();
     drop(registry);
     let (code, broken) = plane.run(&["audit", "verify"]);

@@ -50,7 +50,7 @@ fn ports_are_given_in_order_and_never_twice() {
 /// Every port that is given without being named is another's: the registry says so, and nothing listens there.
 #[test]
 fn where_no_port_is_left_one_has_to_be_named() {
-    const TAKE: &str = "INSERT INTO instances (id, name, folder, port, wanted, restart, created_at)
+    const TAKE: &str = "INSERT INTO instances (id, name, folder, port, desired_state, restart, created_at)
         SELECT 'i' || ?1, 'n' || ?1, 'cp/instances/i' || ?1, ?1, 'stopped', 'never', 1
         WHERE NOT EXISTS (SELECT 1 FROM instances WHERE port = ?1)";
     let mut plane = Plane::new();

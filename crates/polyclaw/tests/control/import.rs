@@ -384,8 +384,8 @@ fn an_import_that_is_killed_is_whole_or_gone() {
         let runs = plane.get("/import/runs").ok();
         let states: Vec<&str> =
             runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
-        assert_eq!(states.iter().filter(|state| **state == "undone").count(), undone, "{states:?}");
-        assert!(!states.contains(&"begun"), "{states:?}");
+        assert_eq!(states.iter().filter(|state| **state == "rolled_back").count(), undone, "{states:?}");
+        assert!(!states.contains(&"running"), "{states:?}");
     }
     let made = import(&plane, &home, json!({})).ok();
     assert_eq!(

@@ -167,7 +167,7 @@ impl TokenChain {
 
 /// The vocabulary's way to write bytes: printable ones as themselves, the others as letters from 256 on.
 struct ByteAlphabet {
-    letters: [char; 256],
+    chars: [char; 256],
     bytes: HashMap<char, u8>,
 }
 
@@ -185,11 +185,11 @@ impl ByteAlphabet {
             };
         }
         let bytes = (0..=255).zip(chars).map(|(byte, character)| (character, byte)).collect();
-        Self { letters: chars, bytes }
+        Self { chars, bytes }
     }
 
     fn byte_to_char(&self, byte: u8) -> char {
-        self.letters[usize::from(byte)]
+        self.chars[usize::from(byte)]
     }
 
     fn to_bytes(&self, word: &str) -> Option<Box<[u8]>> {

@@ -22,7 +22,7 @@ pub(super) struct WordPiece {
     begin: u32,
     end: u32,
     /// Single letters of scripts it was shown too little of to know words.
-    letters: HashSet<u32>,
+    single_char_tokens: HashSet<u32>,
 }
 
 impl WordPiece {
@@ -42,7 +42,7 @@ impl WordPiece {
         let positions =
             words.iter().filter(|(word, _)| is_non_latin_piece(word)).map(|(_, id)| *id).collect();
         Ok(Self {
-            letters: positions,
+            single_char_tokens: positions,
             marks: UnicodeClass::from_class(r"\p{Mn}"),
             signs: UnicodeClass::from_class(r"\p{P}"),
             hidden: UnicodeClass::from_class(r"[\p{Cc}\p{Cf}\p{Co}]"),
@@ -74,7 +74,9 @@ impl WordPiece {
     /// knows no words. All such texts look alike to it.
     pub fn is_mostly_unknown(&self, tokens: &[u32]) -> bool {
         let words = || tokens.iter().filter(|token| **token != self.begin && **token != self.end);
-        let unread = words().filter(|token| **token == self.unknown || self.letters.contains(token)).count();
+        let unread = words()
+            .filter(|token| **token == self.unknown || self.single_char_tokens.contains(token))
+            .count();
         unread * 3 > words().count()
     }
 

@@ -113,8 +113,8 @@ pub struct CronRunResult {
 /// Those of the config in its order, then the others by name.
 #[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = CronJobList)))]
 pub async fn list_cron_jobs(State(app): State<AppState>) -> Result<Json<CronJobList>> {
-    let errands = app.engine.list_cron_jobs().await?;
-    Ok(Json(CronJobList { cron: errands.into_iter().map(CronJobView::from).collect() }))
+    let jobs = app.engine.list_cron_jobs().await?;
+    Ok(Json(CronJobList { cron: jobs.into_iter().map(CronJobView::from).collect() }))
 }
 
 /// A job that is kept in the database. It begins from now.

@@ -41,6 +41,56 @@ ALTER TABLE traces RENAME COLUMN automatic_turns TO autonomous_turns;
 -- Nothing has read it since announces wait as messages.
 ALTER TABLE sessions DROP COLUMN untold_from;
 ALTER TABLE tasks RENAME COLUMN fence TO fencing_token;
+-- As before, with the new name of the column.
+CREATE OR REPLACE FUNCTION claim_tasks(team TEXT, are_able BIGINT, claims TEXT) RETURNS SETOF tasks
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off AS $$
+DECLARE
+  asked CONSTANT JSONB := claims::JSONB;
+  many CONSTANT INT := jsonb_array_length(asked);
+  clock BIGINT;
+BEGIN
+  -- Each is looked for by itself: a list of them would be compared with every task there is.
+  PERFORM 1 FROM jsonb_array_elements(asked) AS a (one)
+  WHERE (SELECT 1 FROM tasks b WHERE b.team_id = team AND b.state = 'pending'
+          AND (b.assignee IS NOT NULL OR b.capability IS NOT NULL) AND b.assignee = a.one ->> 'name' LIMIT 1) IS NOT NULL
+    OR (are_able = 1 AND (SELECT 1 FROM tasks b WHERE b.team_id = team AND b.state = 'pending'
+          AND (b.assignee IS NOT NULL OR b.capability IS NOT NULL) AND b.assignee IS NULL LIMIT 1) IS NOT NULL)
+  LIMIT 1;
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended('claims of ' || team, 0));
+  -- One whose answer was lost may have waited for its turn as well.
+  PERFORM 1 FROM jsonb_array_elements(asked) AS a (one)
+  WHERE (SELECT 1 FROM tasks b WHERE b.team_id = team AND b.claim_key = a.one ->> 'key' LIMIT 1) IS NOT NULL
+  LIMIT 1;
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  -- Leases are measured by this clock, from when they are given.
+  clock := EXTRACT(EPOCH FROM clock_timestamp()) * 1000;
+  RETURN QUERY
+  WITH free AS MATERIALIZED (
+    SELECT t.team_id, t.task_no FROM tasks t
+    WHERE t.team_id = team AND t.state = 'pending' AND t.owner IS NULL AND t.assignee IS NULL AND t.capability IS NULL
+      AND NOT EXISTS (SELECT 1 FROM task_needs n JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
+        WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')
+    ORDER BY t.task_no LIMIT many FOR UPDATE SKIP LOCKED),
+  handed AS (
+    SELECT f.team_id, f.task_no, asked -> (row_number() OVER (ORDER BY f.task_no) - 1)::INT AS one FROM free f),
+  taken AS (
+    UPDATE tasks SET state = 'claimed', owner = h.one ->> 'name', owner_key = h.one ->> 'session', fencing_token = tasks.fencing_token + 1,
+      lease_until = clock + (h.one ->> 'lease_ms')::BIGINT, claimed_at = (h.one ->> 'at')::BIGINT, claim_key = h.one ->> 'key'
+    FROM handed h WHERE tasks.team_id = h.team_id AND tasks.task_no = h.task_no RETURNING tasks.*),
+  noted AS (
+    INSERT INTO task_events (team_id, task_no, kind, actor, data_json, created_at)
+    SELECT t.team_id, t.task_no, 'claimed', t.owner,
+      jsonb_build_object('fencing_token', t.fencing_token, 'session_key', t.owner_key)::TEXT, t.claimed_at
+    FROM taken t ORDER BY t.task_no)
+  SELECT * FROM taken;
+END $$;
 ALTER INDEX messages_ticket RENAME TO messages_position;
 ALTER INDEX backlog_taken RENAME TO backlog_drained;
 ALTER INDEX ingress_age RENAME TO inbound_dedup_age;

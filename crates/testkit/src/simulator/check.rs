@@ -251,7 +251,7 @@ fn outbox_whole(plan: &SimulationPlan, ground: &DurableWorld, facts: &RunFacts) 
     let receipts = inbound::count_command_replies(&plan.inbounds);
     if replies + receipts != facts.outbox_messages.len() {
         return Err(format!(
-            "{replies} replies, {receipts} receipts, {} parcels",
+            "{replies} replies, {receipts} receipts, {} outbox messages",
             facts.outbox_messages.len()
         ));
     }

@@ -204,7 +204,7 @@ fn socket_rules(mode: SandboxMode) -> SeccompResult<Vec<SeccompRule>> {
     if mode == SandboxMode::Strict {
         return Ok(Vec::new());
     }
-    let is_not = |address_family: i32| dword_condition(0, SeccompCmpOp::Ne, address_family.unsigned_abs());
+    let is_not = |socket_domain: i32| dword_condition(0, SeccompCmpOp::Ne, socket_domain.unsigned_abs());
     let kind = |kind: i32| dword_condition(1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs());
     Ok(vec![
         SeccompRule::new(vec![is_not(libc::AF_INET)?, is_not(libc::AF_INET6)?])?,

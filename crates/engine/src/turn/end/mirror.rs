@@ -61,9 +61,9 @@ pub(in crate::turn) async fn release_drafts(
         released.into_iter().map(|draft| finalize_draft(engine, running, context, draft)).collect();
     let write = move |tx: &mut Tx<'_>| {
         check_claim(tx, &claim)?;
-        for (address, parcels) in &last_words {
+        for (address, messages) in &last_words {
             drafts::delete(tx, &claim.turn, address)?;
-            parcels.iter().try_for_each(|message| outbox::push(tx, message))?;
+            messages.iter().try_for_each(|message| outbox::push(tx, message))?;
         }
         Ok(())
     };
@@ -86,10 +86,10 @@ fn finalize_draft(
     let session = context.mirror.as_ref().map_or(&claim.session, |listeners| listeners.session());
     let label = OutboxKey { session, turn: &claim.turn, key: &key, first: 0, now: engine.now() };
     let outgoing = apply_gate(Some(draft.address.clone()), DeliveryPolicy::ALLOW_ALL, text);
-    let mut parcels = outgoing
+    let mut messages = outgoing
         .map_or_else(|_| Vec::new(), |passed| delivery::build_outbox_messages(engine, passed, &label));
-    if let Some(first) = parcels.first_mut() {
+    if let Some(first) = messages.first_mut() {
         first.platform_id = draft.platform_id;
     }
-    (draft.address, parcels)
+    (draft.address, messages)
 }

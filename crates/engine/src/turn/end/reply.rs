@@ -118,9 +118,9 @@ fn add_outbox_messages(
         first: last.outbox_messages.len(),
         now: last.now,
     };
-    let mut parcels = delivery::build_outbox_messages(engine, outgoing, &label);
-    if let Some(first) = parcels.first_mut() {
+    let mut messages = delivery::build_outbox_messages(engine, outgoing, &label);
+    if let Some(first) = messages.first_mut() {
         first.platform_id = draft;
     }
-    last.outbox_messages.extend(parcels);
+    last.outbox_messages.extend(messages);
 }

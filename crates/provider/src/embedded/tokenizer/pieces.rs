@@ -4,24 +4,24 @@
 use super::super::unicode::UnicodeClass;
 
 pub(super) struct PieceSplitter {
-    letter_class: UnicodeClass,
+    alphabetic_class: UnicodeClass,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharKind {
-    Letter,
+    Alphabetic,
     Space,
     Sign,
 }
 
 impl PieceSplitter {
     pub fn new() -> Self {
-        Self { letter_class: UnicodeClass::from_class(r"\p{L}") }
+        Self { alphabetic_class: UnicodeClass::from_class(r"\p{L}") }
     }
 
     fn classify(&self, c: char) -> CharKind {
         match c {
-            c if self.letter_class.contains(c) => CharKind::Letter,
+            c if self.alphabetic_class.contains(c) => CharKind::Alphabetic,
             c if c.is_whitespace() => CharKind::Space,
             _ => CharKind::Sign,
         }
@@ -58,7 +58,7 @@ impl PieceSplitter {
         let (space, word) = text.strip_prefix(' ').map_or((0, text), |word| (1, word));
         let run = |class| word.find(|c| self.classify(c) != class).unwrap_or(word.len());
         match word.chars().next().map(|first| self.classify(first)) {
-            Some(class @ (CharKind::Letter | CharKind::Sign)) => space + run(class),
+            Some(class @ (CharKind::Alphabetic | CharKind::Sign)) => space + run(class),
             _ => self.whitespace_len(text),
         }
     }
