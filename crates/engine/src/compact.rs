@@ -1,4 +1,5 @@
-//! Compaction: old history becomes a summary before the context is full. Tool pairs are never split.
+//! Compaction: replaces old history with a summary before the context window is full. Never separates a tool call from
+//! its result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,33 +24,33 @@ use crate::turn::{
 };
 use crate::worker::RunningTurn;
 
-/// The least share of a window that a conversation is taken to have: one of so many.
+/// The conversation is assumed to have at least 1/8 of the context window.
 const MIN_CONVERSATION_DIVISOR: usize = 8;
 
-/// Tokens of new mail in one prompt: the rest comes with the next turn.
+/// Maximum tokens of new team mail in one prompt. The rest comes with the next turn.
 const MAX_MAIL_TOKENS: usize = 50_000;
 
-/// A summary may take this share of the room, one of so many: with what is kept beside it there is room again.
+/// A summary may take up to 1/6 of the conversation budget, so that there is room again next to the retained lines.
 const SUMMARY_DIVISOR: usize = 6;
 
-/// Folding less than this share of the room, one of so many, is not worth a call: it would be made again every turn.
+/// Compacting less than 1/16 of the conversation budget is not worth a model call; it would recur every turn.
 const MIN_COMPACTION_DIVISOR: usize = 16;
 
-/// No summary is cut shorter than this.
+/// Summaries are never cut below this size.
 const MIN_SUMMARY_TOKENS: usize = 64;
 
-/// Nothing works in a smaller window; one that still refuses does so for another reason.
+/// Smallest context window that is tried. A model that still refuses does so for another reason.
 const MIN_CONTEXT_WINDOW: usize = 256;
 
 impl TurnContext {
-    /// Four fifths of the room for the conversation are used: time to fold, so that the answer still has some.
+    /// Whether the conversation uses more than 4/5 of its budget. It is compacted then, so that the answer still fits.
     pub fn is_too_long(&self, engine: &Engine) -> bool {
         let (used, window) = (self.conversation_tokens(), self.context_window(engine));
-        // Counting all tools takes a while, and a short conversation fits beside any.
+        // Counting the tokens of all tools is slow, and a short conversation fits with any tools.
         used * MIN_CONVERSATION_DIVISOR > window && used * 5 > self.conversation_budget(window) * 4
     }
 
-    /// What is said of the conversation.
+    /// Tokens of the conversation: lines, summary, recalled memories and team mail.
     fn conversation_tokens(&self) -> usize {
         let lines: usize = self.lines.iter().map(prompt::estimate_line_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::estimate_text_tokens);
@@ -57,7 +58,7 @@ impl TurnContext {
         lines + summary + recalled + self.team_prompt.mail_tokens()
     }
 
-    /// What is said before every conversation.
+    /// Tokens that precede every conversation: system prompt, tools and team state.
     fn fixed_tokens(&self) -> usize {
         let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
         let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
@@ -72,17 +73,20 @@ impl TurnContext {
         self.window.unwrap_or_else(|| model.map_or_else(usual, |model| engine.context_window(model)))
     }
 
-    /// What a window leaves for the conversation. One that is filled by tools alone would be folded for ever.
+    /// The part of the window left for the conversation, at least 1/8. Otherwise tools that fill the window would cause
+    /// endless compaction.
     fn conversation_budget(&self, window: usize) -> usize {
         window.saturating_sub(self.fixed_tokens()).max(window / MIN_CONVERSATION_DIVISOR)
     }
 
-    /// What there is room for of new mail: with what is kept of old, and of a conversation, it is not too long.
+    /// Maximum tokens of new team mail. Together with a summary and the retained lines it stays under the limit of
+    /// `is_too_long`.
     pub(crate) fn mail_token_budget(&self, engine: &Engine) -> usize {
         MAX_MAIL_TOKENS.min(self.conversation_budget(self.context_window(engine)) / 4)
     }
 
-    /// The model says that what it was sent is too long, whatever its window is said to be. `false`: it can not be that.
+    /// Assumes a smaller window after the model rejected the prompt as too long, whatever its configured window is.
+    /// `false`: the window is too small to be the cause.
     fn shrink_window(&mut self, engine: &Engine) -> bool {
         let window =
             self.context_window(engine).min(self.conversation_tokens() + self.fixed_tokens()) * 2 / 3;
@@ -90,7 +94,7 @@ impl TurnContext {
         window >= MIN_CONTEXT_WINDOW
     }
 
-    /// Makes the conversation so much smaller that asking again is worth it. `false`: nothing of it can be left out.
+    /// Shrinks the conversation enough to justify another call. `false`: nothing can be removed.
     pub async fn compact_for_retry(
         &mut self,
         engine: &Engine,
@@ -104,8 +108,8 @@ impl TurnContext {
         Ok(false)
     }
 
-    /// The model took what it was sent after it had refused more: the next turn need not find that out again. What
-    /// another than the first one took says nothing about the first.
+    /// Remembers the reduced window once the model accepts a prompt, so that the next turn need not find it again. An
+    /// answer from a fallback model says nothing about the first model.
     pub fn learn_window(&self, engine: &Engine, answered: &ModelRef) {
         let first = self.candidates.first().filter(|model| *model == answered);
         if let (Some(window), Some(model)) = (self.window, first) {
@@ -115,7 +119,8 @@ impl TurnContext {
         }
     }
 
-    /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
+    /// Makes the prompt fit: returns unread mail, compacts history, then shortens lines that are still too long. The
+    /// stored messages stay complete.
     pub async fn compact_to_fit(&mut self, engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<bool> {
         let mut has_less = self.return_unread_mail(engine, &running.claim).await?;
         has_less |= self.shorten_stored_summary(engine, running).await?;
@@ -134,7 +139,8 @@ impl TurnContext {
         Ok(has_shortened | has_less)
     }
 
-    /// Folds what does not fit into a third of the room that mail leaves. `false`: there was nothing to fold.
+    /// Summarizes all lines except the newest that fit a third of the budget after mail. A manual compaction keeps
+    /// none. `false`: there was nothing to compact.
     pub async fn compact_history(&mut self, engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<bool> {
         let manual = running.claim.kind == polyclaw_store::jobs::TurnJobKind::Compact;
         let room = self
@@ -161,17 +167,17 @@ impl TurnContext {
         Ok(true)
     }
 
-    /// What one request for a summary may hold, beside the answer.
+    /// Maximum tokens of one summary request, without the answer.
     pub(crate) fn summary_request_tokens(&self, engine: &Engine) -> usize {
         self.context_window(engine) / 2
     }
 
-    /// What a summary may take.
+    /// Maximum tokens of a summary.
     fn max_summary_tokens(&self, engine: &Engine) -> usize {
         (self.conversation_budget(self.context_window(engine)) / SUMMARY_DIVISOR).max(MIN_SUMMARY_TOKENS)
     }
 
-    /// Cuts a summary that was stored for a larger window, or before summaries were bounded.
+    /// Shortens a summary that was stored for a larger window or before summaries were bounded.
     async fn shorten_stored_summary(&mut self, engine: &Engine, running: &RunningTurn) -> TurnResult<bool> {
         let most = self.max_summary_tokens(engine);
         let mut compaction = self.compaction.clone();
@@ -184,7 +190,7 @@ impl TurnContext {
         Ok(is_shorter)
     }
 
-    /// Folds as many of the first lines as one request takes, at most `left`.
+    /// Summarizes as many of the first `left` lines as fit one request, and returns their number.
     async fn summarize_lines(
         &mut self,
         engine: &Engine,
@@ -213,7 +219,7 @@ impl TurnContext {
         Ok(Ok(at))
     }
 
-    /// A call of this turn that is no step of it: nobody reads along. Whoever asks stores what it cost.
+    /// Makes a model call of this turn that is not a step and is not shown to anyone. The caller stores its cost.
     pub async fn run_side_call(
         &mut self,
         engine: &Engine,
@@ -282,14 +288,14 @@ impl TurnContext {
     }
 }
 
-/// How long an answer that nobody reads along may take, and get.
+/// Limits of a side call's duration and answer length.
 #[derive(Clone, Copy)]
 pub(crate) struct SideCallLimits {
     pub time: Duration,
     pub tokens: usize,
 }
 
-/// What was written of an answer so far. One that does not end is not waited for.
+/// The part of an answer received so far. An answer that exceeds the limit is cut off.
 struct PartialReply {
     text: Mutex<String>,
     max_bytes: usize,
@@ -298,7 +304,7 @@ struct PartialReply {
 
 impl PartialReply {
     fn new(most_tokens: usize) -> Self {
-        // No token is longer, by the estimate that all limits here go by.
+        // Upper bound of bytes per token in the estimate that all limits here use.
         const MAX_TOKEN_BYTES: usize = 8;
         let max_bytes = most_tokens.saturating_mul(MAX_TOKEN_BYTES);
         Self { text: Mutex::default(), max_bytes, is_full: Notify::new() }
@@ -316,7 +322,7 @@ impl PartialReply {
         }
     }
 
-    /// What there is, as if the model had stopped there. What it cost nobody said.
+    /// The text so far as a truncated reply. Its token usage is unknown.
     fn as_reply(&self, model: &ModelRef) -> ModelReply {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ModelReply {

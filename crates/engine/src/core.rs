@@ -1,5 +1,5 @@
-//! The engine: its ports, its settings and the little it keeps in memory. Everything it must not lose is in
-//! the database.
+//! The engine: its ports, its settings and its in-memory state. Everything that must survive a crash is in the
+//! database.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ use crate::toolbox::subagents::SubagentTool;
 use crate::toolbox::team::TeamTool;
 use crate::worker::{RunningTurn, TurnStart};
 
-/// What the engine needs from the world.
+/// Ports: everything the engine needs from outside.
 pub struct EnginePorts {
     pub db: Db,
     pub provider: Arc<dyn ModelProvider>,
@@ -48,7 +48,7 @@ pub struct EnginePorts {
     pub ids: Arc<dyn IdGenerator>,
     pub faults: Arc<dyn FaultInjector>,
     pub memory_store: Arc<MemoryStore>,
-    /// Where the tasks of teams are.
+    /// Task databases of teams.
     pub ledgers: Arc<TeamDatabases>,
 }
 
@@ -57,7 +57,7 @@ pub struct Engine(Arc<Inner>);
 
 pub struct Inner {
     pub(crate) ports: EnginePorts,
-    /// Every tool there is: those of the ports, and the engine's own.
+    /// All tools: those of the ports and the engine's own.
     tools: ToolRegistry,
     settings: RwLock<Arc<EngineSettings>>,
     /// This node across restarts; a lease of an earlier life is taken over at once.
@@ -67,41 +67,41 @@ pub struct Inner {
     pub(crate) lanes: Arc<LaneScheduler>,
     pub(crate) history_cache: HistoryCache,
     pub(crate) context_windows: ContextWindows,
-    /// Turns that were claimed as they were asked for, on their way to the worker.
+    /// Turns that were claimed when their message was stored, on their way to the worker.
     pub(crate) starts: mpsc::UnboundedSender<TurnStart>,
     pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<TurnStart>>,
     pub(crate) outbox_wake: Notify,
-    /// Errands changed, or the engine drains.
+    /// Cron jobs changed, or the engine is draining.
     pub(crate) cron_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<RunningTurn>>>,
     draining: AtomicBool,
     drain_began: Notify,
-    /// A turn has ended, so that a round may go on.
+    /// A turn has ended, so a broadcast may advance.
     pub(crate) turn_ended: Notify,
     pub(crate) broadcast_started: Notify,
-    /// A run has begun whose time may be over before that of any other.
+    /// A run has started whose deadline may be earlier than all others.
     pub(crate) run_started: Notify,
-    /// Something happened in a team that its keeper must look at.
+    /// Something happened in a team that the team reconciler must handle.
     pub(crate) team_wake: Notify,
-    /// Asked before a task is completed, and before a member rests.
+    /// Called before a task is completed and before a member becomes idle.
     pub(crate) team_hooks: std::sync::Mutex<Option<std::sync::Arc<dyn crate::team::TeamHooks>>>,
-    /// Teams whose ledgers may have something to tell that was not told.
+    /// Teams whose task databases may have events that have not been relayed yet.
     pub(crate) marked_teams: std::sync::Mutex<std::collections::HashSet<polyclaw_domain::id::TeamId>>,
-    /// Whoever writes the files of teams: an older picture must not be written over a newer one.
+    /// Held while team files are written, so that an older state never overwrites a newer one.
     pub(crate) team_files: tokio::sync::Mutex<crate::team::TeamFileCache>,
-    /// The agents are others, so that menus are too.
+    /// The agents changed, so channel command menus must be updated.
     pub(crate) agents_changed: Notify,
-    /// Which accounts of platforms this node has.
+    /// Platform accounts that this node holds.
     pub(crate) account_leases: AccountLeases,
     pub(crate) classifier_cache: ClassifierCache,
     pub(crate) refusal_throttle: RefusalThrottle,
     pub(crate) in_flight_messages: InFlightMessages,
     pub(crate) background_tasks: BackgroundTasks,
-    /// Who gave work to whom.
+    /// Counts of delegations between agents.
     pub(crate) delegation_stats: DelegationStats,
-    /// What each agent has done.
+    /// Turn counters of each agent.
     pub(crate) turn_counters: AgentTurnCounters,
-    /// Who waits for whom.
+    /// Which sessions wait for which.
     pub(crate) wait_graph: Arc<WaitGraph>,
 }
 
@@ -120,7 +120,7 @@ impl std::ops::Deref for Engine {
 }
 
 impl Engine {
-    /// `family` names this node across restarts, its home for example.
+    /// `node_name` identifies this node across restarts; for example its home directory.
     pub fn new(ports: EnginePorts, settings: EngineSettings, node_name: &str) -> Self {
         let (starts, started) = mpsc::unbounded_channel();
         let node = NodeId::new(format!("{node_name}/{}", ports.ids.next_id()));
@@ -175,7 +175,7 @@ impl Inner {
         &self.ports.db
     }
 
-    /// Leaves each database as one file that holds everything. Blocks: call it when nothing is done any more.
+    /// Checkpoints each database into a single file. Blocks; call it when no more work is running.
     pub fn checkpoint_databases(&self) -> crate::error::Result<()> {
         self.db().checkpoint_all()?;
         self.memory_store().checkpoint()
@@ -185,12 +185,12 @@ impl Inner {
         self.ports.clock.now()
     }
 
-    /// A fresh id that sorts after those made before it on this node.
+    /// A new id that sorts after all earlier ids of this node.
     pub fn next_id(&self) -> String {
         self.ports.ids.next_id()
     }
 
-    /// Something nobody can guess.
+    /// An unguessable random value.
     pub fn nonce(&self) -> String {
         self.ports.ids.fresh_nonce()
     }
@@ -199,12 +199,12 @@ impl Inner {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What must not be seen in anything that is stored, logged or answered.
+    /// Redactor of secrets for everything that is stored, logged or returned.
     pub fn redactor(&self) -> Arc<Redactor> {
         Arc::clone(&self.settings().redactor)
     }
 
-    /// Takes effect at the next turn.
+    /// Replaces the settings. They take effect from the next turn.
     pub fn reload_settings(&self, settings: EngineSettings) {
         self.ports.memory_store.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
@@ -213,7 +213,7 @@ impl Inner {
         self.invalidate_agent_caches();
     }
 
-    /// What was made of the agents there were is made again.
+    /// Drops everything that is derived from the agents, so that it is rebuilt.
     pub(crate) fn invalidate_agent_caches(&self) {
         self.classifier_cache.clear();
         self.agents_changed.notify_one();
@@ -227,12 +227,12 @@ impl Inner {
         &self.tools
     }
 
-    /// What agents remember.
+    /// The store of agent memories.
     pub fn memory_store(&self) -> &MemoryStore {
         &self.ports.memory_store
     }
 
-    /// The channels this instance can send to, by name.
+    /// Names of the channels this instance can send to, sorted.
     pub fn channel_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.ports.channels.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -247,7 +247,7 @@ impl Inner {
         self.ports.faults.hit_kill_point(point).await;
     }
 
-    /// Stop accepting and claiming; running turns give their claim back at the next boundary.
+    /// Stops accepting and claiming. Running turns release their claim at the next boundary.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.lanes.wake_all();
@@ -256,7 +256,7 @@ impl Inner {
         self.drain_began.notify_waiters();
     }
 
-    /// Returns when draining has begun.
+    /// Returns when draining has started.
     pub(crate) async fn wait_for_drain(&self) {
         let began = self.drain_began.notified();
         tokio::pin!(began);
@@ -270,7 +270,8 @@ impl Inner {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Writes what must not be given up: a full disk or a database that is away is waited for.
+    /// Writes data that must not be lost. Retries while the disk is full or the database is unavailable, until draining
+    /// starts.
     pub(crate) async fn write_with_retry<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -282,7 +283,7 @@ impl Inner {
             let attempt = Arc::clone(&body);
             match self.ports.db.write(move |tx| attempt(tx)).await {
                 Err(error) if error.is_transient() && !self.is_draining() => {
-                    tracing::error!(%error, pause_ms, "the database refuses a step of a turn, trying again");
+                    tracing::error!(%error, pause_ms, "database write of a turn step failed; retrying");
                     tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
                     pause_ms = (pause_ms * 2).min(5_000);
                 }

@@ -1,5 +1,5 @@
-//! The outbox loop. A row says `sending` before a message goes out; a crash there becomes `unknown`, and only a
-//! channel that recognises a repeat is asked again.
+//! The outbox loop. A row is marked `sending` before its message is sent. After a crash it becomes `unknown`, and it is
+//! sent again only if the channel deduplicates by key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::error::{Error, Result};
 use crate::redact;
 use crate::worker::{pause_after_error, shared_node_name};
 
-/// Parts under way at once; parts of one session always go one after the other.
+/// Maximum concurrent sends. Parts of one session are always sent one after the other.
 const MAX_CONCURRENT_SENDS: usize = 16;
-/// A send that has no answer after this long is unknown.
+/// A send without an answer after this time has an unknown result.
 const SEND_TIMEOUT_MS: u64 = 30_000;
 
-/// Never returns an error while sends are under way: leaving the loop would drop them in mid-request.
+/// Never returns an error while sends are in flight; leaving the loop would drop them mid-request.
 pub(crate) async fn run_delivery_loop(engine: &Engine) -> Result<()> {
     let mut sends = InFlightSends::default();
     while pause_after_error(engine, recover_orphans(engine, &sends, true).await).await {}
@@ -50,7 +50,7 @@ pub(crate) async fn run_delivery_loop(engine: &Engine) -> Result<()> {
     }
 }
 
-/// What this process is sending now.
+/// Sends in progress in this process.
 #[derive(Default)]
 struct InFlightSends {
     tasks: JoinSet<()>,
@@ -64,7 +64,7 @@ impl InFlightSends {
         self.messages.insert(task.id(), id);
     }
 
-    /// Waits for one to end, however it did; `false` if there is none.
+    /// Waits for one send to end, in any way. `false`: none is in progress.
     async fn join_next_send(&mut self) -> bool {
         let Some(ended) = self.tasks.join_next_with_id().await else { return false };
         let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
@@ -73,18 +73,18 @@ impl InFlightSends {
     }
 }
 
-/// What an outbox row belongs to.
+/// Identifies what outbox rows belong to.
 pub(crate) struct OutboxKey<'a> {
     pub session: &'a SessionKey,
     pub turn: &'a TurnId,
-    /// With the number of a part it names that part for ever.
+    /// Together with the part number, identifies the part permanently.
     pub key: &'a str,
-    /// The number of the first part.
+    /// Number of the first part.
     pub first: usize,
     pub now: Millis,
 }
 
-/// Text that passed the gate as rows of the outbox, in parts its channel takes.
+/// Splits text that passed the gate into outbox rows that fit the channel's limit.
 pub(crate) fn build_outbox_messages(
     engine: &Engine,
     outgoing: OutgoingMessage,
@@ -134,7 +134,7 @@ async fn claim_due_messages(engine: &Engine, room: usize) -> Result<Vec<OutboxMe
         }
         Ok(sending)
     };
-    // Nothing pending: do not trouble the writer.
+    // Nothing is due: do not take the write lock.
     if next_due_at(engine).await?.is_none_or(|at| at > now) {
         return Ok(Vec::new());
     }
@@ -161,7 +161,7 @@ async fn send_and_store_outcome(engine: &Engine, mut message: OutboxMessage) {
     let (id, now) = (message.id.clone(), engine.now());
     let stored = engine.write_with_retry(move |tx| outbox::record_outcome(tx, &id, &outcome, now)).await;
     if let Err(error) = stored {
-        tracing::error!(%error, outbox.id = %message.id, "what became of a message could not be stored");
+        tracing::error!(%error, outbox.id = %message.id, "could not store the result of a send; it will count as unknown");
     }
     engine.hit_kill_point(KillPoint::OutboxRecorded).await;
     if let Some(event) = event {
@@ -194,8 +194,8 @@ async fn attempt_send(engine: &Engine, message: &mut OutboxMessage) -> SendOutco
     }
 }
 
-/// Puts an answer where its draft is. A draft that is gone, taken away by a person for example, keeps none back: the
-/// answer is sent instead, after that is stored.
+/// Replaces a draft with the final answer. If the draft is gone, for example deleted by a person, that is stored and
+/// the answer is sent as a new message.
 async fn replace_draft(
     channel: &dyn ChannelAdapter,
     draft: String,
@@ -208,7 +208,7 @@ async fn replace_draft(
             message.platform_id = None;
             SendOutcome::Retry { reason, after_ms: None }
         }
-        // Writing the same text again changes nothing.
+        // Editing with the same text again is harmless.
         SendOutcome::Unknown { reason } => SendOutcome::Retry { reason, after_ms: None },
         later => later,
     }
@@ -218,16 +218,17 @@ fn find_channel(engine: &Engine, message: &OutboxMessage) -> Option<Arc<dyn Chan
     engine.ports.channels.get(&message.address.channel).cloned()
 }
 
-/// The platform recognises a repeat of this parcel, and still does: no attempt is older than the parcel itself.
+/// Whether sending the message again cannot show it twice. No attempt is older than the row, so its creation time
+/// bounds the platform's idempotency window.
 fn can_resend_safely(engine: &Engine, message: &OutboxMessage) -> bool {
     if message.platform_id.is_some() {
-        // It is written over a draft: twice is once.
+        // It edits a draft, which is idempotent.
         return true;
     }
     recognizes_key(engine, &message.address, message.created_at)
 }
 
-/// The platform knows a key again that was first used at this time.
+/// Whether the platform still deduplicates a key that was first used at this time.
 pub(crate) fn recognizes_key(engine: &Engine, address: &ChatAddress, first: Millis) -> bool {
     let (account, age_ms) = (&address.account, engine.now().since(first));
     engine.ports.channels.get(&address.channel).is_some_and(|channel| {
@@ -236,7 +237,7 @@ pub(crate) fn recognizes_key(engine: &Engine, address: &ChatAddress, first: Mill
     })
 }
 
-/// What a send means for its row.
+/// Maps the result of a send to the row's new state and an event.
 fn outcome_of_send(
     engine: &Engine,
     message: &OutboxMessage,
@@ -279,7 +280,8 @@ fn retry_outcome(
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let wait = pause.max(asked);
-    // Not its age by the clock, which may have been set: few tries and short pauses keep it young.
+    // Compares the pause with the lifetime, not the row's age: the clock may have been changed, and few attempts with
+    // short pauses keep a row young.
     if wait > message.expires_at.since(message.created_at) {
         return failed_outcome(message, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     }
@@ -307,8 +309,9 @@ fn delivery_event(message: &OutboxMessage, kind: EventKind, reason: Option<&str>
     }
 }
 
-/// After a crash: what was being sent is unknown, and what is too old is not sent by itself. What this process is
-/// sending is no orphan, whatever the clock says of its lease.
+/// Recovers rows after a crash. Interrupted sends become unknown, or are retried if the channel deduplicates by key.
+/// At startup, expired messages fail instead of being sent. Sends of this process are never orphans, even if their
+/// lease looks expired.
 async fn recover_orphans(engine: &Engine, sends: &InFlightSends, starting: bool) -> Result<()> {
     let (owned, node_name, now) = (engine.clone(), shared_node_name(engine), engine.now());
     let under_way: HashSet<OutboxId> = sends.messages.values().cloned().collect();
@@ -353,12 +356,12 @@ fn store_recovery(
 }
 
 impl Engine {
-    /// A person sends a held message again, knowing it may arrive twice.
+    /// Sends a held message again at a person's request. It may arrive twice.
     pub async fn resend_message(&self, id: &OutboxId) -> Result<OutboxMessage> {
         self.reopen_message(id, OutboxState::Pending, "resent by a person").await
     }
 
-    /// A person gives a held message up.
+    /// Dismisses a held message at a person's request.
     pub async fn dismiss_message(&self, id: &OutboxId) -> Result<OutboxMessage> {
         self.reopen_message(id, OutboxState::Failed, "dismissed by a person").await
     }

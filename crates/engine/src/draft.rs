@@ -1,6 +1,6 @@
-//! Drafts: on a platform where messages can be changed, an answer is shown while it grows, and the outbox writes its
-//! end over it. Where nobody knows what became of a draft it is sent again under its key, if the platform knows keys
-//! again; elsewhere it is left alone, and the answer is sent beside it.
+//! Drafts: on platforms that allow edits, an answer is shown while it is generated, and the outbox replaces it with the
+//! final text. A draft in an unknown state is sent again under its idempotency key if the platform deduplicates by key.
+//! Otherwise it is left alone and the answer is sent as a separate message.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,40 +21,40 @@ use crate::error::Result;
 use crate::prompt::TurnContext;
 use crate::worker::RunningTurn;
 
-/// Between two changes of a message: platforms allow about one a second.
+/// Pause between two edits of a message; platforms allow about one per second.
 const EDIT_INTERVAL: Duration = Duration::from_millis(1_200);
-/// Platforms show for about five seconds that somebody writes: so many changes are as long.
+/// Edits per typing signal. Platforms show a typing signal for about five seconds.
 const EDITS_PER_TYPING_SIGNAL: u32 = 3;
-/// How long one call may take.
+/// Timeout of one platform call.
 const PLATFORM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// A platform that says no this often is left alone until the end.
+/// After this many failed calls, the platform is left alone until the final answer.
 const MAX_DRAFT_FAILURES: u32 = 3;
-/// Stands at the end of what is not the end yet.
+/// Marks the end of an unfinished text.
 const CONTINUATION_SUFFIX: &str = " …";
-/// Stands below what gave way to a newer message.
+/// Marks the end of a text that was interrupted by a newer message.
 pub(crate) const INTERRUPTED_SUFFIX: &str = "\n\n(Interrupted; I will come back to this.)";
 
-/// The drafts of a turn.
+/// Drafts of a turn.
 #[derive(Default)]
 pub(crate) struct TurnDrafts {
     known: Mutex<Vec<DraftMessage>>,
-    /// Held while a platform is asked for something.
+    /// Held during a platform call.
     platform_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
 pub(crate) struct DraftMessage {
     pub address: ChatAddress,
-    /// Without one nobody knows whether it is there.
+    /// `None`: it is unknown whether the message exists.
     pub platform_id: Option<String>,
-    /// When it was about to be sent for the first time.
+    /// Time just before it was sent for the first time.
     first_sent_at: Millis,
-    /// What it showed last, as far as this process knows.
+    /// Text it showed last, as far as this process knows.
     pub text: String,
 }
 
 impl TurnDrafts {
-    /// What an earlier life of the turn has shown.
+    /// Loads the drafts that an earlier run of the turn has sent.
     pub async fn load_stored(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
         let turn = turn.clone();
         let stored = engine.db().read(move |tx| drafts::list_by_turn(tx, &turn)).await?;
@@ -68,7 +68,7 @@ impl TurnDrafts {
         Ok(())
     }
 
-    /// Asks again for those of an earlier life that may be there, so that the answer stands in their place.
+    /// Sends drafts of an earlier run in an unknown state again, so that the answer can replace them.
     pub async fn resend_uncertain(&self, engine: &Engine, turn: &TurnId) {
         let known = self.lock().clone();
         for draft in known.into_iter().filter(|draft| draft.can_resend(engine)) {
@@ -84,7 +84,7 @@ impl TurnDrafts {
         }
     }
 
-    /// Sends a draft under its key and keeps the platform's id of it.
+    /// Sends a draft under its idempotency key and stores the platform's id of it.
     async fn send_draft(
         &self,
         engine: &Engine,
@@ -106,7 +106,7 @@ impl TurnDrafts {
         sent
     }
 
-    /// Waits for what is on its way: until then nobody knows what an answer is written over.
+    /// Waits for calls in flight. Until then it is unknown which message the answer replaces.
     pub async fn wait_until_idle(&self) {
         drop(self.platform_lock.lock().await);
     }
@@ -115,18 +115,18 @@ impl TurnDrafts {
         self.lock().is_empty()
     }
 
-    /// The message that an answer to this address is written over.
+    /// Platform id of the message that an answer to this address replaces.
     pub fn message_id_at(&self, address: &ChatAddress) -> Option<String> {
         self.find_draft(address)?.platform_id
     }
 
-    /// Those that show something that no answer is written over.
+    /// Drafts that show text which no answer has replaced.
     pub fn leftover_drafts(&self) -> Vec<DraftMessage> {
         let shown = |draft: &&DraftMessage| draft.platform_id.is_some() && !draft.text.is_empty();
         self.lock().iter().filter(shown).cloned().collect()
     }
 
-    /// Forgets those that are there, and says which: what stands in them is not written over any more.
+    /// Removes the drafts known to exist and returns them. Their text will not be replaced any more.
     pub fn release_sent(&self) -> Vec<DraftMessage> {
         let mut known = self.lock();
         let (released, unknown) = known.drain(..).partition(|draft| draft.platform_id.is_some());
@@ -153,14 +153,14 @@ impl TurnDrafts {
 }
 
 impl DraftMessage {
-    /// Derived, so that a later life of the turn sends the same. A turn may have several drafts in one place, one after
-    /// the other, and platforms may know a key of one place in another.
+    /// Derived, so that a later run of the turn uses the same key. The time distinguishes successive drafts of a turn
+    /// at one address; the address is included because platforms may apply keys across conversations.
     fn idempotency_key(&self, turn: &TurnId) -> String {
         let ChatAddress { peer, thread, .. } = &self.address;
         format!("{turn}-draft-{}-{peer}-{}", self.first_sent_at.0, thread.as_deref().unwrap_or_default())
     }
 
-    /// It may be there, and to send it again finds out without showing it twice.
+    /// Whether the draft may exist and sending it again is safe, because the platform deduplicates by key.
     fn can_resend(&self, engine: &Engine) -> bool {
         self.platform_id.is_none() && recognizes_key(engine, &self.address, self.first_sent_at)
     }
@@ -168,11 +168,11 @@ impl DraftMessage {
 
 fn log_store_error(stored: Result<()>) {
     if let Err(error) = stored {
-        tracing::warn!(%error, "what became of a draft could not be stored");
+        tracing::warn!(%error, "could not store the draft sent; the answer may be posted beside it");
     }
 }
 
-/// A model call that people watch on their platforms.
+/// A model call whose text is shown on chat platforms while it streams.
 pub(crate) struct DraftStream {
     text: watch::Sender<String>,
     over: oneshot::Sender<()>,
@@ -180,7 +180,7 @@ pub(crate) struct DraftStream {
 }
 
 impl DraftStream {
-    /// `None` where nobody waits on a platform.
+    /// Returns `None` if nobody waits on a platform.
     pub fn start(engine: &Engine, running: &RunningTurn, context: &TurnContext) -> Option<Self> {
         let turn = &running.claim.turn;
         let mut desks: Vec<DraftTarget> = Vec::new();
@@ -211,14 +211,14 @@ impl DraftStream {
         self.text.send_modify(String::clear);
     }
 
-    /// Waits for what is on its way: until then nobody knows what the end is written over.
+    /// Waits for calls in flight. Until then it is unknown which message the final text replaces.
     pub async fn finish(self) {
         let _ = self.over.send(());
         let _ = self.task.await;
     }
 }
 
-/// One conversation that watches.
+/// One conversation that shows the text.
 struct DraftTarget {
     channel: Arc<dyn ChannelAdapter>,
     address: ChatAddress,
@@ -226,7 +226,7 @@ struct DraftTarget {
 }
 
 struct DraftWriter {
-    /// Whose answer it is, where several agents give one.
+    /// Name of the answering agent, if several agents answer.
     signature: String,
     engine: Engine,
     turn: TurnId,
@@ -241,7 +241,7 @@ impl DraftWriter {
         mut over: oneshot::Receiver<()>,
     ) {
         for round in 0_u32.. {
-            // Until there is something to show; and nobody waits for it.
+            // Show a typing signal until there is text to show, without waiting for it.
             if round % EDITS_PER_TYPING_SIGNAL == 0 {
                 let idle = desks.iter().filter(|target| self.drafts.find_draft(&target.address).is_none());
                 idle.for_each(|target| self.engine.show_typing(target.address.clone()));
@@ -281,7 +281,7 @@ impl DraftWriter {
                 let draft = DraftMessage { text: text.to_owned(), ..known };
                 self.drafts.send_draft(&self.engine, &self.turn, (&*target.channel, draft), &outgoing).await
             }
-            // It was begun, and nobody knows what became of it.
+            // Sending was started, but its result is unknown.
             Some(_) => return,
             None => self.send_first_draft(target, text, &outgoing).await,
         };
@@ -304,7 +304,7 @@ impl DraftWriter {
         sent
     }
 
-    /// Before it is sent it is stored that there may be one; after, under which id.
+    /// Stores that a draft may exist before sending it, and its platform id afterwards.
     async fn send_first_draft(
         &self,
         target: &DraftTarget,

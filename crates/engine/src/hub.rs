@@ -1,5 +1,5 @@
-//! Live frames: tokens, tool events and state changes, numbered, kept for a while and handed to whoever
-//! watches a session. Losing the hub loses nothing: all that counts is in the database.
+//! Live frames: tokens, tool events and state changes. They are numbered, retained for a while and sent to the
+//! subscribers of a session. Losing the hub loses no data; everything that matters is in the database.
 
 mod frame;
 mod partial_text;
@@ -16,19 +16,19 @@ use tokio::sync::mpsc;
 pub use frame::{DelegateSpeaker, FrameKind, HubFrame};
 use partial_text::PartialTexts;
 
-/// Frames kept for replay, over all sessions.
+/// Frames retained for replay, over all sessions.
 const RETAINED_FRAMES: usize = 8192;
-/// Bytes of text they may hold together: long messages and replies are frames too.
+/// Maximum bytes of text in the retained frames. Long messages and replies are frames too.
 const RETAINED_FRAME_BYTES: usize = 16 * 1024 * 1024;
-/// Frames a reader may be behind before it is told so and let go.
+/// Frames a subscriber may lag before it is disconnected.
 const MAX_LAG_FRAMES: usize = 1024;
-/// Bytes of text likewise: few frames can be long.
+/// Bytes of text a subscriber may lag, because a few frames can be long.
 const MAX_LAG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct Hub(Mutex<HubState>);
 
-/// What this node has seen since it started.
+/// Counts of this node since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HubCounters {
     pub accepted: u64,
@@ -36,7 +36,7 @@ pub struct HubCounters {
     pub failed: u64,
     pub cancelled: u64,
     pub steered: u64,
-    /// Tokens of ended turns whose provider told them.
+    /// Tokens of ended turns whose provider reported them.
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub watchers: usize,
@@ -69,14 +69,14 @@ struct HubState {
     retained_bytes: usize,
     partial_texts: PartialTexts,
     watchers: HashMap<SessionKey, Vec<HubSubscriber>>,
-    /// Those that watch every session.
+    /// Subscribers of all sessions.
     everywhere: Vec<HubSubscriber>,
 }
 
-/// The hub's end of a watch.
+/// The hub's end of a subscription.
 struct HubSubscriber {
     frames: mpsc::Sender<Arc<HubFrame>>,
-    /// What waits there to be read.
+    /// Bytes of text that are queued for the subscriber.
     bytes: Arc<AtomicUsize>,
 }
 
@@ -87,11 +87,11 @@ impl HubSubscriber {
         (Self { frames: sender, bytes: Arc::clone(&bytes) }, HubSubscription { frames, bytes })
     }
 
-    /// Hands a frame on; `false` if the reader has gone or is too far behind.
+    /// Sends a frame. `false`: the subscriber is gone or too far behind.
     fn send(&self, frame: &Arc<HubFrame>) -> bool {
         let size = frame.kind.size_bytes();
         let waiting = self.bytes.fetch_add(size, Ordering::Relaxed);
-        // A frame of any size passes where nothing else waits.
+        // A frame of any size passes if nothing else is queued.
         (waiting == 0 || waiting + size <= MAX_LAG_BYTES) && self.frames.try_send(Arc::clone(frame)).is_ok()
     }
 }
@@ -113,7 +113,7 @@ impl HubState {
     }
 }
 
-/// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
+/// A subscriber's end. `recv` returns `None` if it fell too far behind or the hub is gone.
 pub struct HubSubscription {
     frames: mpsc::Receiver<Arc<HubFrame>>,
     bytes: Arc<AtomicUsize>,
@@ -127,15 +127,15 @@ impl HubSubscription {
     }
 }
 
-/// What a reader gets that asks for frames after a number.
+/// Frames after a given number, for a subscriber that catches up.
 pub enum FrameReplay {
     From(Vec<Arc<HubFrame>>),
-    /// Some of them are no longer kept: read the transcript instead.
+    /// Some of the frames are no longer retained; read the transcript instead.
     TooOld,
 }
 
 impl Hub {
-    /// Returns the number under which it is told.
+    /// Publishes a frame and returns its number.
     pub fn publish(&self, session: &SessionKey, kind: FrameKind) -> u64 {
         let mut state = self.lock();
         state.seq += 1;
@@ -153,14 +153,14 @@ impl Hub {
         frame.seq
     }
 
-    /// Frames of all sessions from now on.
+    /// Subscribes to new frames of all sessions.
     pub fn subscribe_all(&self) -> HubSubscription {
         let (watcher, watch) = HubSubscriber::channel();
         self.lock().everywhere.push(watcher);
         watch
     }
 
-    /// Frames of one session from now on; first of all, whole, what somebody is just saying there.
+    /// Subscribes to new frames of one session, starting with the complete text of any answer in progress.
     pub fn subscribe(&self, session: &SessionKey) -> HubSubscription {
         let (watcher, watch) = HubSubscriber::channel();
         let mut state = self.lock();
@@ -169,8 +169,8 @@ impl Hub {
         watch
     }
 
-    /// Frames of one session after `seq`, then those to come, with no gap between. Who asks from 0 gets what somebody is
-    /// just saying whole and once: its first pieces may be kept no longer.
+    /// Returns the frames of one session after `seq` and subscribes to new ones, without a gap. For `seq` 0, an answer
+    /// in progress is sent once and complete, because its first deltas may no longer be retained.
     pub fn subscribe_after(&self, session: &SessionKey, seq: u64) -> (FrameReplay, HubSubscription) {
         let (watcher, watch) = HubSubscriber::channel();
         let mut state = self.lock();
@@ -182,12 +182,12 @@ impl Hub {
         (replay, watch)
     }
 
-    /// A turn is no longer driven here.
+    /// Drops the partial text of a turn that no longer runs here.
     pub(crate) fn drop_turn_text(&self, session: &SessionKey, turn: &TurnId) {
         self.lock().partial_texts.drop_turn(session, turn);
     }
 
-    /// What began with this frame of a session is no longer said.
+    /// Drops the partial text that began with this frame of a session.
     pub(crate) fn drop_text_from(&self, session: &SessionKey, first: u64) {
         self.lock().partial_texts.drop_from_frame(session, first);
     }
@@ -202,7 +202,7 @@ impl Hub {
         HubCounters { watchers, ..state.counters }
     }
 
-    /// Drops the places of readers that have gone, so that idle sessions hold none.
+    /// Removes subscribers that are gone, so that idle sessions hold no memory.
     pub fn remove_closed_subscribers(&self) {
         self.lock().watchers.retain(|_, watchers| {
             watchers.retain(|watcher| !watcher.frames.is_closed());
@@ -227,7 +227,7 @@ fn replay_frames(state: &HubState, session: &SessionKey, seq: u64) -> FrameRepla
     FrameReplay::From(after.cloned().collect())
 }
 
-/// Who asks from 0 has seen nothing and misses nothing: it gets what is kept.
+/// Returns all retained frames for a subscriber that starts from 0, with answers in progress merged into one frame.
 fn frames_from_start(state: &HubState, session: &SessionKey) -> Vec<Arc<HubFrame>> {
     let kept = state.retained.iter().filter(|frame| frame.session_key == *session);
     let mut frames: Vec<_> =
@@ -289,7 +289,7 @@ mod tests {
         DelegateSpeaker { turn_id: TurnId::new("t"), run_id, agent_id: "ops".into(), name: "Ops".into() }
     }
 
-    /// What a reader that comes now is told first.
+    /// The frames that a new subscriber receives first.
     fn told(watch: &mut HubSubscription) -> Vec<String> {
         let line = |frame: Arc<HubFrame>| match &frame.kind {
             FrameKind::Delta { step, text, .. } => format!("{} {step} {text}", frame.seq),
@@ -353,7 +353,7 @@ mod tests {
         hub.publish(&key("a"), FrameKind::Changed);
         hub.publish(&key("a"), thought());
         let text = "so ";
-        // More pieces than are kept.
+        // More deltas than are retained.
         for _ in 0..RETAINED_FRAMES {
             hub.publish(&key("a"), delta("t", 1, text));
         }

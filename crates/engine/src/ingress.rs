@@ -1,4 +1,4 @@
-//! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
+//! Ingress: stores inbound messages durably. Once `accept_message` returns, a crash loses nothing.
 
 mod internal_message;
 mod session_expiry;
@@ -35,37 +35,37 @@ pub use internal_message::{InternalMessage, MessageProvenance};
 pub(crate) use internal_message::{inject_in_tx, inject_transcript_line};
 pub(crate) use store::store_message;
 
-/// Longest text of one message.
+/// Maximum characters of one message.
 pub const MAX_MESSAGE_CHARS: usize = 1_000_000;
 
-/// What whoever has to wait is told.
+/// Sent to people whose message has to wait.
 const BUSY_NOTICE: &str = "I am at something else; I will come to this next.";
 
-/// Longest key of a sender or a platform: they are indexed.
+/// Maximum bytes of a sender's or platform's key. Keys are indexed.
 pub const MAX_KEY_BYTES: usize = 512;
 
 #[derive(Clone, Debug)]
 pub struct IngressMessage {
     pub session: SessionKey,
-    /// Whose session it is, if it is new.
+    /// Agent of the session if the session is new.
     pub agent: AgentId,
-    /// Who answers this one, whomever the session was switched to.
+    /// Agent that answers this message, even if the session was switched to another.
     pub by: Option<AgentId>,
     pub text: String,
     pub parts: Vec<MessagePart>,
     pub origin: MessageOrigin,
-    /// Where the reply goes.
+    /// Address that the reply goes to.
     pub address: ChatAddress,
     pub deliver: bool,
-    /// The platform's own id, for platforms that deliver twice.
+    /// The platform's message id; deduplicates messages that a platform delivers twice.
     pub platform_id: Option<String>,
-    /// The sender's own key, for senders that ask twice.
+    /// The sender's idempotency key; deduplicates requests that a sender repeats.
     pub idempotency_key: Option<String>,
     pub priority: JobPriority,
-    /// Set by the runtime when another session sends.
+    /// Set by the runtime when another session is the sender.
     pub relay: Option<RelayInfo>,
     pub meta: Option<Value>,
-    /// Results of tools the caller runs itself: the turn goes on from them.
+    /// Results of client-side tools; the turn continues from them.
     pub tool_results: Vec<ToolResult>,
 }
 
@@ -77,16 +77,16 @@ pub struct RelayInfo {
     pub kind: RelayKind,
 }
 
-/// What a message between sessions is.
+/// Kind of a message between sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayKind {
-    /// The first of a session that another began: bounded by the limits of families.
+    /// First message of a session that another session spawned; bounded by the sub-agent limits.
     Begin,
-    /// One session writes to another.
+    /// A message from one session to another.
     Send,
-    /// The end of a run, told to its owner: it is never refused, at most held until a person writes.
+    /// The result of a run, announced to its owner. Never refused; at most held until a person writes.
     Announce,
-    /// The same of a run that a person stopped together with its owner.
+    /// The result of a run that a person stopped together with its owner.
     Stopped,
 }
 
@@ -98,7 +98,7 @@ pub struct ToolResult {
 }
 
 impl IngressMessage {
-    /// What a person typed in a conversation of their own.
+    /// A message that a person typed in their own conversation.
     pub fn from_person(
         session: SessionKey,
         agent: AgentId,
@@ -129,25 +129,25 @@ pub struct AcceptedMessage {
     pub message_id: MessageId,
     pub session_key: SessionKey,
     pub turn_id: TurnId,
-    /// The same message was accepted before; this is what it became.
+    /// The same message was accepted before; the other fields describe that one.
     pub duplicate: bool,
-    /// A turn is running: this one is taken up at its next boundary or its end.
+    /// A turn is running; the message is processed at the turn's next boundary or after it ends.
     pub waiting: bool,
     pub lane: JobLane,
-    /// The end of a run that is told only when a person writes: the code of the reason.
+    /// Code of the reason why a run's result is held until a person writes.
     pub held: Option<&'static str>,
-    /// Turns of sub-agents that waited for a person are ready now.
+    /// Sub-agent turns that were held for a person are now ready.
     pub released: bool,
 }
 
 impl AcceptedMessage {
-    /// Where a turn is ready that takes it up.
+    /// The lane in which a turn is ready to process this message.
     pub(crate) fn ready_lane(&self) -> Option<JobLane> {
         (!self.duplicate && !self.waiting).then_some(self.lane)
     }
 }
 
-/// Everything a transaction must not make up itself, so that it can be run again.
+/// Ids and time that are generated outside the transaction, so that it can be retried.
 #[derive(Clone)]
 pub(crate) struct NewIds {
     pub message: MessageId,
@@ -172,36 +172,36 @@ impl NewIds {
 /// Why a transaction stored nothing.
 pub(crate) enum IngressRefusal {
     UnknownAgent,
-    /// One session writes to another that is not there.
+    /// The target session of a message between sessions does not exist.
     UnknownSession,
     Full,
-    /// It was taken before, and its session deleted since.
+    /// The message was accepted before and its session has been deleted since.
     Deleted,
-    /// It is that of a member that has left its team.
+    /// The session belongs to a member that has left its team.
     MemberClosed,
     Relay(relay::RelayRefusal),
 }
 
-/// What whoever writes to a member is told that has left its team.
+/// Reply to senders whose message goes to a member that has left its team.
 const MEMBER_CLOSED_TEXT: &str = "this member has left its team: its session is archived and answers nothing";
 
 pub(crate) type IngressResult = std::result::Result<(AcceptedMessage, Option<ClaimedTurn>), IngressRefusal>;
 
-/// A message that is stored, and the turn that may have begun with it.
+/// A stored message and the turn that may have started with it.
 pub(crate) type StoredIngress = (AcceptedMessage, IngressMessage, Option<ClaimedTurn>);
 
-/// A turn claimed by the transaction that stored its message: nothing waited in its lane.
+/// A turn claimed by the transaction that stored its message, because its lane was empty.
 pub(crate) struct ClaimedTurn {
     claim: TurnClaim,
     rows: Option<TurnRows>,
     slot: LaneSlot,
 }
 
-/// What the transaction must know of this node.
+/// Facts about this node that the transaction needs.
 pub(crate) struct NodeContext {
-    /// What is said to whoever has to wait and does not see it otherwise.
+    /// Notice for a sender who has to wait and gets no other sign of it.
     busy_notice: Option<OutgoingMessage>,
-    /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
+    /// What is needed to claim the turn immediately; `None` if the caller cannot run it.
     claim_now: Option<(TurnClaimer, Arc<LaneScheduler>)>,
     settings: Arc<EngineSettings>,
 }
@@ -212,13 +212,13 @@ impl NodeContext {
         Self { busy_notice: None, claim_now, settings: engine.settings() }
     }
 
-    /// The turn is queued, and whoever has a slot takes it.
+    /// The turn is only queued; any worker with a free slot claims it.
     pub fn queue_only(settings: &Arc<EngineSettings>) -> Self {
         Self { busy_notice: None, claim_now: None, settings: Arc::clone(settings) }
     }
 }
 
-/// Why nothing was stored, for whoever wanted to store more with it.
+/// Why nothing was stored, as text for callers that store more in the same transaction.
 pub(crate) fn refusal_text(refused: &IngressRefusal) -> String {
     match refused {
         IngressRefusal::UnknownAgent => "there is no such agent".to_owned(),
@@ -239,7 +239,7 @@ impl Engine {
         self.check_message(&inbound)?;
         redact::redact_message(&self.redactor(), &mut inbound);
         let engine = self.clone();
-        // A caller that goes away must not take a turn with it that is claimed and has not begun.
+        // A cancelled caller must not drop a turn that is claimed but not yet started.
         let kept = tokio::spawn(async move { engine.store_and_start(inbound).await });
         kept.await.map_err(|_| Error::Store(polyclaw_store::Error::Closed))?
     }
@@ -248,7 +248,7 @@ impl Engine {
         self.hit_kill_point(KillPoint::IngressBefore).await;
         let mut verdict = self.store_ingress(&inbound).await;
         if matches!(verdict, Err(polyclaw_store::Error::Conflict(_))) {
-            // Another copy of the same message was committed first: now it is found.
+            // Another copy of the same message was committed first; the second attempt finds it.
             verdict = self.store_ingress(&inbound).await;
         }
         match verdict? {
@@ -257,7 +257,7 @@ impl Engine {
                 self.publish_accepted(&accepted, inbound);
                 self.start_or_wake_turn(&accepted, claimed);
                 if accepted.waiting {
-                    // A word may wait in the outbox.
+                    // A busy notice may be in the outbox.
                     self.outbox_wake.notify_one();
                 }
                 Ok(accepted)
@@ -266,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// Hands the turn to the worker, or tells it that there may be one.
+    /// Hands a claimed turn to the worker, or wakes the lane for a queued one.
     pub(crate) fn start_or_wake_turn(&self, accepted: &AcceptedMessage, claimed: Option<ClaimedTurn>) {
         if accepted.released {
             self.lanes.wake_all();
@@ -309,14 +309,14 @@ impl Engine {
         self.db().write(move |tx| store_message(tx, &inbound, &fresh, &here)).await
     }
 
-    /// For a person on a platform that shows nobody typing.
+    /// Returns the busy notice for a person on a platform without a typing indicator.
     fn busy_notice_for(&self, inbound: &IngressMessage) -> Option<OutgoingMessage> {
         let address = &inbound.address;
         let channel = self.ports.channels.get(&address.channel)?;
         if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
             return None;
         }
-        // Of several agents that are spoken to at once, one word is enough.
+        // If several agents are addressed, only the first sends the notice.
         if broadcast_position_of(inbound.meta.as_ref()).is_some_and(|(_, position)| position > 0) {
             return None;
         }

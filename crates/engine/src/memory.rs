@@ -1,5 +1,5 @@
-//! The brain: memories in a file of their own, found by their words and by what they mean. The file is opened when it
-//! is first needed and made by the first memory: an instance that remembers nothing pays nothing.
+//! The memory store: memories in their own database file, found by keyword and by meaning. The file is opened on first
+//! use and created by the first memory, so that an instance without memories pays nothing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,13 +30,13 @@ pub use recall::{MemorySearch, RecalledMemories};
 pub(crate) use turn::RecalledText;
 pub use vectors::VectorIndex;
 
-/// Nobody has looked yet.
+/// The count has not been read from the database yet.
 const UNKNOWN_COUNT: i64 = -1;
 
-/// Where memories lie.
+/// Location of the memory database.
 pub enum MemoryLocation {
     File(PathBuf),
-    /// Open already: the simulator's.
+    /// An open database, used by the simulator.
     Open(Db),
 }
 
@@ -49,25 +49,25 @@ pub struct MemoryStore {
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
     redactor: RwLock<Arc<Redactor>>,
     vectors: Arc<VectorIndex>,
-    /// A memory waits for its vector, or another model makes them.
+    /// A memory needs an embedding, or the embedder changed.
     wake: Notify,
-    /// Another model makes them: what the last one failed at is no reason to wait.
+    /// The embedder changed, so the last failure is no reason to wait.
     replaced: Notify,
-    /// Why the model made no vectors when it was last asked.
+    /// The embedder's last error.
     failure: Mutex<Option<String>>,
 }
 
-/// How it stands, for people.
+/// Status of the memory store, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryStoreStatus {
     pub memories: i64,
-    /// Without a vector of the model in use.
+    /// Memories without an embedding of the current model.
     pub pending: i64,
-    /// Who makes vectors; without one memories are found by their words alone.
+    /// The embedding model. Without one, memories are found by keyword only.
     pub model: Option<String>,
-    /// Why it makes none; it is asked again every minute.
+    /// The embedder's last error. Embedding is retried every minute.
     pub error: Option<String>,
-    /// Bytes of vectors in memory.
+    /// Bytes of cached embeddings.
     pub cached_bytes: usize,
 }
 
@@ -97,7 +97,7 @@ impl MemoryStore {
         }
     }
 
-    /// Who makes vectors from now on; `None` finds by words alone.
+    /// Sets the embedder; `None` searches by keyword only.
     pub fn set_embedder(&self, embedder: Option<Arc<dyn Embedder>>) {
         *self.embedder.write().unwrap_or_else(PoisonError::into_inner) = embedder;
         self.note_failure(None);
@@ -105,7 +105,7 @@ impl MemoryStore {
         self.wake.notify_one();
     }
 
-    /// What must not be remembered from now on.
+    /// Sets the redactor that removes secrets from memories.
     pub(crate) fn set_redactor(&self, redactor: Arc<Redactor>) {
         *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
     }
@@ -130,12 +130,12 @@ impl MemoryStore {
         self.embedder.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Nothing is remembered: known without asking the file.
+    /// Whether there are no memories, without opening the file.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Leaves its file as one that holds everything, where it was opened at all.
+    /// Checkpoints the database into a single file if it was opened.
     pub fn checkpoint(&self) -> Result<()> {
         Ok(self.db.get().map_or(Ok(()), Db::checkpoint_all)?)
     }
@@ -157,7 +157,7 @@ impl MemoryStore {
         self.db.get_or_try_init(|| open).await
     }
 
-    /// What is not there is not made in order to look into it.
+    /// Reads without creating the file: returns `empty` if there is none.
     async fn read<T, F>(&self, empty: T, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -169,7 +169,7 @@ impl MemoryStore {
         Ok(self.db().await?.read(body).await?)
     }
 
-    /// Stores memories in one transaction and returns them as they were stored.
+    /// Stores memories in one transaction and returns them as stored.
     pub async fn put_memories(&self, memories: Vec<MemoryEntry>) -> Result<Vec<MemoryEntry>> {
         let clean = memories.into_iter().map(|memory| self.redact_memory(memory));
         let memories: Vec<MemoryEntry> = clean.map(validate_memory).collect::<Result<_>>()?;
@@ -184,7 +184,7 @@ impl MemoryStore {
         Ok(stored.into_iter().map(|(put, memory)| MemoryEntry { id: put.id, ..memory }).collect())
     }
 
-    /// A new memory of an agent, made now.
+    /// Builds a new memory of an agent, dated now.
     pub fn new_memory(&self, viewer: &MemoryViewer, scope: MemoryScope, content: String) -> MemoryEntry {
         let now = self.clock.now();
         MemoryEntry {
@@ -211,7 +211,7 @@ impl MemoryStore {
         found.ok_or_else(|| Error::UnknownMemory(id.to_string()))
     }
 
-    /// The operator forgets one memory, whoever's it is.
+    /// Deletes one memory of any owner, for the operator.
     pub async fn forget_memory(&self, id: &MemoryId) -> Result<()> {
         let wanted = id.clone();
         let gone =
@@ -219,13 +219,13 @@ impl MemoryStore {
         if gone == 0 { Err(Error::UnknownMemory(id.to_string())) } else { Ok(()) }
     }
 
-    /// An agent forgets what it stored itself, by id or key.
+    /// Deletes memories that an agent stored itself, by id or key.
     pub async fn forget_own(&self, viewer: &MemoryViewer, name: &str) -> Result<usize> {
         let (viewer, name) = (viewer.clone(), name.to_owned());
         self.delete_where(move |tx| memory::delete_by_author(tx, &viewer, &name)).await
     }
 
-    /// All that an agent or a session brought, or of it those of one scope.
+    /// Deletes all memories of an agent or a session, optionally only those of one scope.
     pub async fn forget_all(
         &self,
         agent: Option<AgentId>,
@@ -265,7 +265,7 @@ impl MemoryStore {
     }
 }
 
-/// The one door for what is remembered, whoever brings it: a model, the API, a file or a folded history.
+/// Checks every memory before it is stored, whether it comes from a model, the API, a file or a compacted history.
 fn validate_memory(mut memory: MemoryEntry) -> Result<MemoryEntry> {
     if memory.key.is_empty() {
         memory.key = polyclaw_domain::memory::derived_key("note", &memory.content);
@@ -274,7 +274,7 @@ fn validate_memory(mut memory: MemoryEntry) -> Result<MemoryEntry> {
     Ok(memory)
 }
 
-/// An id that another owner's memory has already gives way to one of its own.
+/// Stores a memory. If its id belongs to another owner's memory, it gets an id of its own.
 fn put_memory(
     tx: &mut Tx<'_>,
     memory: &MemoryEntry,

@@ -1,4 +1,4 @@
-//! What readers of a session are told.
+//! Live frames of a session, as subscribers receive them.
 
 use polyclaw_domain::id::{ApprovalId, MessageId, RunId, TurnId};
 use polyclaw_domain::job::JobState;
@@ -17,10 +17,10 @@ pub struct HubFrame {
     pub kind: FrameKind,
 }
 
-/// Who speaks in a conversation that is not its own.
+/// An agent that speaks in a conversation other than its own.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DelegateSpeaker {
-    /// The turn of this conversation that waits.
+    /// The turn of this conversation that waits for the agent.
     pub turn_id: TurnId,
     pub run_id: RunId,
     pub agent_id: String,
@@ -34,21 +34,20 @@ pub enum FrameKind {
     Accepted {
         message_id: MessageId,
         turn_id: TurnId,
-        /// Who wrote it, as the transcript says it: `user` is a person.
+        /// Author of the message, as in the transcript: `user` is a person.
         origin: MessageOrigin,
         text: String,
         waiting: bool,
     },
-    /// `resumes`: interrupted turns this one answers for.
+    /// `resumes`: interrupted turns that this turn answers for.
     #[serde(rename = "turn.started")]
     Started { turn_id: TurnId, agent_id: String, resumes: Vec<TurnId> },
-    /// `step`: how many answers of the model this turn has stored before. What belongs to a stored one is in the
-    /// transcript.
+    /// `step`: number of model answers that this turn had stored before. Text of stored answers is in the transcript.
     #[serde(rename = "turn.delta")]
     Delta { turn_id: TurnId, step: usize, text: String },
     #[serde(rename = "turn.reasoning")]
     Reasoning { turn_id: TurnId, step: usize, text: String },
-    /// A fallback model starts over; deltas since the last step no longer count.
+    /// A fallback model starts over; discard the deltas since the last step.
     #[serde(rename = "turn.restarted")]
     Restarted { turn_id: TurnId },
     #[serde(rename = "tool.started")]
@@ -62,11 +61,11 @@ pub enum FrameKind {
         name: String,
         is_error: bool,
         text: String,
-        /// What was in force while it ran, measured; and the same as a line for people.
+        /// The sandbox restrictions measured while the tool ran, with a summary line for people.
         sandbox: Option<Value>,
     },
-    /// Another agent begins to speak here, for the turn that waits for it; or begins again, and what it said since its
-    /// last end no longer counts.
+    /// Another agent starts to speak here, for the turn that waits for it. If it starts again, discard its text since
+    /// its last `delegate.ended`.
     #[serde(rename = "delegate.started")]
     DelegateStarted(DelegateSpeaker),
     #[serde(rename = "delegate.delta")]
@@ -75,26 +74,26 @@ pub enum FrameKind {
         speaker: DelegateSpeaker,
         text: String,
     },
-    /// All it said, as it stands on platforms too.
+    /// The agent's complete text, as it is sent to chat platforms.
     #[serde(rename = "delegate.ended")]
     DelegateEnded {
         #[serde(flatten)]
         speaker: DelegateSpeaker,
         text: String,
-        /// It came to the end of what it had to say.
+        /// Whether the agent finished its answer.
         is_whole: bool,
     },
-    /// Something to tell whoever watches that is no part of the conversation.
+    /// A notice for watchers that is not part of the conversation.
     #[serde(rename = "turn.notice")]
     Notice { turn_id: TurnId, text: String },
-    /// A model call failed by chance and is made again: what streamed of it no longer counts.
+    /// A model call failed temporarily and is retried; discard its deltas.
     #[serde(rename = "turn.retrying")]
     Retrying {
         turn_id: TurnId,
         model: String,
-        /// The class of the failure, for example `overload` or `unreachable`.
+        /// Class of the failure, for example `overload` or `unreachable`.
         reason: &'static str,
-        /// Which retry of this call it is, from 1.
+        /// Number of this retry, from 1.
         attempt: u32,
         wait_ms: u64,
     },
@@ -105,7 +104,7 @@ pub enum FrameKind {
         tool: String,
         arguments: Value,
         question: String,
-        /// The agent or team member that asks.
+        /// Name of the agent or team member that asks.
         requested_by: String,
     },
     #[serde(rename = "approval.decided")]
@@ -119,19 +118,19 @@ pub enum FrameKind {
         model: Option<String>,
         usage: TokenUsage,
         error_code: Option<String>,
-        /// The reply ended at the model's length limit.
+        /// The reply was cut off at the model's length limit.
         truncated: bool,
     },
-    /// Something happened in a team that this session leads: what its event says.
+    /// Something changed in a team that this session leads; holds the data of the event.
     #[serde(rename = "team.changed")]
     Team { change: Value },
-    /// Another node did something in this session: look at the database.
+    /// Another node changed this session; read the database.
     #[serde(rename = "session.changed")]
     Changed,
 }
 
 impl FrameKind {
-    /// A piece of something that is told whole when it is done.
+    /// Whether this is a piece of a text that is also sent complete when it is done.
     pub fn is_partial(&self) -> bool {
         matches!(
             self,
@@ -142,7 +141,7 @@ impl FrameKind {
         )
     }
 
-    /// What its text weighs; the rest is small.
+    /// Size of the text in bytes. Other fields are small and not counted.
     pub(super) fn size_bytes(&self) -> usize {
         match self {
             Self::Accepted { text, .. } | Self::Delta { text, .. } | Self::Reasoning { text, .. } => {

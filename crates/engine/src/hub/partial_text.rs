@@ -1,5 +1,5 @@
-//! What is being said in a session right now, whole: for readers that come in the middle of it. Pieces from before they
-//! came are nowhere else, until what they are pieces of is stored.
+//! Complete text of the answers in progress, for subscribers that join in the middle. Until an answer is stored, the
+//! deltas from before they joined exist nowhere else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::{DelegateSpeaker, FrameKind, HubFrame};
 #[derive(Default)]
 pub(super) struct PartialTexts(HashMap<SessionKey, Vec<PartialText>>);
 
-/// What one of those who speak has said so far.
+/// The text of one speaker so far.
 struct PartialText {
     by: PartialTextAuthor,
-    /// Nothing yet while it is only known who will speak, or while they think.
+    /// Empty while the speaker is only announced or is reasoning.
     text: String,
-    /// Of the first frame that belongs to it.
+    /// Number of the first frame that belongs to it.
     first: u64,
-    /// Of the last frame it is made of.
+    /// Number of the last frame that added text.
     seq: u64,
 }
 
 #[derive(Clone)]
 enum PartialTextAuthor {
-    /// The agent of the session, in an answer of a turn.
+    /// The session's agent, in a step of a turn.
     Own(TurnId, usize),
     /// Another agent, for a turn that waits for it.
     Other(DelegateSpeaker),
@@ -36,7 +36,7 @@ impl PartialTextAuthor {
         matches!(self, Self::Own(own, _) if own == turn)
     }
 
-    /// Whether these are the words that a piece belongs to.
+    /// Whether `piece` belongs to this text.
     fn matches_piece(&self, piece: &FrameKind) -> bool {
         match (self, piece) {
             (
@@ -52,7 +52,7 @@ impl PartialTextAuthor {
         matches!(self, Self::Other(speaker) if speaker.run_id == *run)
     }
 
-    /// By the turn or for it.
+    /// Whether the text is from the turn itself or from a delegate of it.
     fn is_of(&self, turn: &TurnId) -> bool {
         match self {
             Self::Own(own, _) => own == turn,
@@ -81,7 +81,7 @@ impl PartialTexts {
             FrameKind::DelegateEnded { speaker, .. } => {
                 self.remove_matching(session, |words| words.by.is_run(&speaker.run_id));
             }
-            // What was said before a tool is asked for is stored with the call.
+            // Text before a tool call is stored with the call.
             FrameKind::Started { turn_id, .. }
             | FrameKind::Restarted { turn_id }
             | FrameKind::ToolStarted { turn_id, .. }
@@ -94,17 +94,17 @@ impl PartialTexts {
         }
     }
 
-    /// Nobody here drives the turn any more, however that came about.
+    /// Drops all texts of a turn that this node no longer runs, for any reason.
     pub fn drop_turn(&mut self, session: &SessionKey, turn: &TurnId) {
         self.remove_matching(session, |words| words.by.is_of(turn));
     }
 
-    /// Nobody says more of what began with this frame.
+    /// Drops the text that began with this frame.
     pub fn drop_from_frame(&mut self, session: &SessionKey, first: u64) {
         self.remove_matching(session, |words| words.first == first);
     }
 
-    /// Whether a frame is a piece of what is told whole.
+    /// Whether the text of this frame is contained in a partial text.
     pub fn contains_piece(&self, frame: &HubFrame) -> bool {
         let tells = !matches!(frame.kind, FrameKind::Reasoning { .. });
         let mut text = self.0.get(&frame.session_key).into_iter().flatten();
@@ -112,7 +112,7 @@ impl PartialTexts {
     }
 
     fn add_own(&mut self, frame: &HubFrame, text: &str, by: PartialTextAuthor) {
-        // Once the next answer begins, the one before is stored.
+        // The previous answer is stored once the next one starts.
         let is_over = |words: &PartialText| {
             matches!(words.by, PartialTextAuthor::Own(..)) && !words.by.matches_piece(&frame.kind)
         };
@@ -141,7 +141,8 @@ impl PartialTexts {
         }
     }
 
-    /// Frames that tell all of it: each begins by taking back what a reader may have heard of it.
+    /// Frames that carry the complete texts. Each text is preceded by a frame that makes subscribers discard earlier
+    /// pieces.
     pub fn catch_up_frames(&self, session: &SessionKey) -> Vec<Arc<HubFrame>> {
         let reply = self.0.get(session).into_iter().flatten().filter(|words| !words.text.is_empty());
         let text_of = |PartialText { by, text, first, seq }: &PartialText| {
@@ -155,7 +156,8 @@ impl PartialTexts {
                     (FrameKind::DelegateStarted(speaker.clone()), FrameKind::DelegateDelta { speaker, text })
                 }
             };
-            // Numbers that were: a reader that asks again after the first has heard none of it, after the second all.
+            // Past numbers are reused: a subscriber that resumes after the first frame gets the text again, after the
+            // second it has it all.
             [(first.saturating_sub(1), restarted), (seq, all)]
         };
         let mut frames: Vec<_> = reply.flat_map(text_of).collect();

@@ -1,5 +1,5 @@
-//! The one internal door: text for a session that no channel brought. It is kept, checked for loops and repeats, and a
-//! turn takes it up. Announces, sends between sessions, errands and what a person tells a child all come in here.
+//! Entry point for text that no channel delivered. It is stored, checked for loops and duplicates, and processed by a
+//! turn. Announces, messages between sessions, cron jobs and people's messages to a sub-agent use it.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -14,33 +14,33 @@ use super::{AcceptedMessage, IngressMessage, IngressResult, NewIds, NodeContext,
 use crate::core::Engine;
 use crate::error::Result;
 
-/// How a message comes in by the internal door.
+/// Delivery details of an internal message.
 #[derive(Clone, Debug)]
 pub struct InternalMessage {
-    /// Where the answer would go, whole: inside, but for errands.
+    /// Address of the reply; the internal address except for cron jobs.
     pub channel: ChatAddress,
     pub deliver: bool,
-    /// The same key in the same session is the same message.
+    /// A repeated key in the same session is the same message.
     pub idempotency_key: String,
     pub provenance: MessageProvenance,
     pub meta: Option<Value>,
 }
 
-/// Who caused it, as the runtime knows it.
+/// The cause of the message, set by the runtime.
 #[derive(Clone, Debug)]
 pub enum MessageProvenance {
-    /// A session of this agent: how it came, and through how many.
+    /// A session of this agent, and the path of the message.
     Agent(AgentId, RelayInfo),
-    /// An agent of another instance, in a session of this agent: as whom it is shown, and how it came.
+    /// An agent of another instance, in a session of this agent: the origin to show, and the path of the message.
     Remote(AgentId, MessageOrigin, RelayInfo),
-    /// The clock, for this agent.
+    /// The clock, for a cron job of this agent.
     Clock(AgentId),
-    /// A person, who named the session; it is of this agent.
+    /// A person who named the session; the session belongs to this agent.
     Person(AgentId),
 }
 
 impl InternalMessage {
-    /// From one session to another. Nothing of it leaves by itself.
+    /// A message from one session to another. Its reply is not delivered to a channel.
     pub fn from_session(agent: AgentId, relayed: RelayInfo, idempotency_key: String) -> Self {
         Self {
             channel: ChatAddress::internal(),
@@ -75,8 +75,8 @@ impl InternalMessage {
 }
 
 impl Engine {
-    /// Keeps a message for a session and lets a turn take it up; refused where it would go round in circles. A session
-    /// that is not there is begun only by the clock or a person.
+    /// Stores a message for a session and lets a turn process it. Refused if it would cause a loop. Only the clock or a
+    /// person can create a session that does not exist.
     pub async fn inject_message(
         &self,
         session: &SessionKey,
@@ -87,7 +87,7 @@ impl Engine {
     }
 }
 
-/// A message that is only to be read: a line of a turn that has been, taken up by none.
+/// Stores a message as a transcript line of an existing turn. No turn processes it.
 pub(crate) fn inject_transcript_line(
     tx: &mut Tx<'_>,
     (session, message): (&SessionKey, &str),
@@ -98,7 +98,7 @@ pub(crate) fn inject_transcript_line(
     store_line(tx, &how.into_ingress_message(session, message), fresh, turn)
 }
 
-/// The same inside a transaction that stores more. The message is returned for whoever tells of it.
+/// Injects a message inside a larger transaction. Returns the message too, for the caller to publish.
 pub(crate) fn inject_in_tx(
     tx: &mut Tx<'_>,
     (session, message): (&SessionKey, &str),

@@ -1,4 +1,4 @@
-//! `/session ttl`: a conversation that was silent for long begins anew with the next message.
+//! `/session ttl`: restarts a conversation with the next message after a long silence.
 
 use polyclaw_domain::session::Session;
 use polyclaw_store::sessions::{CompactionPoint, SessionSnapshot};
@@ -9,7 +9,7 @@ use super::store::count_messages;
 use super::{IngressMessage, NewIds};
 use crate::session::renewed_event;
 
-/// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.
+/// Gives a session a new session id if it was silent for longer than its TTL and has no work left.
 pub(super) fn renew_if_expired(
     tx: &mut Tx<'_>,
     snapshot: SessionSnapshot,
@@ -24,7 +24,7 @@ pub(super) fn renew_if_expired(
     }
     sessions::renew_session_id(tx, key, &fresh.session, fresh.now)?;
     todos::clear(tx, key)?;
-    // The tickets of this very message are handed out already: the old history ends before them.
+    // The positions of this message are already allocated, so the old history ends before them.
     let through = snapshot.next_ticket - 1 - i64::try_from(count_messages(inbound)).unwrap_or_default();
     let compaction = CompactionPoint { summary: None, through };
     sessions::set_compaction(tx, key, &fresh.session, &compaction)?;

@@ -1,4 +1,4 @@
-//! The transaction of an inbound message: its session, its place in the queue, its lines.
+//! The transaction that stores an inbound message: its session, its position in the queue and its transcript lines.
 
 use polyclaw_domain::backlog::{BacklogAdmission, MAX_WAITING_ITEMS, SessionLoad, admit_message};
 use polyclaw_domain::event::{EventKind, NewEvent};
@@ -24,7 +24,7 @@ use crate::lanes::LaneSlot;
 use crate::subagents::release_held_below;
 use crate::{prompt, turn};
 
-/// Why an announce is held that came after one that is.
+/// Code of an announce that is held because it joins a held turn.
 const BEHIND_HELD_CODE: &str = "behind_held";
 
 pub(crate) fn store_message(
@@ -49,7 +49,7 @@ pub(crate) fn store_message(
         return Ok(Err(IngressRefusal::MemberClosed));
     }
     let load = jobs::session_load(tx, &session.key)?;
-    // A person who writes again meanwhile was told when the first message had to wait.
+    // A person who wrote during this turn before was notified when their first message had to wait.
     let is_notified = here.busy_notice.is_some() && jobs::is_steered(tx, &session.key)?;
     let Some(placed) = place_in_turn(tx, (inbound, session), (&load, held), fresh, here)? else {
         return Ok(Err(IngressRefusal::Full));
@@ -90,18 +90,18 @@ pub(crate) fn store_message(
     Ok(Ok((accepted, claimed_turn)))
 }
 
-/// The turn that takes a message up.
+/// The turn that will process a message.
 struct TurnPlacement {
     turn: TurnId,
-    /// Something else goes first.
+    /// Other work goes first.
     waiting: bool,
-    /// Why it waits for a person.
+    /// Why the turn is held until a person writes.
     held: Option<&'static str>,
-    /// It has begun.
+    /// Set if the turn is claimed already.
     claimed: Option<(TurnClaim, LaneSlot)>,
 }
 
-/// Finds the message its turn: one that waits already, or one of its own. `None`: too much waits there.
+/// Finds the turn for a message: one that is waiting, or a new one. `None`: the backlog is full.
 fn place_in_turn(
     tx: &mut Tx<'_>,
     (inbound, session): (&IngressMessage, &Session),
@@ -118,7 +118,8 @@ fn place_in_turn(
             if inbound.origin.is_person() && jobs::resume_held(tx, &turn, is_behind)? {
                 runs::release_all_announces(tx, &session.key)?;
             }
-            // It is taken up with the turn it joins, whatever its own trace has left; of that one people were told.
+            // The message runs with the turn it joins, whatever its own trace allows; people were notified of that
+            // turn.
             let waits = jobs::is_held_for_person(tx, &turn)?;
             let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD_CODE);
             TurnPlacement { turn, waiting: is_behind || waits, held, claimed: None }
@@ -136,8 +137,8 @@ fn place_in_turn(
     }))
 }
 
-/// Whether a message between sessions may go on. What a person wrote always may; the end of a run at least is kept,
-/// and the reason why it has to wait is returned.
+/// Checks whether a message between sessions may pass. Messages of people always may. An announce is never refused; if
+/// it may not pass, the reason to hold it is returned.
 fn check_relay(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
@@ -147,10 +148,10 @@ fn check_relay(
     if relayed.kind != RelayKind::Begin && sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(Err(IngressRefusal::UnknownSession));
     }
-    // What a session begins is bounded by the limits of families, not by what may follow by itself.
+    // Spawned sessions are bounded by the sub-agent limits, not by the automatic turn budget.
     let (automatic_turns, budget) = match relayed.kind {
         RelayKind::Begin => (0, u32::MAX),
-        // A person stopped both: the owner goes on when a person does.
+        // A person stopped both runs: the owner continues when a person writes.
         RelayKind::Stopped => return Ok(Ok(Some("stopped"))),
         RelayKind::Send | RelayKind::Announce => {
             (ingress::get_automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
@@ -164,7 +165,8 @@ fn check_relay(
     }
 }
 
-/// Turns are counted, not messages: one that joins a turn which waits begins none. `begun_at`: when its own turn began.
+/// Counts an automatic turn. Turns are counted, not messages: a message that joins a waiting turn starts none.
+/// `started_at`: when a new turn was created for it.
 fn count_automatic_turn(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
@@ -178,8 +180,8 @@ fn count_automatic_turn(
     }
 }
 
-/// The load as the sender's own bound counts it. People are never kept out by what agents, schedules and webhooks have
-/// sent, nor those by people; announces have no bound here and are merged when their turn starts.
+/// Returns the load as this sender's limit counts it. People are never blocked by what agents, cron jobs and webhooks
+/// have sent, nor the other way round. Announces have no limit here; they are merged when their turn starts.
 fn bounded_load(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
@@ -209,7 +211,7 @@ fn join_turn(
     turn: &TurnId,
 ) -> polyclaw_store::Result<()> {
     if let Some(by) = &inbound.by {
-        // What waits is one turn: whoever was named last answers it.
+        // Waiting messages share one turn; the agent named last answers it.
         jobs::assign_queued(tx, &session.key, by)?;
     }
     let joining = JoiningInput {
@@ -222,7 +224,7 @@ fn join_turn(
     jobs::add_input(tx, turn, &joining)
 }
 
-/// Stores a message as a line of a turn alone: nobody takes it up.
+/// Stores a message as a line of an existing turn. No turn processes it.
 pub(crate) fn store_line(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
@@ -236,7 +238,7 @@ pub(crate) fn store_line(
     insert_messages(tx, inbound, &snapshot, fresh, turn).map(drop)
 }
 
-/// Claims the turn at once if nothing waits in its lane, else queues it.
+/// Claims the turn immediately if its lane is empty, else queues it.
 fn claim_or_queue_turn(
     tx: &mut Tx<'_>,
     job: &NewTurnJob,
@@ -282,7 +284,8 @@ fn find_duplicate(
     Ok(Some(Ok((earlier, None))))
 }
 
-/// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
+/// Locks the session's row and allocates a position for each line. Creates a new session if needed. `None`: the agent
+/// does not exist.
 fn enter_session(
     tx: &mut Tx<'_>,
     inbound: &IngressMessage,
@@ -311,14 +314,14 @@ fn enter_session(
     sessions::allocate_and_get_snapshot(tx, &inbound.session, count_messages(inbound), fresh.now)
 }
 
-/// How many messages it becomes.
+/// Number of transcript messages it is stored as.
 pub(super) fn count_messages(inbound: &IngressMessage) -> usize {
     inbound.tool_results.len() + usize::from(has_message(inbound))
 }
 
 fn lane_for(inbound: &IngressMessage, session: &Session) -> JobLane {
     match inbound.origin {
-        // Members of teams have a lane of their own, whatever wakes them.
+        // Team members have their own lane, whatever wakes them.
         _ if session.lane == JobLane::Teammate => JobLane::Teammate,
         _ if inbound.relay.as_ref().is_some_and(|relayed| relayed.kind != RelayKind::Begin) => {
             JobLane::InternalAnnounce
@@ -400,7 +403,7 @@ fn insert_messages(
     Ok(stored)
 }
 
-/// Says that it is taken up later, where nothing else shows that it was taken.
+/// Notifies the sender that the message has to wait, unless the session does not deliver.
 fn push_busy_notice(
     tx: &mut Tx<'_>,
     (session, turn): (&Session, &TurnId),
