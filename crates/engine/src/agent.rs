@@ -1,4 +1,4 @@
-//! Agents made, changed and removed while the instance runs. Those of the config file belong to that file.
+//! Creates, changes and removes agents at run time. Agents defined in the config file can be changed only there.
 
 mod explain;
 mod export;
@@ -30,7 +30,7 @@ impl Engine {
         Ok(self.db().read(agents::list).await?)
     }
 
-    /// Unsafe settings of the instance and of every agent there is.
+    /// Unsafe settings of the instance and of all agents.
     pub async fn safety_warnings(&self) -> Result<Vec<SafetyWarning>> {
         let agents: Vec<AgentSpec> =
             self.list_agents().await?.into_iter().map(|stored| stored.spec).collect();
@@ -49,7 +49,7 @@ impl Engine {
         found.ok_or_else(|| Error::UnknownAgent(id.to_string()))
     }
 
-    /// Holds a spec against what this instance has. Everything that is wrong is said at once.
+    /// Checks a spec against this instance's tools, providers and MCP servers. Reports all problems together.
     pub fn validate_agent_spec(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
         let scope =
@@ -70,8 +70,8 @@ impl Engine {
         }
     }
 
-    /// That the agents it may begin and give work to are there. Those elsewhere are looked up where they are asked.
-    /// `before`: what it was; agents it named then may have been deleted since.
+    /// Checks that the agents it may spawn or delegate to exist. Remote agents are resolved when they are called. Names
+    /// that `before` already had are accepted, because those agents may have been deleted since.
     pub(crate) async fn check_allowed_agents(
         &self,
         spec: &AgentSpec,
@@ -104,7 +104,7 @@ impl Engine {
         }
     }
 
-    /// An agent of this id before anything is said about it.
+    /// Default spec of a new agent with this id.
     pub fn default_agent_spec(&self, id: AgentId) -> AgentSpec {
         AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().agent_template.clone() }
     }
@@ -131,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// Takes effect at the next turn.
+    /// Replaces an agent's spec, from the next turn on.
     pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<StoredAgent> {
         self.redactor().redact_spec(&mut spec);
         let before = self.load_editable_agent(&spec.agent_id).await?;
@@ -156,13 +156,13 @@ impl Engine {
         }
     }
 
-    /// Its sessions stay readable.
+    /// Deletes an agent. Its sessions stay readable.
     pub async fn delete_agent(&self, id: &AgentId) -> Result<()> {
         let source = self.load_editable_agent(id).await?.source;
         if *id == self.settings().default_agent || source == AgentSource::Config {
             return Err(Error::DefaultAgent(id.to_string()));
         }
-        // A config that names an agent nobody knows does not start.
+        // A config that names an unknown agent would not start.
         let settings = self.settings();
         let rules = settings.agents_in_rules.iter().filter(|(named, _)| named == id);
         let paths: Vec<&str> = rules.map(|(_, path)| path.as_str()).collect();
@@ -177,7 +177,7 @@ impl Engine {
         };
         self.db().write(write).await?;
         self.outbox_wake.notify_one();
-        // What it is at ends with it.
+        // Its running turns are stopped.
         let running = self.db().read(jobs::list_running).await?;
         for turn in running.into_iter().filter(|turn| turn.agent == *id) {
             self.stop_session(&turn.session).await?;
@@ -187,7 +187,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The agent, if no config file writes it.
+    /// Loads an agent that is not defined in the config file.
     pub(crate) async fn load_editable_agent(&self, id: &AgentId) -> Result<StoredAgent> {
         let stored = self.load_agent(id).await?;
         match self.is_written_by_config(&stored) {
@@ -196,7 +196,7 @@ impl Engine {
         }
     }
 
-    /// Whether the config file writes this agent, so that it can be changed only there.
+    /// Whether the config file defines this agent, so that it can be changed only there.
     pub fn is_written_by_config(&self, stored: &StoredAgent) -> bool {
         stored.source == AgentSource::Config && self.implicit_agent(&stored.spec.agent_id).is_none()
     }
@@ -205,7 +205,7 @@ impl Engine {
         self.settings().implicit_agent.clone().filter(|spec| spec.agent_id == *id)
     }
 
-    /// What is kept of a changed agent that the config has without writing it: only the difference, so that the rest
+    /// Changes of an agent that the config implies without defining it. Only the difference is stored, so that the rest
     /// follows the config.
     fn diff_from_implicit(&self, spec: &AgentSpec, source: AgentSource) -> Result<Option<Value>> {
         let base = self.implicit_agent(&spec.agent_id).filter(|_| source == AgentSource::Config);
@@ -221,7 +221,7 @@ impl Engine {
         Ok(stored)
     }
 
-    /// Writes the files of agents that live in the database, where they are missing or differ.
+    /// Writes the files of agents stored in the database if they are missing or differ.
     pub async fn export_agents(&self) -> Result<()> {
         let workspace = self.settings().workspace.clone();
         for stored in self.list_agents().await?.iter().filter(|stored| stored.source == AgentSource::Api) {
@@ -230,8 +230,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the folders of agents that name none. Agents of earlier versions kept their files in the instance's workspace:
-    /// those stay where they are, and who wants them shared says so.
+    /// Creates the workspace folders of agents that do not configure one. Agents of earlier versions kept their files
+    /// in the shared workspace; those stay there, and `workspace = "."` shares that folder again.
     pub async fn create_agent_folders(&self) -> Result<()> {
         let settings = self.settings();
         for stored in self.list_agents().await? {
@@ -243,11 +243,11 @@ impl Engine {
             match std::fs::create_dir_all(&folder) {
                 Ok(()) => tracing::info!(
                     agent.id = %spec.agent_id, folder = %folder.display(), shared = %settings.workspace.display(),
-                    "this agent has a workspace of its own; files it kept in the shared one stay there, and \
-                     workspace = \".\" lets it use that one"
+                    "created the agent's own workspace; its files in the shared one stay there, and \
+                     workspace = \".\" makes it use that one"
                 ),
                 Err(error) => tracing::warn!(agent.id = %spec.agent_id, folder = %folder.display(), %error,
-                    "the workspace of this agent can not be made"),
+                    "could not create the agent's workspace folder"),
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Engine {
     }
 }
 
-/// Another agent has the name, or one of the two has the other's id for a name.
+/// Whether the name is taken: another agent has it, or one agent's name is the other's id.
 fn name_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<Option<Error>> {
     Ok(same_name(&agents::list(tx)?, spec))
 }

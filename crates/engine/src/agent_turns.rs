@@ -1,4 +1,4 @@
-//! How many turns each agent has ended and how long they took: counted by this process since its start.
+//! Counts and durations of each agent's ended turns since this process started.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +10,9 @@ use crate::core::Engine;
 /// Upper bounds of the histogram, in milliseconds.
 pub const TURN_BUCKETS_MS: [u64; 9] = [100, 500, 1_000, 2_500, 5_000, 15_000, 60_000, 300_000, 1_800_000];
 
-/// Agents that are counted by name. A gateway that makes agents without end has no metrics without end.
+/// Maximum agents with metrics of their own, so that metrics stay bounded.
 const MAX_COUNTED_AGENTS: usize = 200;
-/// The name under which the others are counted.
+/// Label under which all other agents are counted.
 const OTHER_AGENTS_LABEL: &str = "_other";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct AgentTurns {
     pub failed: u64,
     pub cancelled: u64,
     pub steered: u64,
-    /// Ended turns by how long they took, one count for each bound; longer ones are in `count` only.
+    /// Ended turns per duration bucket; longer ones are only in `count`.
     pub buckets: [u64; TURN_BUCKETS_MS.len()],
     pub count: u64,
     pub sum_ms: u64,
@@ -50,7 +50,7 @@ impl AgentTurnCounters {
 }
 
 impl Engine {
-    /// What each agent has done since the start, by its id.
+    /// Turn counts since the start, by agent id.
     pub fn agent_turns(&self) -> BTreeMap<String, AgentTurns> {
         self.turn_counters.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

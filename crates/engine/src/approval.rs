@@ -1,4 +1,4 @@
-//! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
+//! Approvals: a turn asks a person and waits. The request is a row, so it survives a restart and the call runs once.
 
 mod answer;
 mod notices;
@@ -28,10 +28,10 @@ use crate::worker::RunningTurn;
 
 pub use answer::{ApprovalAnswer, decide_approval};
 
-/// A call to be agreed to, the tool's own words about it, and by whom.
+/// The call to approve, the tool's description of it, and who must approve.
 pub(crate) type ApprovalRequest<'a> = (&'a ToolCall, Option<&'a str>, RequiredApprover);
 
-/// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
+/// Requests approval of one call. `None`: run it. Otherwise the result to give to the model instead.
 pub(crate) async fn request_approval(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -46,7 +46,8 @@ pub(crate) async fn request_approval(
         return Ok(Some(ToolOutcome::error(changed)));
     }
     publish_approval_request(engine, &asked, &asked.session);
-    // Whoever waits for a delegation or leads the member that asks reads the question in their own conversation.
+    // People who wait for a delegation, or whose agent leads the asking member, see the request in their own
+    // conversation.
     let lead = lead_session_of(engine, &asked).await;
     let elsewhere = context.waiters.as_ref().map(|waiters| &waiters.session).or(lead.as_ref());
     elsewhere.into_iter().for_each(|session| publish_approval_request(engine, &asked, session));
@@ -89,8 +90,8 @@ fn build_approval(
     }
 }
 
-/// The channel's conversation in which the question may be answered. Where the owner reads along there is none to send
-/// to, and an owner's question is answered by nobody else, wherever it came from.
+/// The conversation in which the request may be answered. `None` for owner approvals of a turn without an owner's
+/// authority: only the owner may answer those, wherever they came from.
 fn approval_address(context: &TurnContext, approver: RequiredApprover) -> Option<ChatAddress> {
     match approver {
         RequiredApprover::Requester => requester_address(context),
@@ -99,7 +100,7 @@ fn approval_address(context: &TurnContext, approver: RequiredApprover) -> Option
     }
 }
 
-/// The channel's conversation that asked for this turn, or waits for what it works on.
+/// The channel conversation that caused this turn or waits for its result.
 fn requester_address(context: &TurnContext) -> Option<ChatAddress> {
     let mut asked = context
         .waiting_addresses()
@@ -113,7 +114,7 @@ fn requester_address(context: &TurnContext) -> Option<ChatAddress> {
     })
 }
 
-/// Stores the question with the message that asks it, in one transaction, unless it is stored already.
+/// Stores the request and its messages in one transaction, unless it is stored already.
 async fn store_approval(
     engine: &Engine,
     running: &RunningTurn,
@@ -153,7 +154,7 @@ fn publish_approval_request(engine: &Engine, asked: &StoredApproval, session: &S
     );
 }
 
-/// The lead of whoever asks, if that is a member of a team: its people see the question there.
+/// The lead's session if the asking session is a team member; its people see the request there.
 async fn lead_session_of(engine: &Engine, asked: &StoredApproval) -> Option<SessionKey> {
     let session = asked.session.clone();
     let read = move |tx: &mut Tx<'_>| {
@@ -168,7 +169,7 @@ async fn wait_for_decision(
     running: &Arc<RunningTurn>,
     asked: &StoredApproval,
 ) -> TurnResult<Option<ToolOutcome>> {
-    // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
+    // From here on elapsed time counts, so changing the system clock does not change the time to answer.
     let left = asked.expires_at.since(engine.now()).clamp(0, APPROVAL_EXPIRY_MS).unsigned_abs();
     let deadline = Instant::now() + Duration::from_millis(left);
     let mut watch = engine.hub.subscribe(&asked.session);
@@ -179,7 +180,7 @@ async fn wait_for_decision(
         if engine.is_draining() {
             return Err(TurnAbort::HandedBack);
         }
-        // Woken by the decision or by another message; the second bounds a wake-up that never comes.
+        // Woken by the decision or by another message; the one-second timer covers a missed wake-up.
         tokio::select! {
             frame = watch.recv() => {
                 if frame.is_none() {
@@ -237,7 +238,7 @@ async fn expire_approval(engine: &Engine, asked: &StoredApproval) -> TurnResult<
     Ok(())
 }
 
-/// Whoever shows the question takes it away.
+/// Publishes the decision, so that clients remove the request.
 async fn publish_decision(engine: &Engine, asked: &StoredApproval, state: ApprovalState) {
     if let Some(lead) = lead_session_of(engine, asked).await {
         engine.hub.publish(&lead, decision_frame(asked, state));
@@ -249,7 +250,7 @@ fn decision_frame(asked: &StoredApproval, state: ApprovalState) -> FrameKind {
     FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() }
 }
 
-/// Whether a turn has a question that waits for an answer, or has just got one.
+/// Whether a turn has an approval request that is open or was just decided.
 pub(crate) async fn has_open_approval(engine: &Engine, turn: &TurnId) -> TurnResult<bool> {
     let (turn, now) = (turn.clone(), engine.now());
     let read = engine.db().read(move |tx| approvals::is_turn_waiting(tx, &turn, now));

@@ -1,4 +1,4 @@
-//! Background loops, each a named kind with a policy. The list is also the health page.
+//! Background loops, each with a name and the same restart policy. The health page shows this list.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -88,11 +88,11 @@ impl BackgroundTask {
 }
 
 impl Engine {
-    /// Runs one loop until the engine drains. Every loop has one policy: an error is logged and it starts again.
+    /// Runs one loop until the engine drains. After an error, which is logged, it is restarted.
     pub async fn run_task(&self, task: BackgroundTask) {
         self.background_tasks.set_state(task, "running", false);
         while let Err(error) = self.run_task_once(task).await {
-            tracing::error!(task = task.name(), %error, "a background loop failed and starts again");
+            tracing::error!(task = task.name(), %error, "background loop failed; restarting it");
             self.background_tasks.set_state(task, "restarting", true);
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             self.background_tasks.set_state(task, "running", false);

@@ -1,4 +1,4 @@
-//! What agents are told from files, and as whom they show themselves.
+//! Briefings of agents from files, and their displayed identity.
 
 use std::path::{Path, PathBuf};
 
@@ -21,18 +21,19 @@ impl Engine {
         self.read_briefing(spec, &self.agent_workspace(spec), false)
     }
 
-    /// Where an agent's files are.
+    /// The agent's workspace folder.
     pub(crate) fn agent_workspace(&self, spec: &AgentSpec) -> PathBuf {
         let settings = self.settings();
         spec.workspace_folder(&settings.workspace, &settings.default_agent)
     }
 
-    /// How an agent shows itself to people.
+    /// The agent's displayed identity.
     pub fn agent_identity(&self, spec: &AgentSpec) -> AgentIdentity {
         briefing::resolve_identity(spec, &self.agent_briefing(spec).identity)
     }
 
-    /// Every skill found for an agent, and whether it has it: its policy allows it, and the tool that reads one.
+    /// All skills found for an agent, and whether it can use each: its policy must allow the skill and the tool that
+    /// reads skills.
     pub async fn list_agent_skills(&self, id: &AgentId) -> Result<Vec<(Skill, SkillEligibility)>> {
         let spec = self.load_agent(id).await?.spec;
         let found = self.agent_briefing(&spec).skills;

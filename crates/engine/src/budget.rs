@@ -1,5 +1,5 @@
-//! Budgets: a call reserves before it is made and settles in the transaction that stores it. Where no budget is set
-//! nothing is asked and nothing is stored.
+//! Budgets: a model call reserves before it starts and commits its usage in the transaction that stores it. Without
+//! budgets nothing is checked or stored.
 
 mod out_of_turn;
 
@@ -31,10 +31,10 @@ use crate::worker::RunningTurn;
 
 pub(crate) use out_of_turn::{OutOfTurnCall, estimate_if_affordable, record_spending};
 
-/// How far up the sessions that began one another are followed.
+/// Maximum number of ancestor sessions whose budgets are checked.
 const MAX_ANCESTOR_DEPTH: usize = 16;
 
-/// What one call has reserved, and whom to tell when a budget runs low.
+/// The reservation of one call, and whom to notify when a budget runs low.
 #[derive(Clone, Debug)]
 pub(crate) struct BudgetReservation {
     limits: Vec<BudgetLimit>,
@@ -44,7 +44,7 @@ pub(crate) struct BudgetReservation {
     ttl_ms: i64,
 }
 
-/// A model call that no transaction has stored yet. While it is under way its usage is unknown.
+/// A model call that no transaction has stored yet. Its usage is unknown while it is in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct UnstoredModelCall {
     pub model: String,
@@ -98,7 +98,7 @@ impl UnstoredModelCall {
         now: Millis,
     ) -> polyclaw_store::Result<Vec<String>> {
         let known = self.usage.input_tokens.zip(self.usage.output_tokens);
-        // What nobody knows is taken to be what was reserved: never less than it was, as far as we can tell.
+        // Unknown usage is charged as reserved, so that it is not underestimated as far as we can tell.
         let amount = known.map_or(reservation.amount, |(input, output)| BudgetAmount {
             tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
             nanos: self.cost.unwrap_or(reservation.amount.nanos),
@@ -117,7 +117,7 @@ impl UnstoredModelCall {
 }
 
 impl BudgetReservation {
-    /// Sends a notice to every conversation that waits for this turn, through the gate like everything else.
+    /// Sends a notice through the gate to every conversation that waits for this turn.
     fn push_notices(
         &self,
         tx: &mut Tx<'_>,
@@ -138,8 +138,8 @@ impl BudgetReservation {
     }
 }
 
-/// Reserves for one call, or ends the turn with a sentence that says which budget is used up. A prompt without a limit
-/// of its own gets one: what may be spent must be known before.
+/// Reserves for one call, or aborts the turn with a text that names the exhausted budget. Sets a token limit on the
+/// prompt if it has none, so that the maximum cost is known in advance.
 pub(crate) async fn reserve_budget(
     engine: &Engine,
     running: &RunningTurn,
@@ -208,7 +208,7 @@ async fn store_reservation(
     }
 }
 
-/// Ends the reservation of a call that was not answered.
+/// Releases the reservation of a call that got no answer.
 pub(crate) async fn release_reservation(
     engine: &Engine,
     claim: &TurnClaim,
@@ -221,7 +221,7 @@ pub(crate) async fn release_reservation(
     or_lost(engine.write_with_retry(move |tx| budgets::release_reservations(tx, &turn)).await)
 }
 
-/// Shows what people are to be told. Channels have it in their outbox already.
+/// Publishes notices to live clients. Chat channels get them from the outbox.
 pub(crate) fn publish_budget_notices(engine: &Engine, claim: &TurnClaim, notices: Vec<String>) {
     if notices.is_empty() {
         return;
@@ -245,7 +245,7 @@ fn notice_targets(context: &TurnContext) -> Vec<(ChatAddress, DeliveryPolicy)> {
     context.waiting_addresses().into_iter().map(|(address, wanted)| (address, policy(wanted))).collect()
 }
 
-/// The smallest of what one turn may cost.
+/// The lowest limit of what one turn may cost.
 fn turn_cost_limit(settings: &EngineSettings, agent: &AgentBudget, is_teamwork: bool) -> Option<NanoUsd> {
     let team = is_teamwork.then_some(&settings.team_budget);
     let budgets = [agent, &settings.budget, &settings.session_budget].into_iter().chain(team);
@@ -319,7 +319,7 @@ fn ancestor_sessions(tx: &mut Tx<'_>, mut next: Option<SessionKey>) -> polyclaw_
     Ok(found)
 }
 
-/// What a member of a team draws on. One that says only what a turn may cost is a purse without limits.
+/// Budget of a team member. With only a per-turn limit set, the daily limit is unbounded.
 fn team_budget_limit(
     tx: &mut Tx<'_>,
     settings: &EngineSettings,
@@ -336,7 +336,7 @@ fn team_budget_limit(
     Ok(team.map(|team| limit_for_day(settings, BudgetScope::Team(team.name), &settings.team_budget, now)))
 }
 
-/// The most any candidate may cost, or one whose price nobody said.
+/// Returns the highest price of any candidate, or the first candidate without a known price.
 fn highest_price(
     settings: &EngineSettings,
     candidates: &[ModelRef],
@@ -351,7 +351,7 @@ fn highest_price(
     })
 }
 
-/// One budget, and how much of it is left.
+/// A budget and its usage.
 #[derive(Clone, Debug)]
 pub struct BudgetBalance {
     pub scope: BudgetScope,
@@ -360,11 +360,11 @@ pub struct BudgetBalance {
     pub resets: Millis,
 }
 
-/// Sessions shown at once.
+/// Maximum number of session budgets shown.
 const MAX_SHOWN_SESSIONS: usize = 20;
 
 impl Engine {
-    /// Every budget that is set, with what is left of it today.
+    /// Lists all budgets with their usage today.
     pub async fn list_budgets(&self) -> Result<Vec<BudgetBalance>> {
         let (settings, now) = (self.settings(), self.now());
         let resets = settings.calendar.day_start(settings.calendar.day_number(now) + 1);

@@ -1,4 +1,4 @@
-//! Chat commands: the same on every surface, never stored as messages.
+//! Chat commands. They are the same on every surface and are never stored as messages.
 
 mod actions;
 mod subagents;
@@ -24,27 +24,27 @@ use crate::ingress::IngressMessage;
 use crate::reply_once::{ALREADY_ACCEPTED_TEXT, InboundReceipt};
 
 const MAX_SHOWN_MODELS: usize = 60;
-/// Commands that are not about a conversation.
+/// Commands that do not act on a session.
 const COMMANDS_WITHOUT_SESSION: [&str; 6] = ["help", "models", "agents", "team", "approve", "deny"];
-/// How the keys of sessions go on that only agents begin.
+/// Session key parts of sessions that only agents create.
 const AGENT_SESSION_PREFIXES: [&str; 3] = ["subagent", "delegate", "team"];
 
-/// A command as it was given, and by whom.
+/// A command with its caller.
 pub(crate) struct CommandRequest<'a> {
     pub command: &'static ChatCommand,
     pub rest: &'a str,
     pub speaker: CallerRole,
-    /// As whom a question is answered.
+    /// Identity under which an approval is answered.
     pub by: ApprovalResponder,
-    /// Where it was given, and what names it there: none where it came by the API.
+    /// Address and message id of the command; `None` if it came through the API.
     pub origin: Option<CommandOrigin<'a>>,
-    /// Which agents it can name.
+    /// Agents that the caller can address.
     pub reachable: ReachableAgents,
-    /// Carried with whatever is begun by it.
+    /// Authority that is passed on to everything the command starts.
     pub authority: Authority,
 }
 
-/// Where a command was given.
+/// Address where a command was given.
 #[derive(Clone, Copy)]
 pub(crate) struct CommandOrigin<'a> {
     pub address: &'a ChatAddress,
@@ -52,12 +52,12 @@ pub(crate) struct CommandOrigin<'a> {
 }
 
 impl Engine {
-    /// Runs a line of whoever holds the token, if it starts with `/`; `None` if it is no command but a message.
+    /// Runs a command of the token holder if the line starts with `/`. `None`: the line is not a command.
     pub async fn run_command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
         self.run_command_as(session, line, Authority::Owner).await
     }
 
-    /// The same for a caller of the API who may do less.
+    /// Runs a command of an API caller with the given authority.
     pub async fn run_command_as(
         &self,
         session: &SessionKey,
@@ -76,7 +76,8 @@ impl Engine {
         self.perform_action(action).await
     }
 
-    /// A command may be the first thing that is said in a conversation. Sessions that agents begin are not made by one.
+    /// Creates the session if the command is the first line of a conversation. Never creates sessions that only agents
+    /// create.
     async fn ensure_session(&self, key: &SessionKey, command: &ChatCommand) -> Result<()> {
         let is_agents =
             key.parts().get(2).is_some_and(|part| AGENT_SESSION_PREFIXES.contains(&part.as_str()));
@@ -89,14 +90,14 @@ impl Engine {
         }
     }
 
-    /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
-    /// it is sent back. `None` if the message is no command.
+    /// Runs a command that came as a channel message: once, without storing it as a message, and with its result sent
+    /// back. `None`: the message is not a command.
     pub async fn run_inbound_command(
         &self,
         inbound: &IngressMessage,
         speaker: CallerRole,
     ) -> Result<Option<String>> {
-        // What a program or another agent relays is no person's word.
+        // Text relayed by a program or another agent is never a command.
         let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relay.is_none()) else {
             return Ok(None);
         };
@@ -117,7 +118,8 @@ impl Engine {
         self.run_action_once(&receipt, action).await.map(Some)
     }
 
-    /// What an order in a chat comes to. Only what the store or a drain refuses is an error.
+    /// Builds the action of a chat command. Only store errors and draining are returned as errors; others become a
+    /// reply.
     pub(crate) async fn resolve_command_action(
         &self,
         session: &SessionKey,
@@ -144,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Commands that change nothing.
+    /// Runs commands that change nothing.
     async fn run_query_command(&self, session: &SessionKey, order: &CommandRequest<'_>) -> Result<String> {
         match order.command.name {
             "help" => Ok(help_text()),
@@ -239,7 +241,7 @@ impl Engine {
     }
 }
 
-/// Whether a `/team` command does more than show.
+/// Whether a `/team` command writes instead of only showing.
 fn writes_to_a_team(rest: &str) -> bool {
     matches!(rest.split_whitespace().next(), Some("send" | "plan"))
 }
@@ -248,7 +250,7 @@ fn count_with_unit(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What was stopped, each in a few words.
+/// Names of what was stopped, shortened.
 fn join_labels(labels: &[String]) -> String {
     const MAX_SHOWN_LABELS: usize = 10;
     let mut named: Vec<String> =
@@ -259,7 +261,8 @@ fn join_labels(labels: &[String]) -> String {
     named.join(", ")
 }
 
-/// `provider/model` lines, at most 60 in all; of a provider with more than its share, how many more.
+/// Lists `provider/model` lines, at most 60 in all. A provider with more models than its share gets a line with the
+/// number left out.
 fn model_lines(models: &[ModelInfo]) -> String {
     let mut providers: Vec<&str> = models.iter().map(|info| info.model.provider.as_str()).collect();
     providers.dedup();
@@ -268,7 +271,7 @@ fn model_lines(models: &[ModelInfo]) -> String {
     let (mut lines, mut shown) = (Vec::new(), 0);
     for (n, provider) in providers.iter().enumerate() {
         let own: Vec<_> = models.iter().filter(|info| info.model.provider == *provider).collect();
-        // What earlier ones left is shared by those that still come.
+        // What earlier providers left over is shared by the remaining ones.
         let share = (MAX_SHOWN_MODELS - shown) / (providers.len() - n);
         shown += own.len().min(share);
         lines.extend(own.iter().take(share).map(|info| info.model.to_string()));
@@ -279,7 +282,7 @@ fn model_lines(models: &[ModelInfo]) -> String {
     lines.join("\n")
 }
 
-/// As whom a speaker answers a question: an owner as one, anybody else as who they are there.
+/// Identity under which a caller answers approvals: owners as owner, anyone else as the sender at this address.
 pub(crate) fn approval_responder_for(speaker: CallerRole, address: &ChatAddress) -> ApprovalResponder {
     match speaker {
         CallerRole::Owner => ApprovalResponder::OwnerInChannel(address.clone()),

@@ -1,5 +1,5 @@
-//! Deeds: what is done in one transaction with the receipt of whatever asked for it, so that it is done once; and what
-//! follows when that is stored.
+//! Command actions: each runs in one transaction with the receipt of its message, so that it happens once. Its effects
+//! follow after the commit.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobLane;
@@ -12,17 +12,17 @@ use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::subagents::RunCompletion;
 
-/// It may be run again, like every transaction.
+/// May run several times, like every transaction.
 pub(crate) type CommandAction = Box<dyn Fn(&mut Tx<'_>) -> polyclaw_store::Result<ActionOutcome> + Send>;
 
-/// What a deed came to.
+/// Result of a command action.
 pub(crate) struct ActionOutcome {
-    /// An error says why it was not done.
+    /// An error is the reason why nothing was done.
     pub reply: Result<String>,
     pub effects: Vec<PostCommitEffect>,
 }
 
-/// What this process and whoever watches it are told once a deed is stored.
+/// An effect on this process and its watchers after the action is committed.
 pub(crate) enum PostCommitEffect {
     Stop(TurnId),
     Publish(SessionKey, FrameKind),
@@ -39,7 +39,7 @@ impl ActionOutcome {
         Self { reply: Err(error), effects: Vec::new() }
     }
 
-    /// What is said about it in a chat.
+    /// The chat reply for this result.
     pub fn reply_text(&self) -> String {
         match &self.reply {
             Ok(text) => text.clone(),
@@ -49,13 +49,13 @@ impl ActionOutcome {
     }
 }
 
-/// Nothing but words.
+/// An action that only replies.
 pub(crate) fn reply_only(text: impl Into<String>) -> CommandAction {
     let text = text.into();
     Box::new(move |_| Ok(ActionOutcome::with_reply(text.clone())))
 }
 
-/// A deed on a session, which has to be there.
+/// An action on an existing session.
 pub(crate) fn on_session<F>(key: &SessionKey, change: F) -> CommandAction
 where
     F: Fn(&mut Tx<'_>, &Session) -> polyclaw_store::Result<ActionOutcome> + Send + 'static,
@@ -68,7 +68,7 @@ where
 }
 
 impl Engine {
-    /// Does it for somebody who waits for the answer here.
+    /// Runs an action for a caller that waits for the reply.
     pub(crate) async fn perform_action(&self, action: CommandAction) -> Result<String> {
         let ActionOutcome { reply, effects: after } = self.db().write(action).await?;
         self.apply_effects(after);

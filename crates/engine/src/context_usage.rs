@@ -1,4 +1,4 @@
-//! What a model's context is filled with: an estimate for people, made of what the next prompt would be made of.
+//! Estimates the context usage of a session's next prompt, for people.
 
 use polyclaw_domain::id::{TraceId, TurnId};
 use polyclaw_domain::job::JobLane;
@@ -15,7 +15,7 @@ use crate::memory::RecalledText;
 use crate::prompt::TurnContext;
 use crate::turn::TurnAbort;
 
-/// Tokens, each estimated: no two models count alike.
+/// Estimated tokens. Models count differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextUsage {
     pub model: Option<ModelRef>,
@@ -24,9 +24,9 @@ pub struct ContextUsage {
     pub tools: usize,
     pub summary: usize,
     pub history: usize,
-    /// Messages of the history that are not folded into the summary.
+    /// Messages of the history that are not summarized.
     pub messages: usize,
-    /// What would be remembered for the newest message.
+    /// Memories that would be recalled for the newest message.
     pub recalled: usize,
     pub memories: usize,
 }
@@ -67,7 +67,7 @@ impl Engine {
         })
     }
 
-    /// A turn that is never run: the eyes through which a session is looked at.
+    /// A claim of a turn that never runs, to inspect a session.
     async fn inspection_claim(&self, key: &SessionKey) -> Result<TurnClaim> {
         let session = self.load_session(key).await?;
         Ok(TurnClaim {
@@ -88,7 +88,7 @@ impl Engine {
         })
     }
 
-    /// The same for a chat.
+    /// Context usage as a chat reply.
     pub(crate) async fn context_command(&self, key: &SessionKey) -> Result<String> {
         let account = self.context_usage(key).await?;
         let model = account.model.as_ref().map_or("no model".to_owned(), ToString::to_string);

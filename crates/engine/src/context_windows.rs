@@ -1,4 +1,4 @@
-//! Windows of models that turned out smaller than they were taken to be: what one refused, it is not sent again.
+//! Learned context windows of models that rejected prompts within their configured window.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,19 +15,19 @@ impl ContextWindows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It took a prompt of this size after it had refused longer ones.
+    /// Records the size of a prompt that the model accepted after rejecting longer ones.
     pub fn record_window(&self, model: &ModelRef, window: usize) {
         self.lock().insert(model.clone(), window);
     }
 
-    /// The config may say better now.
+    /// Clears the learned windows after a config reload.
     pub fn clear(&self) {
         self.lock().clear();
     }
 }
 
 impl Engine {
-    /// As the config says, or as it was found to be.
+    /// The configured window, or the learned one if it is smaller.
     pub(crate) fn context_window(&self, model: &ModelRef) -> usize {
         let stated = self.settings().context_window(model);
         self.context_windows.lock().get(model).map_or(stated, |found| stated.min(*found))

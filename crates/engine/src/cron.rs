@@ -1,5 +1,5 @@
-//! The clock's side of ingress: begins errands when they are due. Each due time is run or left out once, whatever dies
-//! in between: the message has a key made of it, and how far a schedule was looked after is stored.
+//! The cron loop: starts cron jobs when they are due. Each due time is run or skipped exactly once despite crashes: the
+//! message's idempotency key is derived from it, and the last handled time of each schedule is stored.
 
 mod change;
 mod list;
@@ -21,7 +21,7 @@ use crate::ingress::{AcceptedMessage, InternalMessage, MessageProvenance};
 
 pub use list::CronJobStatus;
 
-/// Looks again at least this often: the clock on the wall may have been set.
+/// Maximum time between checks, because the system clock may have been changed.
 const MAX_SLEEP_MS: i64 = 60_000;
 
 const HEARTBEAT_PROMPT: &str = "This is your periodic check-in. Do what HEARTBEAT.md asks for, if anything is due. \
@@ -39,7 +39,7 @@ pub(crate) async fn run_cron_loop(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Begins what is due, and says when something is again.
+/// Starts due jobs and returns the next due time.
 async fn run_due_jobs(engine: &Engine) -> Result<Option<Millis>> {
     let mut next: Option<Millis> = None;
     for CronJobStatus { job, .. } in engine.load_cron_jobs().await?.iter().filter(|one| one.job.enabled) {
@@ -55,9 +55,9 @@ async fn run_due_jobs(engine: &Engine) -> Result<Option<Millis>> {
     Ok(next)
 }
 
-/// Up to when an errand has been looked after. Where that is in the future the clock was wrong and has been set back:
-/// to wait until it has passed would be silence. A due time that comes again has the key of its run, so that it is
-/// not begun twice.
+/// The time up to which a job has been handled. If it is in the future, the clock was wrong and has been set back;
+/// handling restarts from now instead of waiting. A due time that occurs twice has the same run key, so it does not run
+/// twice.
 async fn handled_until(engine: &Engine, job: &CronJob, now: Millis) -> Result<Millis> {
     let (id, rule) = (job.id.clone(), job.schedule_text());
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -72,7 +72,7 @@ async fn handled_until(engine: &Engine, job: &CronJob, now: Millis) -> Result<Mi
     if !is_wrong {
         return Ok(last);
     }
-    tracing::warn!(schedule = job.id, %last, "the clock was set back: the schedule goes on from now");
+    tracing::warn!(schedule = job.id, %last, "the clock was set back; the schedule continues from now");
     Ok(now)
 }
 
@@ -90,7 +90,7 @@ async fn handle_due_job(engine: &Engine, job: &CronJob, due: DueRun) -> Result<(
             }
             Ok(())
         }
-        // Tried again when the database is back, or by the next start.
+        // Retried when the database is available again, or by the next start.
         Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
         Err(error) => {
             record_cron_event(engine, job, EventKind::ScheduleFailed, due, Some(error.code())).await;
@@ -109,7 +109,7 @@ async fn record_cron_event(engine: &Engine, job: &CronJob, kind: EventKind, due:
     engine.record_event(NewEvent { kind, session, turn: None, agent, trace: None, data }).await;
 }
 
-/// `None`: there is nothing to do.
+/// Starts the turn of a job. `None`: there is nothing to do.
 async fn start_cron_turn(
     engine: &Engine,
     job: &CronJob,
@@ -136,7 +136,7 @@ async fn start_cron_turn(
     engine.inject_message(&job.session, &text, how).await.map(Some)
 }
 
-/// A job that another agent does now takes its conversation along.
+/// Switches the conversation of a job to the agent that runs it now.
 async fn sync_session_agent(engine: &Engine, job: &CronJob) -> Result<()> {
     match engine.load_session(&job.session).await {
         Ok(session) if session.active_agent != job.agent && matches!(job.kind, CronJobKind::Message(_)) => {
@@ -147,7 +147,7 @@ async fn sync_session_agent(engine: &Engine, job: &CronJob) -> Result<()> {
     }
 }
 
-/// An agent without a task in its file is not asked, and one that is busy is not disturbed.
+/// Whether a heartbeat should run: the agent's heartbeat file has a task and its session is idle.
 async fn can_run_heartbeat(engine: &Engine, job: &CronJob) -> Result<bool> {
     let spec = engine.load_agent(&job.agent).await?.spec;
     let workspace = engine.agent_workspace(&spec);
@@ -160,12 +160,12 @@ async fn can_run_heartbeat(engine: &Engine, job: &CronJob) -> Result<bool> {
 }
 
 impl Engine {
-    /// Begins an errand now, beside its schedule. `None`: there is nothing to do.
+    /// Runs a job now, in addition to its schedule. `None`: there is nothing to do.
     pub async fn run_cron_job(&self, id: &str) -> Result<Option<AcceptedMessage>> {
         self.run_cron_job_for(id, Vec::new()).await
     }
 
-    /// The same for these, as the rules about senders name them: those hold for it as do those about its maker's.
+    /// Runs a job on behalf of these senders. Sender rules apply to them as well as to the job's creator.
     pub(crate) async fn run_cron_job_for(
         &self,
         id: &str,

@@ -107,7 +107,7 @@ pub enum Error {
     Store(#[from] polyclaw_store::Error),
 }
 
-/// What whoever called should do about it.
+/// How the caller should react to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCategory {
     Reject,
@@ -275,7 +275,7 @@ impl Error {
     }
 }
 
-/// Refusals of teams and tasks are many, and few of them call for something of their own.
+/// Category of a team or task refusal; few of the many codes need one of their own.
 fn team_error_category(code: &str) -> ErrorCategory {
     match code {
         "unknown_team" | "unknown_task" => ErrorCategory::NotFound,

@@ -1,5 +1,5 @@
-//! Histories of the sessions that spoke last, kept so that a long one is not read anew for every turn. What is
-//! stored up to a ticket never changes within a conversation; what came after it is read.
+//! Cached histories of recently active sessions, so that a long history is not read for every turn. Stored lines of a
+//! conversation never change; only newer ones are read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use polyclaw_domain::prompt::TranscriptLine;
 use polyclaw_domain::session_key::SessionKey;
 use serde_json::Value;
 
-/// What is kept in all; the session that spoke longest ago goes first.
+/// Maximum size of the cache. The least recently used session is evicted first.
 const MAX_CACHE_BYTES: usize = 8 * 1024 * 1024;
 
-/// What a line costs beside its text.
+/// Memory per line besides its text.
 const LINE_OVERHEAD_BYTES: usize = 256;
 
-/// What a part of a line, and a value in a call's arguments, costs beside its text.
+/// Memory per line part or JSON value besides its text.
 const PART_OVERHEAD_BYTES: usize = 128;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct HistoryCacheState {
     uses: u64,
 }
 
-/// The lines of one conversation after its last compaction.
+/// Lines of one conversation after its last compaction.
 pub(crate) struct CachedHistory {
     pub session_id: SessionId,
     pub through: i64,
@@ -37,7 +37,7 @@ pub(crate) struct CachedHistory {
 }
 
 impl CachedHistory {
-    /// The ticket up to which all is there.
+    /// Position up to which the history is complete.
     pub fn last_ticket(&self) -> i64 {
         self.lines.last().map_or(self.through, |line| line.position)
     }
@@ -57,7 +57,7 @@ fn part_bytes(part: &MessagePart) -> usize {
         }
 }
 
-/// A tree takes many times the memory of its text.
+/// Estimates the memory of a JSON value, which is many times that of its text.
 fn value_bytes(value: &Value) -> usize {
     PART_OVERHEAD_BYTES
         + match value {
@@ -69,7 +69,7 @@ fn value_bytes(value: &Value) -> usize {
 }
 
 impl HistoryCache {
-    /// A session has one turn at a time: it takes the history, and brings it back longer.
+    /// Takes the history out of the cache. A session has one turn at a time, which puts it back with more lines.
     pub fn take_history(&self, session: &SessionKey) -> Option<CachedHistory> {
         self.lock().remove(session)
     }

@@ -1,4 +1,4 @@
-//! Conversations that began elsewhere: a client that keeps its own history brings it along.
+//! Imports conversations from clients that keep their own history.
 
 use polyclaw_domain::channel::INTERNAL_CHANNEL;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::redact;
 use crate::turn::unanswered_calls;
 
-/// One message of a conversation as its client tells it.
+/// One message of an imported conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedMessage {
     pub role: MessageRole,
@@ -24,8 +24,8 @@ pub struct ImportedMessage {
 }
 
 impl Engine {
-    /// Stores what was said elsewhere as the beginning of a session. Nothing of it drives a turn, and a session
-    /// in which something was said already is left as it is.
+    /// Stores messages from elsewhere as the beginning of a session. They start no turn, and a session that already has
+    /// messages is left unchanged.
     pub async fn import_history(
         &self,
         key: &SessionKey,
@@ -34,7 +34,7 @@ impl Engine {
     ) -> Result<()> {
         redact::redact_history(&self.redactor(), &mut past);
         let session = self.imported_session(key, agent, &past);
-        // Derived ids, so that a transaction that is run again makes the same rows.
+        // Message ids are derived, so that a retried transaction creates the same rows.
         let import = self.next_id();
         let write = move |tx: &mut Tx<'_>| {
             if agents::get(tx, &session.agent)?.is_none() {
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Calls the newest turn of a session left to its caller, still without a result.
+    /// Tool calls of the session's newest turn that its client has not answered yet.
     pub async fn list_open_calls(&self, key: &SessionKey) -> Result<Vec<ToolCall>> {
         let wanted = key.clone();
         let read = move |tx: &mut Tx<'_>| {
@@ -72,7 +72,7 @@ impl Engine {
     }
 }
 
-/// The first line of what began a conversation.
+/// The title of a conversation: the start of its first line.
 pub(crate) fn title_from_text(text: &str) -> Option<String> {
     let title: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
     Some(title).filter(|title| !title.is_empty())

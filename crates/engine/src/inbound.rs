@@ -1,9 +1,9 @@
-//! The reception: what a channel delivers becomes a message of one agent, of several, a command, or nothing.
+//! Inbound: turns a message from a channel into a message for one agent, a broadcast, a command, or nothing.
 //!
-//! The order is fixed: who may write at all, commands, a group of agents, an agent named in front, the one the
-//! conversation was switched to, bindings, the classifier, the default agent. Only then is fetched what is attached. A
-//! letter is taken once, whatever it comes to, and its platform is told to keep it only if the store or a drain refuses
-//! it, or another copy of it is just being taken.
+//! The order is fixed: admission, commands, broadcast, an agent named as prefix, the agent the conversation was
+//! switched to, bindings, the classifier, the default agent. Attachments are fetched only then. A message is handled
+//! once, whatever the result. The platform is asked to deliver it again only if the store fails, the engine drains, or
+//! another copy is being processed.
 
 mod account_leases;
 mod attachments;
@@ -49,10 +49,10 @@ pub(crate) use reachable_agents::{ReachableAgents, unreachable_reply};
 pub use route::RouteLayer;
 pub use rules::InboundRules;
 
-/// Of how many sessions an adapter is told where they began.
+/// Maximum number of recent sessions whose addresses an adapter gets.
 const MAX_CORRESPONDENTS: usize = 200;
 
-/// The longest id an agent can have.
+/// Maximum length of an agent id.
 const MAX_AGENT_ID_LEN: usize = 64;
 
 impl InboundSink for Engine {
@@ -74,7 +74,7 @@ impl InboundSink for Engine {
         Box::pin(async move {
             let read = move |tx: &mut Tx<'_>| sessions::list_by_account(tx, &named, &own, MAX_CORRESPONDENTS);
             let found = self.db().read(read).await;
-            let found = found.inspect_err(|error| tracing::warn!(%error, "who wrote before is not known"));
+            let found = found.inspect_err(|error| tracing::warn!(%error, "could not load recent senders"));
             let private = found.unwrap_or_default().into_iter().filter(|session| session.key.is_private());
             private.filter_map(|session| session.address).collect()
         })
@@ -87,19 +87,19 @@ impl Engine {
         match self.process_inbound(message).await {
             Ok(()) => IngestOutcome::Done,
             Err(error) if !is_retryable(&error) => {
-                // To have it delivered for ever would hold up all that comes after it.
-                tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
+                // Redelivering it forever would block all later messages.
+                tracing::error!(channel, account, %error, "inbound message cannot be processed; dropping it");
                 IngestOutcome::Done
             }
             Err(error) => {
-                tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
+                tracing::warn!(channel, account, %error, "could not store inbound message; waiting for redelivery");
                 IngestOutcome::Retry { reason: error.to_string() }
             }
         }
     }
 
-    /// It is gone on with when the platform hangs up: one that waits for less than the files take would never get it
-    /// taken, however often it came.
+    /// Keeps running if the platform drops the request. Otherwise a platform whose timeout is shorter than the download
+    /// could never deliver the message.
     async fn accept_with_attachments(&self, message: InboundMessage) -> IngestOutcome {
         let later = |reason: &str| IngestOutcome::Retry { reason: reason.to_owned() };
         let Some(entered) = self.in_flight_messages.try_enter(&message) else {
@@ -113,7 +113,7 @@ impl Engine {
         taken.await.unwrap_or_else(|_| later("taking it broke off"))
     }
 
-    /// An error is what a later delivery may change: everything else is settled.
+    /// Returns an error only if a later delivery could succeed.
     async fn process_inbound(&self, message: InboundMessage) -> Result<()> {
         if self.is_draining() {
             return Err(Error::Draining);
@@ -121,7 +121,7 @@ impl Engine {
         if !self.is_storable(&message) {
             tracing::warn!(
                 channel = message.context.channel,
-                "a letter with names too long to keep was dropped"
+                "inbound message dropped: its ids are too long to store"
             );
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl Engine {
             account = arrival.account,
             peer.kind = arrival.peer.kind.as_str(),
             admission = ?admission,
-            "a letter came"
+            "inbound message received"
         );
         match admission {
             SenderAdmission::Ignored(reason) => self.record_ignored(&message, reason).await,
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// The names of a letter fit into a session's key, with any agent's id in front.
+    /// Whether the message's ids fit into a session key with any agent id in front.
     fn is_storable(&self, message: &InboundMessage) -> bool {
         let settings = self.settings();
         let key = session_key_for(&settings.inbound, &AgentId::main(), &message.context);
@@ -150,7 +150,7 @@ impl Engine {
             && names.iter().all(|name| name.len() <= MAX_KEY_BYTES)
     }
 
-    /// Whether somebody was let in by a code is looked up only where it matters.
+    /// Decides whether the sender is admitted. Pairings are looked up only if needed.
     async fn admit_sender(&self, message: &InboundMessage) -> Result<SenderAdmission> {
         let settings = self.settings();
         let Some(access) = settings.inbound.account_access(&message.context) else {
@@ -163,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
+    /// Records an ignored message as an event, at most once in a while per sender. Nothing else is stored or answered.
     async fn record_ignored(&self, message: &InboundMessage, reason: IgnoreReason) -> Result<()> {
         let arrival = &message.context;
         if reason != IgnoreReason::NotMentioned
@@ -222,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Puts a message into its session, or says why not.
+    /// Submits a message to its session, or replies with the refusal.
     async fn accept_or_reply(&self, inbound: IngressMessage, receipt: &InboundReceipt) -> Result<()> {
         let address = inbound.address.clone();
         match self.accept_message(inbound).await {
@@ -235,14 +235,14 @@ impl Engine {
         }
     }
 
-    /// What a message is refused for is said to whoever wrote it. What may be otherwise later is an error.
+    /// Replies to the sender with the reason of a refusal. Returns retryable errors to the caller instead.
     async fn reply_refusal(&self, error: Error, receipt: &InboundReceipt) -> Result<()> {
         if is_retryable(&error) {
             return Err(error);
         }
-        tracing::warn!(code = error.code(), session.key = %receipt.session, "a letter was refused");
+        tracing::warn!(code = error.code(), session.key = %receipt.session, "inbound message refused");
         match error {
-            // It was taken before, or its own names must not be written down.
+            // It was accepted before, or its own ids must not be written down.
             Error::Deleted | Error::SecretInKey => Ok(()),
             Error::Store(_) => {
                 self.reply_once(receipt, "I can not take this: something is wrong here.").await
@@ -254,7 +254,7 @@ impl Engine {
         }
     }
 
-    /// Shows that somebody has taken a message up, where the platform can. Nobody waits for it.
+    /// Shows a typing indicator in the background, if the platform has one.
     pub(crate) fn show_typing(&self, address: ChatAddress) {
         let Some(channel) = self.ports.channels.get(&address.channel).cloned() else { return };
         tokio::spawn(async move {
@@ -264,7 +264,7 @@ impl Engine {
     }
 }
 
-/// Another delivery may meet a store that works, or a process that is not about to end.
+/// Whether a later delivery may succeed, because the store works again or the process is not draining.
 fn is_retryable(error: &Error) -> bool {
     match error {
         Error::Draining => true,
@@ -283,7 +283,7 @@ fn receipt_for(message: &InboundMessage, session: &SessionKey) -> InboundReceipt
     }
 }
 
-/// An event that belongs to no session yet.
+/// An event without a session.
 fn sessionless_event(kind: EventKind, data: Value) -> NewEvent {
     NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }
 }

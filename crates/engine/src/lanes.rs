@@ -1,5 +1,5 @@
-//! Lanes on this node: how many turns of each kind run at once, and where a job may be ready. Shared by the
-//! worker, which claims what waits, and by ingress, which starts a turn at once where nothing does.
+//! Lanes of this node: how many turns of each kind run at once, and where a job may be ready. Shared by the worker,
+//! which claims queued turns, and by ingress, which starts a turn immediately if its lane is empty.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,13 +16,13 @@ pub(crate) struct LaneScheduler {
 #[derive(Default)]
 struct LaneState {
     used: AtomicUsize,
-    /// A job may be ready here.
+    /// A job may be ready in this lane.
     ready: AtomicBool,
-    /// Had no room for what may be ready: looked at again when a slot is free.
+    /// A job may be waiting for a slot; the lane is woken when one is free.
     full: AtomicBool,
 }
 
-/// The right to run one turn in a lane; free again when dropped.
+/// Permission to run one turn in a lane; released when dropped.
 pub(crate) struct LaneSlot {
     lanes: Arc<LaneScheduler>,
     lane: JobLane,
@@ -33,24 +33,24 @@ impl LaneScheduler {
         &self.lanes[lane as usize]
     }
 
-    /// Says that a job of this lane may be ready.
+    /// Marks a lane as having a ready job.
     pub fn wake(&self, lane: JobLane) {
         self.lane_state(lane).ready.store(true, Ordering::SeqCst);
         self.wake.notify_one();
     }
 
-    /// The same for every lane, where another node did not say which.
+    /// Marks all lanes, if another node did not say which one.
     pub fn wake_all(&self) {
         self.lanes.iter().for_each(|state| state.ready.store(true, Ordering::SeqCst));
         self.wake.notify_one();
     }
 
-    /// Returns when one of the two above was called.
+    /// Returns after `wake` or `wake_all` was called.
     pub async fn wait_for_wake(&self) {
         self.wake.notified().await;
     }
 
-    /// The lanes in which a job may be ready since this was last asked.
+    /// Takes the lanes that were marked ready since the last call.
     pub fn take_ready(&self) -> Vec<JobLane> {
         JobLane::ALL
             .into_iter()
@@ -58,14 +58,14 @@ impl LaneScheduler {
             .collect()
     }
 
-    /// A slot for a turn that has only now been asked for. None if others may wait: it is not its turn yet.
+    /// Takes a slot for a new turn. `None`: the lane is full, or other turns may be waiting and go first.
     pub fn try_enter(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<LaneSlot> {
         let state = self.lane_state(lane);
         let others = state.ready.load(Ordering::SeqCst) || state.full.load(Ordering::SeqCst);
         if others { None } else { self.try_take_slot(lane, slots) }
     }
 
-    /// Every free slot of a lane in which something waits. With none, its lane is woken when there is one.
+    /// Takes all free slots of a lane with waiting turns. If there is none, the lane is woken when one is free.
     pub fn take_free_slots(self: &Arc<Self>, lane: JobLane, slots: usize) -> Vec<LaneSlot> {
         let free = |_| self.try_take_slot(lane, slots);
         let taken: Vec<LaneSlot> = (0..slots).map_while(free).collect();
@@ -76,7 +76,7 @@ impl LaneScheduler {
         taken
     }
 
-    /// More may wait than there was room for: the lane is woken when there is some, now if it came before the mark.
+    /// Marks that more turns may wait than there are slots. Wakes the lane at once if a slot was freed in the meantime.
     pub fn mark_full(&self, lane: JobLane, slots: usize) {
         let state = self.lane_state(lane);
         state.full.store(true, Ordering::SeqCst);
@@ -96,7 +96,7 @@ impl LaneScheduler {
         Some(LaneSlot { lanes: Arc::clone(self), lane })
     }
 
-    /// A slot for a turn that runs already and was taken over: it is not made to wait.
+    /// Adds a slot for a running turn that was taken over, even beyond the limit.
     pub fn add_slot(self: &Arc<Self>, lane: JobLane) -> LaneSlot {
         self.lane_state(lane).used.fetch_add(1, Ordering::SeqCst);
         LaneSlot { lanes: Arc::clone(self), lane }

@@ -1,5 +1,5 @@
-//! The one-way flow: `ingress` accepts, `worker` claims, `turn` drives, `delivery` sends. A stage calls only
-//! the next; nothing calls back.
+//! The one-way flow: `ingress` accepts, `worker` claims, `turn` runs, `delivery` sends. A stage calls only the next
+//! one.
 
 mod agent;
 mod agent_turns;

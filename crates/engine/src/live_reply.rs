@@ -1,4 +1,4 @@
-//! A model's answer while it is made: deltas to whoever watches, with nothing in them that must not be seen.
+//! Streams a model's answer to live clients, with secrets redacted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,9 +17,9 @@ pub(crate) struct LiveReply<'a> {
     running: &'a RunningTurn,
     streams: Mutex<LiveStreams>,
     draft_stream: Option<&'a DraftStream>,
-    /// Another conversation, and as whom it is told.
+    /// Conversation that mirrors the stream, and the speaker shown there.
     mirror: Option<(&'a StreamMirror, DelegateSpeaker)>,
-    /// Which answer of the turn it is, the first being 0.
+    /// Index of this answer in the turn, from 0.
     step: usize,
 }
 
@@ -28,7 +28,7 @@ struct LiveStreams {
     reasoning: RedactionStream,
 }
 
-/// What was shown of a call that failed no longer counts.
+/// Tells clients to discard the streamed text of a failed call.
 pub(crate) fn retract_streamed(engine: &Engine, running: &RunningTurn, context: &TurnContext) {
     if !running.swap_shown(false) {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn retract_streamed(engine: &Engine, running: &RunningTurn, context: 
 }
 
 impl<'a> LiveReply<'a> {
-    /// A model call begins.
+    /// Starts streaming a model call.
     pub fn new(
         engine: &'a Engine,
         running: &'a RunningTurn,
@@ -69,7 +69,7 @@ impl<'a> LiveReply<'a> {
         live
     }
 
-    /// What is said from here on is another answer.
+    /// Starts a new answer; text so far no longer counts.
     fn begin_answer(&self) {
         self.running.begin_streamed_text();
         self.running.swap_shown(false);
@@ -82,7 +82,7 @@ impl<'a> LiveReply<'a> {
         let mut streams = self.lock();
         match delta {
             StreamDelta::Text(text) => {
-                // Thinking is over: what was held of it comes before the answer.
+                // Reasoning is over: flush its held-back text before the answer.
                 self.emit_reasoning(streams.reasoning.finish());
                 self.emit_text(streams.text.push(&text));
             }
@@ -96,7 +96,7 @@ impl<'a> LiveReply<'a> {
         }
     }
 
-    /// What was held back, now that nothing follows.
+    /// Emits the text that was held back for redaction.
     pub fn flush(&self) {
         let mut streams = self.lock();
         self.emit_reasoning(streams.reasoning.finish());

@@ -1,5 +1,5 @@
-//! Sessions nobody uses any more: said or removed, every hour. What is removed is written to a file first; what runs
-//! or waits is never touched.
+//! Reports or removes unused sessions every hour. A session is archived to a file before it is removed. Sessions with
+//! running or waiting work are never touched.
 
 mod archive;
 
@@ -20,27 +20,27 @@ use archive::SessionArchive;
 
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Sessions looked at in one go.
+/// Maximum sessions per run.
 const MAINTENANCE_BATCH_SIZE: usize = 1_000;
 
-/// What the config says, and where removed sessions are written.
+/// The retention settings and the archive folder.
 #[derive(Clone, Debug)]
 pub struct RetentionConfig {
     pub rules: MaintenanceConfig,
     pub folder: PathBuf,
 }
 
-/// What was removed, or would be.
+/// Sessions and files that were removed, or would be.
 #[derive(Clone, Debug, Default)]
 pub struct CleanupReport {
     pub unused: Vec<UnusedSession>,
-    /// How many of them are gone.
+    /// Number of sessions removed.
     pub removed: usize,
-    /// Files of the archive that are gone, or would be, because it is larger than its budget.
+    /// Archive files that were deleted, or would be, because the archive exceeds its budget.
     pub dropped_files: Vec<String>,
 }
 
-/// Whether it is done, or only looked at.
+/// Whether to clean up or only report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanupMode {
     Dry,
@@ -67,7 +67,7 @@ impl Engine {
         Ok(cleanup)
     }
 
-    /// Writes a session down, then removes it, if it is still as it was.
+    /// Archives a session, then removes it if it has not changed.
     async fn archive_and_remove(&self, archive: &SessionArchive, unused: &UnusedSession) -> Result<bool> {
         archive.write_session(self, unused).await?;
         let (wanted, key) = (unused.clone(), unused.key.clone());
@@ -79,14 +79,14 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes the images that only removed sessions showed.
+    /// Removes images that are referenced by no session any more.
     pub(crate) async fn remove_unused_images(&self) -> Result<()> {
         let removed = self.db().write(media::remove_unused).await?;
-        tracing::debug!(removed, "images that nothing shows any more are removed");
+        tracing::debug!(removed, "removed unused images");
         Ok(())
     }
 
-    /// Records what was removed.
+    /// Records the clean-up as an event.
     pub async fn record_cleanup(&self, cleanup: &CleanupReport) {
         if cleanup.unused.is_empty() && cleanup.dropped_files.is_empty() {
             return;
@@ -98,7 +98,7 @@ impl Engine {
     }
 }
 
-/// Looks every hour, at first when an hour has passed: a start has other things to do.
+/// Runs every hour, first one hour after startup.
 pub(crate) async fn run_maintenance_loop(engine: &Engine) -> Result<()> {
     loop {
         tokio::select! {
@@ -111,7 +111,7 @@ pub(crate) async fn run_maintenance_loop(engine: &Engine) -> Result<()> {
         };
         match engine.clean_up_sessions(run).await {
             Ok(cleanup) => engine.record_cleanup(&cleanup).await,
-            Err(error) => tracing::error!(%error, "sessions nobody uses could not be cleaned up"),
+            Err(error) => tracing::error!(%error, "session clean-up failed; retrying in an hour"),
         }
     }
 }

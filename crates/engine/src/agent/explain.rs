@@ -1,4 +1,4 @@
-//! `tools explain`: every layer's word on a tool, by the function that decides.
+//! `tools explain`: the decision of every policy layer on a tool, using the code that decides.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::prompt::can_ask_person;
 
-/// One tool, for one agent in one session.
+/// The decision on one tool for an agent in a session.
 #[derive(Clone, Debug)]
 pub struct ToolExplanation {
     pub tool: Arc<ToolSpec>,
     pub agent: AgentId,
     pub allowed: bool,
-    /// Whether a person is asked before each call.
+    /// Whether each call needs a person's approval.
     pub requires_approval: bool,
-    /// What every layer says, in order.
+    /// Decisions of all layers, in order.
     pub layers: Vec<ToolPolicyReason>,
 }
 
 impl ToolExplanation {
-    /// The layer that decided: the first that refuses, else the last that said something.
+    /// The layer that decided: the first that denies, else the last that has a rule.
     pub fn deciding_reason(&self) -> Option<&ToolPolicyReason> {
         let spoke = || self.layers.iter().rev().find(|reason| reason.set_in.is_some());
         self.layers.iter().find(|reason| !reason.allows).or_else(spoke).or(self.layers.first())
@@ -36,8 +36,8 @@ impl ToolExplanation {
 }
 
 impl Engine {
-    /// Every tool the instance has, each with what decided about it for an agent. Without a session: as if the
-    /// owner asked in the agent's own.
+    /// Explains all tools of the instance for an agent. Without a session, as if the owner asked in the agent's main
+    /// session.
     pub async fn explain_tools(
         &self,
         agent: Option<&AgentId>,
@@ -47,7 +47,7 @@ impl Engine {
         self.explain_tools_in_session(&agent, place.as_ref()).await
     }
 
-    /// The agent that is meant: the one that is named, else the session's, else the default one.
+    /// Resolves the agent: the named one, else the session's, else the default.
     async fn resolve_agent_and_session(
         &self,
         agent: Option<&AgentId>,
@@ -62,7 +62,7 @@ impl Engine {
         Ok((agent.unwrap_or(default), place))
     }
 
-    /// One tool by name.
+    /// Explains one tool by name.
     pub async fn explain_tool(
         &self,
         tool: &str,
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// An agent that named every MCP server would have it.
+    /// Whether the tool belongs to an MCP server that the agent does not name.
     fn belongs_to_unnamed_server(&self, scope: ToolScope, tool: &str) -> bool {
         let all = ToolScope { mcp: vec!["*".to_owned()], ..scope };
         self.tools().list_tools(&all).iter().any(|one| one.name == tool)
@@ -102,7 +102,7 @@ impl Engine {
         .await
     }
 
-    /// The same for a turn that works for these senders.
+    /// Explains the tools for a turn that works for these senders.
     pub(crate) async fn explain_for(
         &self,
         agent: &AgentId,
@@ -115,7 +115,7 @@ impl Engine {
         .await
     }
 
-    /// The session is a member of a team whose plan is not approved yet.
+    /// Whether the session is a team member whose plan is not approved yet.
     async fn is_awaiting_plan_approval(&self, place: Option<&Session>) -> Result<bool> {
         let Some(session) = place.filter(|session| session.team_role == Some(TeamRole::Member)) else {
             return Ok(false);
@@ -125,7 +125,7 @@ impl Engine {
         Ok(member.is_some_and(|member| member.plan.is_some()))
     }
 
-    /// Looks at the tools of an agent in a session with everything that decides about them.
+    /// Calls `look` with the tool scope and the policy layers of an agent in a session.
     pub(crate) async fn with_policy_layers<T>(
         &self,
         agent: &AgentId,

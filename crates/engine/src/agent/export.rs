@@ -1,5 +1,5 @@
-//! Agents of the database as files for Git: `<workspace>/agents/<id>/agent.toml`. Written, never read: the
-//! database has them, and an agent that changes its own file changes nothing.
+//! Exports agents from the database to `<workspace>/agents/<id>/agent.toml` for Git. The files are never read, so an
+//! agent that edits its own file changes nothing.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,34 +9,34 @@ use polyclaw_domain::id::AgentId;
 
 const AGENT_FILE_NAME: &str = "agent.toml";
 
-/// A file that can not be written is said in the log and tried again at the next start: the change itself is kept.
+/// Writes an agent's file. A failure is logged and retried at the next start; the change itself is stored.
 pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
     let (workspace, spec) = (workspace.to_owned(), spec.clone());
     let id = spec.agent_id.clone();
     let text = match to_toml(&spec) {
         Ok(text) => text,
-        Err(error) => return tracing::error!(agent.id = %id, %error, "an agent can not be written as a file"),
+        Err(error) => return tracing::error!(agent.id = %id, %error, "could not serialize an agent for its file"),
     };
     let folder = agent_folder(&workspace, &id);
     let written = tokio::task::spawn_blocking(move || replace_agent_file(&folder, &text)).await;
     if let Err(error) = written.unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))) {
-        tracing::error!(agent.id = %id, %error, "the file of an agent was not written; it is tried again at the next start");
+        tracing::error!(agent.id = %id, %error, "could not write the agent's file; retrying at the next start");
     }
 }
 
-/// Takes the file away, and its folder if nothing else is there.
+/// Removes the file, and its folder if that is empty.
 pub(super) async fn remove_agent_file(workspace: &Path, id: &AgentId) {
     let folder = agent_folder(workspace, id);
     let removed = tokio::task::spawn_blocking(move || {
         reject_symlinks(&folder)?;
         std::fs::remove_file(folder.join(AGENT_FILE_NAME))?;
-        // What else is there is the person's own.
+        // Other files in the folder belong to the user.
         let _ = std::fs::remove_dir(&folder);
         Ok(())
     });
     match removed.await.unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::error!(agent.id = %id, %error, "the file of an agent was not removed");
+            tracing::error!(agent.id = %id, %error, "could not remove the agent's file");
         }
         _ => {}
     }
@@ -46,7 +46,7 @@ pub(super) fn agent_folder(workspace: &Path, id: &AgentId) -> PathBuf {
     workspace.join("agents").join(id.as_str())
 }
 
-/// Agents write in the workspace too: nothing is written through a link they may have put there.
+/// Fails if a folder is a link, because agents can create links in the workspace.
 pub(super) fn reject_symlinks(folder: &Path) -> io::Result<()> {
     for place in folder.parent().into_iter().chain([folder]) {
         match std::fs::symlink_metadata(place) {
@@ -69,11 +69,11 @@ fn replace_agent_file(folder: &Path, text: &str) -> io::Result<()> {
     write_atomically(folder, AGENT_FILE_NAME, text)
 }
 
-/// Writes beside the file and puts it in its place, so that a reader never sees half of it.
+/// Writes to a temporary file and renames it, so that readers never see half a file.
 pub(super) fn write_atomically(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let partial = folder.join(format!(".{name}.partial"));
     let _ = std::fs::remove_file(&partial);
-    // Made anew: what lies there under that name is not followed.
+    // `create_new` does not follow an existing file or link of that name.
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&partial)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

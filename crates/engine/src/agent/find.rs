@@ -1,12 +1,12 @@
-//! Which agent a person or a model means.
+//! Finds an agent by what a person or a model calls it.
 
 use polyclaw_store::agents::StoredAgent;
 
 use crate::error::{Error, Result};
 
-/// By its id, its name or the name it shows to people, as they are written. A shown name may be that of several.
+/// Finds an agent by exact id, name or displayed name. Displayed names may be ambiguous.
 pub(crate) fn find_agent_exact<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
-    // An id first: no name of another agent takes its place.
+    // Ids come first, so that no other agent's name can shadow one.
     let by_id = agents.iter().find(|stored| stored.spec.agent_id.as_str() == wanted);
     if let Some(found) = by_id.or_else(|| agents.iter().find(|stored| stored.spec.name == wanted)) {
         return Ok(found);
@@ -22,7 +22,8 @@ pub(crate) fn find_agent_exact<'a>(agents: &'a [StoredAgent], wanted: &str) -> R
     }
 }
 
-/// Exactly, else in any case, else by its beginning, else by a part: whatever fits first must fit one only.
+/// Finds an agent by exact name, else ignoring case, else by prefix, else by substring. The first kind of match must be
+/// unique.
 pub(crate) fn find_agent_fuzzy<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
     if let Ok(found) = find_agent_exact(agents, wanted.trim()) {
         return Ok(found);

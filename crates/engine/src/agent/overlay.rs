@@ -1,4 +1,4 @@
-//! The files an agent is told, as people edit them: its own overlay, and what it has where there is none.
+//! An agent's briefing files as people edit them: its own overlay, and the shared file used without one.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use super::export::{agent_folder, reject_symlinks, write_atomically};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// Far more than is told of one file; the rest would be cut.
+/// Maximum file size; far more than the prompt shows of one file.
 pub const MAX_OVERLAY_BYTES: u64 = 256 * 1024;
 
-/// One file as an agent has it.
+/// Versions of one file for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFileOverlay {
-    /// In its own folder; this one is told.
+    /// Content in its own folder, which takes precedence.
     pub own: Option<String>,
-    /// Of its workspace, or of all agents.
+    /// Content in its workspace or in the shared workspace.
     pub shared: Option<String>,
-    /// Whether its own folder is looked at.
+    /// Whether the overlay folder is used.
     pub in_use: bool,
 }
 
@@ -39,8 +39,8 @@ impl Engine {
         .await
     }
 
-    /// Puts a text into its own folder, or takes it away, if what is there is still what `is_expected` says. Told at the
-    /// next turn. Whether it was written.
+    /// Writes or removes an overlay file if its current content satisfies `is_expected`. Takes effect at the next turn.
+    /// Returns whether it was written.
     pub async fn write_overlay(
         &self,
         id: &AgentId,
@@ -53,7 +53,7 @@ impl Engine {
         run_blocking_io(move || {
             reject_symlinks(&own)?;
             std::fs::create_dir_all(&own)?;
-            // Two that write at once: the second sees what the first wrote.
+            // Serializes concurrent writers: the second sees what the first wrote.
             let held = std::fs::File::open(&own)?;
             held.lock()?;
             if !is_expected(read_without_symlinks(&root, &own, file)?.as_deref()) {
@@ -84,7 +84,7 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Agents write in the workspace too: nothing is read through a link they may have put there.
+/// Reads a file without following links, because agents can create links in the workspace.
 fn read_without_symlinks(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
     let path = folder.join(file);
     let below = path.strip_prefix(root).unwrap_or(Path::new(file)).to_owned();

@@ -1,4 +1,4 @@
-//! What becomes of conversations when an agent goes, and when another comes under its id.
+//! Conversations of an agent that is deleted, or whose id is reused.
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
@@ -8,7 +8,7 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, outbox, sessions};
 
-/// Conversations that were switched to an agent that goes: their own agent answers again, and their people are told.
+/// Switches conversations back to their own agent when the agent they use is deleted, and notifies their people.
 pub(super) fn restore_own_agent(
     tx: &mut Tx<'_>,
     id: &AgentId,
@@ -39,7 +39,7 @@ fn agent_removal_notice(
     Some(OutboxMessage::new_notice((&session.key, turn), n, &outgoing, at))
 }
 
-/// An agent that is made under an id that was used before begins with nothing of the other's.
+/// Gives sessions of a reused agent id a new session id, so that the new agent starts without the old history.
 pub(super) fn renew_sessions_of_agent(
     tx: &mut Tx<'_>,
     spec: &AgentSpec,

@@ -1,4 +1,4 @@
-//! A person's answer to a question. Only this releases a call.
+//! A person's answer to an approval request. Only this releases a call.
 
 use polyclaw_domain::approval::{
     ApprovalDecision, ApprovalResponder, ApprovalState, InvalidApproval, check_responder,
@@ -17,26 +17,26 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::subagents::is_descendant;
 
-/// Who answers, and what.
+/// An answer and who gives it.
 #[derive(Clone, Debug)]
 pub struct ApprovalAnswer {
     pub decision: ApprovalDecision,
     pub reason: Option<String>,
     pub by: ApprovalResponder,
-    /// The fingerprint of what the person was shown, where they can say it.
+    /// Fingerprint of the call that the person was shown, if the client sends it.
     pub shown: Option<String>,
 }
 
-/// What the transaction found.
+/// Result of the transaction.
 enum ApprovalAnswerOutcome {
     Decided(StoredApproval),
-    /// Somebody or the time was first; this is how it stands.
+    /// Someone else or the expiry was first; holds the current state.
     TooLate(StoredApproval),
     NotYours(StoredApproval, InvalidApproval),
     Nothing,
 }
 
-/// Answered once: a second answer, one that comes too late, or one of somebody else is refused with the reason.
+/// Decides an approval request once. A second, late or unauthorized answer is refused with the reason.
 pub async fn decide_approval(
     engine: &Engine,
     id: &ApprovalId,
@@ -48,7 +48,7 @@ pub async fn decide_approval(
     Ok(approval)
 }
 
-/// The transaction of an answer.
+/// Builds the transaction of an answer.
 fn build_decision(
     engine: &Engine,
     id: &ApprovalId,
@@ -88,7 +88,7 @@ impl ApprovalAnswerOutcome {
         match self {
             Self::Decided(approval) => Ok(approval),
             Self::TooLate(approval) => {
-                // One that still says it is pending came too late.
+                // A request still pending here has expired.
                 let known = if approval.state == ApprovalState::Pending {
                     ApprovalState::Expired
                 } else {
@@ -102,7 +102,7 @@ impl ApprovalAnswerOutcome {
                 }))
             }
             Self::NotYours(approval, invalid) => {
-                tracing::warn!(approval.id = %approval.id, reason = invalid.user_message(), "an answer was refused");
+                tracing::warn!(approval.id = %approval.id, reason = invalid.user_message(), "approval answer refused");
                 Err(Error::NotYours(invalid))
             }
             Self::Nothing => Err(Error::UnknownApproval(id.to_string())),
@@ -134,7 +134,7 @@ fn decision_event(approval: &StoredApproval, data: serde_json::Value) -> NewEven
 }
 
 impl Engine {
-    /// `/approve <id>` and `/deny <id> why`, in the conversation where the question was asked.
+    /// `/approve <id>` and `/deny <id> why`, in the conversation that shows the request.
     pub(crate) fn approval_action(
         &self,
         session: &SessionKey,
@@ -150,7 +150,7 @@ impl Engine {
         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
         let judge = build_decision(self, &id, ApprovalAnswer { decision, reason, by, shown: None });
         Box::new(move |tx| {
-            // A question of a delegation is asked in the conversation that waits for it.
+            // Requests of a delegation are shown in the conversation that waits for it.
             if let Some(asked) = approvals::get(tx, &id)?
                 && asked.session != session
                 && !is_descendant(tx, &session, &asked.session)?

@@ -1,4 +1,5 @@
-//! The messages of a question: to the conversation that may answer it, or to the owners, and a word to whoever waits.
+//! Messages of an approval request: to the conversation that may answer it, or to the owners with a notice to the
+//! requester.
 
 use polyclaw_domain::approval as rules;
 use polyclaw_domain::channel::ChatAddress;
@@ -14,18 +15,18 @@ use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::prompt::TurnContext;
 use crate::turn::{TurnAbort, TurnResult};
 
-/// Private conversations of an account that are looked through for its owners.
+/// Maximum private sessions per account that are searched for owners.
 const MAX_SCANNED_SESSIONS: usize = 1_000;
 
-/// Told to whoever asked for something that only an owner can allow.
+/// Sent to the requester of something that only an owner can approve.
 const WAITING_FOR_OWNER_TEXT: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
 message from you withdraws the question.";
 
-/// The same where no owner has written to the instance in a chat yet.
+/// Sent if no owner has written to the instance in a chat yet.
 const WAITS_UNSENT: &str = "This needs the owner's approval. The question waits in the owner's command center; I go on \
 when there is an answer. Another message from you withdraws the question.";
 
-/// Everything that is sent with a question, through the gate as everything.
+/// Builds all messages of an approval request, through the gate.
 pub(super) async fn build_approval_messages(
     engine: &Engine,
     context: &TurnContext,
@@ -62,7 +63,7 @@ pub(super) async fn build_approval_messages(
     Ok(found)
 }
 
-/// A member sends nothing outside by itself, but its questions reach the people its team works for.
+/// Members deliver nothing on their own, but their approval requests reach the people their team works for.
 fn policy_towards(context: &TurnContext, to: &ChatAddress) -> DeliveryPolicy {
     let is_of_team = context.team_people.contains(to);
     if let Some(waiters) = context.waiters.as_ref().filter(|_| !is_of_team) {
@@ -75,13 +76,13 @@ fn policy_towards(context: &TurnContext, to: &ChatAddress) -> DeliveryPolicy {
     }
 }
 
-/// With whom it is for: an owner answers it somewhere else than it was asked for.
+/// The request text for owners. It names the requester, because owners answer in another conversation.
 fn owner_question_text(context: &TurnContext, asked: &StoredApproval) -> String {
     let by: Vec<String> = context.requester_names().iter().map(|sender| quote_literal(sender, 200)).collect();
     format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
 }
 
-/// Where somebody waits for a delegation, the question keeps the order of their conversation.
+/// Outbox key of a request. If someone waits for a delegation, it follows the order of their conversation.
 fn approval_outbox_key<'a>(
     context: &'a TurnContext,
     asked: &'a StoredApproval,
@@ -102,8 +103,8 @@ fn gate_and_split(
     outgoing.map(|outgoing| build_outbox_messages(engine, outgoing, label)).unwrap_or_default()
 }
 
-/// The private conversations in which owners of accounts have written. An address is never put together, so an owner
-/// who never wrote is asked in the command center and by the CLI alone.
+/// Private conversations in which account owners have written. Addresses are never constructed, so an owner who never
+/// wrote can answer only in the command center or the CLI.
 async fn load_owner_addresses(engine: &Engine) -> TurnResult<Vec<ChatAddress>> {
     let accounts = engine.settings().inbound.account_owners();
     let read = move |tx: &mut Tx<'_>| {

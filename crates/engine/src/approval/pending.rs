@@ -1,4 +1,4 @@
-//! Whether a question can still be answered. Whoever lists, shows and answers it goes by this one rule.
+//! Whether an approval request can still be answered. Listing, showing and answering all use this rule.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -11,9 +11,9 @@ use polyclaw_store::approvals::{self, DecisionTime, StoredApproval};
 use crate::core::Engine;
 use crate::error::Result;
 
-/// What this process knows of the time that questions have.
+/// This process's view of the time that approval requests have left.
 pub(super) struct ApprovalClock {
-    /// The turns it drives. One that waits measures the time itself and ends its question, however the clock is set.
+    /// Turns that run here. A waiting turn measures the time itself and expires its request, whatever the clock shows.
     driven: HashSet<TurnId>,
     pub now: Millis,
 }
@@ -24,7 +24,7 @@ impl ApprovalClock {
         Self { driven, now: engine.now() }
     }
 
-    /// The moment of an answer that comes now.
+    /// The time that counts for an answer given now.
     pub fn decision_moment(&self, asked: &StoredApproval) -> DecisionTime {
         let counted = match self.driven.contains(&asked.turn) {
             true => self.now.min(asked.expires_at.minus(1)),
@@ -33,7 +33,7 @@ impl ApprovalClock {
         DecisionTime { now: self.now, counted }
     }
 
-    /// The question as it stands: one whose time is over has expired, whoever has yet to store that.
+    /// Returns the request marked as expired if its time is over, even if that is not stored yet.
     fn with_expiry(&self, asked: StoredApproval) -> StoredApproval {
         let is_over =
             asked.state == ApprovalState::Pending && self.decision_moment(&asked).counted >= asked.expires_at;
@@ -43,7 +43,7 @@ impl ApprovalClock {
 }
 
 impl Engine {
-    /// Questions that can be answered, the first to expire first.
+    /// Open approval requests, first to expire first.
     pub async fn list_open_approvals(&self) -> Result<Vec<StoredApproval>> {
         let watch = ApprovalClock::from_engine(self);
         let pending =
@@ -51,7 +51,7 @@ impl Engine {
         Ok(pending.filter(|asked| asked.state == ApprovalState::Pending).collect())
     }
 
-    /// One question, answered or not.
+    /// One approval request in any state.
     pub async fn find_approval(&self, id: &ApprovalId) -> Result<Option<StoredApproval>> {
         let (watch, wanted) = (ApprovalClock::from_engine(self), id.clone());
         let found = self.db().read(move |tx| approvals::get(tx, &wanted)).await?;

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::budget_limit;
 use crate::core::Engine;
 
-/// For whom a call is made, and of what.
+/// Session, agent and model of such a call.
 #[derive(Clone, Debug)]
 pub(crate) struct OutOfTurnCall {
     pub session: SessionKey,
@@ -36,7 +36,7 @@ impl OutOfTurnCall {
     }
 }
 
-/// What a call may come to, if every purse has something left. The reason that one has not is for the log.
+/// Estimates a call if all its budgets have something left. The error is for the log.
 pub(crate) async fn estimate_if_affordable(
     engine: &Engine,
     aside: &OutOfTurnCall,
@@ -66,7 +66,7 @@ pub(crate) async fn estimate_if_affordable(
     }
 }
 
-/// Stores what a call came to; what nobody knows is taken to be what it may have come to. Nobody waits for it.
+/// Stores the call's usage in the background. Unknown usage is charged as estimated.
 pub(crate) fn record_spending(
     engine: &Engine,
     aside: OutOfTurnCall,
@@ -103,7 +103,7 @@ pub(crate) fn record_spending(
             usage::record(tx, &call, now)
         };
         if let Err(error) = engine.write_with_retry(write).await {
-            tracing::error!(%error, "what a call cost could not be stored");
+            tracing::error!(%error, "could not store the usage of a model call; budgets do not include it");
         }
     });
 }

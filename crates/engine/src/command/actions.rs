@@ -1,4 +1,4 @@
-//! Commands that change something. Each is a deed: done in one transaction with the receipt of whoever gave it.
+//! Commands that change something. Each builds an action that runs in one transaction with the command's receipt.
 
 use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::id::SessionId;
@@ -17,7 +17,7 @@ use crate::ingress::NewIds;
 use crate::session::{self, StopOutcome};
 
 impl Engine {
-    /// `None` if the command only tells something.
+    /// Builds the action of a command. `None`: the command changes nothing.
     pub(super) async fn build_change_action(
         &self,
         session: &SessionKey,
@@ -111,7 +111,7 @@ impl Engine {
         }))
     }
 
-    /// What is written here goes to another session from now on, until somebody says otherwise.
+    /// Redirects messages of this conversation to another session until the focus is removed.
     async fn focus_action(&self, session: &SessionKey, rest: &str) -> Result<CommandAction> {
         if rest.is_empty() {
             let usage = "Say which session: /focus <session key>, a member of your team by name, or a sub-agent by number, label or run id.";

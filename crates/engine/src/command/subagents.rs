@@ -1,4 +1,4 @@
-//! `/subagents`: what was begun below a session, for people.
+//! `/subagents`: shows and controls the sub-agents below a session.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, RunId};
@@ -24,7 +24,8 @@ const SUBAGENTS_USAGE: &str = "/subagents list | info <which> | log <which> | ki
     steer <which> <text> | spawn [@agent] <task>. Which one: its number, its label or its run id.";
 
 impl Engine {
-    /// What begins or tells a child has a key of its own, and is done once whenever its receipt is stored.
+    /// The action of `/subagents`. Commands that spawn or write to a child have an idempotency key, so they run once
+    /// even if the receipt is stored later.
     pub(super) async fn subagents_action(
         &self,
         session: &SessionKey,
@@ -124,7 +125,7 @@ impl Engine {
         }))
     }
 
-    /// A person's message in the child's session; its answer comes here, as if it had been asked there.
+    /// Writes a person's message to the child's session. The answer comes here.
     async fn send_to_child(
         &self,
         session: &SessionKey,
@@ -140,7 +141,7 @@ impl Engine {
             return Err(Error::InvalidState("it is archived or deleted: begin another".to_owned()));
         }
         let run = child.run;
-        // Who asks from no chat reads the answer in this session.
+        // Without a chat address, the answer is shown in this session.
         let mut meta = order.origin.is_none().then(|| reply_session_meta(session));
         order.authority.write_to_meta(&mut meta);
         let how = InternalMessage {
@@ -166,7 +167,7 @@ impl Engine {
         let owner = self.load_session(session).await?;
         let (first, task) = rest.split_once(char::is_whitespace).unwrap_or(("", ""));
         let named = match first.strip_prefix('@').unwrap_or(first) {
-            // Said to be an agent's name, it has to be one.
+            // With an `@`, the name must be an agent's.
             name if name.len() < first.len() => Some(self.named_agent(name).await?),
             name => match AgentId::parse(name) {
                 Ok(id) => self.load_agent(&id).await.ok().map(|stored| stored.spec.agent_id),
@@ -181,7 +182,7 @@ impl Engine {
         let label = sanitize::to_single_line(task, 60);
         let run = self
             .spawn_subagent(SpawnRequest {
-                // Where several agents answer one letter, each begins one.
+                // If several agents get the command, each spawns one.
                 id: RunId::from_cause(&format!("{}-{session}", self.command_key(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
@@ -207,7 +208,7 @@ impl Engine {
         Ok(self.load_agent(&id).await?.spec.agent_id)
     }
 
-    /// The same letter, given again after a crash, does nothing a second time.
+    /// Idempotency key of the command, so that a message repeated after a crash has no second effect.
     fn command_key(&self, order: &CommandRequest<'_>) -> String {
         let given = order.origin.and_then(|given| Some((given.address, given.platform_id?)));
         match given {
@@ -224,14 +225,14 @@ fn stopped_reply(labels: &[String]) -> String {
     }
 }
 
-/// Which one, and what is said to it. A label of several words stands in quotes.
+/// Splits the target from the text. A label of several words needs quotes.
 fn split_target_and_text(rest: &str) -> (&str, &str) {
     let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
     let (which, text) = quoted.or_else(|| rest.split_once(char::is_whitespace)).unwrap_or((rest, ""));
     (which, text.trim())
 }
 
-/// Which one, where nothing is said to it: quotes around a label of several words are allowed, and not needed.
+/// Strips optional quotes around a target that no text follows.
 fn strip_quotes(rest: &str) -> &str {
     rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(rest)
 }

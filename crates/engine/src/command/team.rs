@@ -1,4 +1,4 @@
-//! `/team`: what teams are doing, in a chat.
+//! `/team`: shows teams and writes to their members from a chat.
 
 use polyclaw_domain::sanitize;
 use polyclaw_domain::session_key::SessionKey;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::team::{MemberPlan, OutgoingTeamMessage, TeamActor, TeamSnapshot};
 
 impl Engine {
-    /// One team whole, or a line for each; or a message to somebody in one.
+    /// Shows one team in full or a line for each, or sends a message to a member.
     pub(super) async fn team_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
         match self.team_answer(session, rest).await {
             Err(Error::Team(TeamRefusal::Unknown(name))) => {
@@ -44,7 +44,7 @@ impl Engine {
         Ok(if lines.is_empty() { "There is no team.".to_owned() } else { lines.join("\n") })
     }
 
-    /// `[team] <member> <text>`: the team may be left out where this session leads one.
+    /// `[team] <member> <text>`: the team is optional if this session leads one.
     async fn team_send(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
         const TEAM_SEND_USAGE: &str = "Say to whom: /team send [team] <member, lead or all> <text>.";
         let (team, line) = match self.addressed_team(session, rest).await? {
@@ -67,7 +67,7 @@ impl Engine {
         Ok(format!("Sent to {}.", sent.recipients.join(", ")))
     }
 
-    /// `[team] <member>` shows a plan; `approve` or `reject` with a text answers it.
+    /// `[team] <member>` shows a plan; `approve` or `reject` with a text decides on it.
     async fn team_plan(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
         const TEAM_PLAN_USAGE: &str =
             "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
@@ -105,8 +105,8 @@ impl Engine {
         })
     }
 
-    /// The team that a line is about: the one it begins with, or the one led by this session that has the member it
-    /// begins with.
+    /// Finds the team that a line addresses: the one named first, or a team led by this session that has the named
+    /// member.
     async fn addressed_team<'a>(&self, session: &SessionKey, line: &'a str) -> Result<Addressed<'a>> {
         let first = line.split(' ').next().unwrap_or_default();
         if first.is_empty() {
@@ -127,7 +127,7 @@ impl Engine {
         })
     }
 
-    /// The session of a member of a team that a session leads.
+    /// The session of an active member of a team that this session leads.
     pub(super) async fn member_session(&self, lead: &SessionKey, name: &str) -> Result<Option<SessionKey>> {
         let (lead, name) = (lead.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
@@ -154,7 +154,7 @@ impl Engine {
     }
 }
 
-/// A team on one line.
+/// Summary line of a team.
 fn team_line(view: &TeamSnapshot) -> String {
     let working = view.members.iter().filter(|status| status.is_working).count();
     let is_waiting = |member: &TeamMember| {
@@ -181,19 +181,19 @@ fn team_line(view: &TeamSnapshot) -> String {
     )
 }
 
-/// Whom a line after `/team send` or `/team plan` is for.
+/// The addressee of a line after `/team send` or `/team plan`.
 enum Addressed<'a> {
-    /// The line begins with somebody in this team.
+    /// The line names someone in this team.
     Team {
         name: String,
         line: &'a str,
     },
-    /// Several teams could be meant: what to answer.
+    /// Several teams match; holds the reply.
     Ambiguous(String),
     Nobody,
 }
 
-/// The teams led by a session that have an active member of a name. Where none has one, all that it leads: the name may
+/// Teams led by a session that have an active member of this name. If there is none, all teams it leads: the name may
 /// be `lead` or `all`, and a wrong name is reported by the team.
 fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store::Result<Vec<String>> {
     let (mut led, mut with) = (Vec::new(), Vec::new());

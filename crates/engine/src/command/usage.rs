@@ -1,4 +1,4 @@
-//! `/usage`: what a session has used, as far as that is known.
+//! `/usage`: the token usage of a session, as far as it is known.
 
 use polyclaw_domain::budget;
 use polyclaw_domain::session_key::SessionKey;
@@ -15,7 +15,7 @@ impl Engine {
     }
 }
 
-/// What is not known is said, never guessed.
+/// Reports unknown usage as unknown instead of guessing.
 fn usage_reply(total: &GroupedUsage) -> String {
     let known = |tokens: Option<i64>| tokens.map_or("unknown".to_owned(), |tokens| tokens.to_string());
     let (input, output) = (known(total.input_tokens), known(total.output_tokens));

@@ -1,4 +1,4 @@
-//! Errands made, changed and removed while the instance runs. Those of the config file belong to that file.
+//! Creates, changes and removes cron jobs at run time. Jobs defined in the config file can be changed only there.
 
 use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::schedule::InvalidSchedule;
@@ -8,11 +8,11 @@ use super::list::{CronJobStatus, build_cron_job, is_config_cron_job, unknown_cro
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// Each is looked at whenever one is due.
+/// Maximum number of created jobs. All are checked whenever one is due.
 const MAX_CRON_JOBS: usize = 500;
 
 impl Engine {
-    /// Makes an errand; `by` is the agent that wants it, none where a person does.
+    /// Creates a cron job. `by`: the agent that creates it; `None` for a person.
     pub async fn add_cron_job(
         &self,
         mut job: CronJobConfig,
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Replaces the errand of its name. With another schedule it begins anew.
+    /// Replaces a cron job. A changed schedule starts from now.
     pub async fn update_cron_job(&self, mut job: CronJobConfig) -> Result<CronJobStatus> {
         self.find_runtime_cron_job(&job.id).await?;
         self.validate_cron_job(&mut job).await?;
@@ -45,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// Its conversation stays readable.
+    /// Removes a cron job. Its conversation stays readable.
     pub async fn remove_cron_job(&self, id: &str) -> Result<()> {
         self.find_runtime_cron_job(id).await?;
         let wanted = id.to_owned();
@@ -54,7 +54,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The errand as it was made, if it is not the config file's.
+    /// Loads a stored cron job that is not defined in the config file.
     pub async fn find_runtime_cron_job(&self, id: &str) -> Result<StoredCronJob> {
         if is_config_cron_job(&self.settings(), id) {
             return Err(Error::CronJobInConfig(id.to_owned()));
@@ -68,7 +68,7 @@ impl Engine {
         self.find_cron_job(id).await
     }
 
-    /// Holds a job against what this instance has. Everything that is wrong is said at once.
+    /// Checks a job against this instance's agents and accounts. Reports all problems together.
     async fn validate_cron_job(&self, job: &mut CronJobConfig) -> Result<()> {
         let redactor = self.redactor();
         if redactor.contains_secret(&job.id) {

@@ -1,4 +1,4 @@
-//! Which errands there are: those of the config, and those made while the instance runs.
+//! Lists cron jobs: those of the config and those created at run time.
 
 use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::cron_job::CronJob;
@@ -13,16 +13,16 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::settings::EngineSettings;
 
-/// An errand, who wrote it, and where its schedule stands.
+/// A cron job with its source and the state of its schedule.
 #[derive(Clone, Debug)]
 pub struct CronJobStatus {
     pub job: CronJob,
     pub source: AgentSource,
-    /// The agent that made it; none where a person did.
+    /// The agent that created it; `None` if a person did.
     pub created_by: Option<AgentId>,
-    /// The last due time that was run or left out; none where it was never looked after.
+    /// Last due time that was run or skipped; `None` if there was none yet.
     pub last_due: Option<Millis>,
-    /// None where it never comes again, or not by itself.
+    /// `None` if it is disabled or never due again.
     pub next_due: Option<Millis>,
 }
 
@@ -33,7 +33,7 @@ impl CronJobStatus {
 
     fn with_last_handled(mut self, looked_after: Option<Millis>, now: Millis) -> Self {
         let schedule = &self.job.schedule;
-        // Where it was begun is no due time.
+        // The time when the schedule was first seen is not a due time.
         self.last_due = looked_after.filter(|at| schedule.next(at.minus(1)) == Some(*at));
         self.next_due = self.job.next_due(looked_after, now).filter(|_| self.job.enabled);
         self
@@ -41,7 +41,7 @@ impl CronJobStatus {
 }
 
 impl Engine {
-    /// Every errand: those of the config in its order, then the others by name.
+    /// All cron jobs: those of the config in their order, then the others by name.
     pub async fn list_cron_jobs(&self) -> Result<Vec<CronJobStatus>> {
         let (known, now) = (self.load_cron_jobs().await?, self.now());
         let ids: Vec<String> = known.iter().map(|one| one.job.id.clone()).collect();
@@ -57,7 +57,7 @@ impl Engine {
         all.into_iter().find(|one| one.job.id == id).ok_or_else(|| unknown_cron_job(id))
     }
 
-    /// Every errand, wherever its schedule stands. One of the config hides one of its name that was made elsewhere.
+    /// Loads all cron jobs without schedule state. A config job hides a created one of the same name.
     pub(super) async fn load_cron_jobs(&self) -> Result<Vec<CronJobStatus>> {
         let settings = self.settings();
         let stored = self.db().read(cron_jobs::list).await?;
@@ -77,7 +77,7 @@ pub(super) fn is_config_cron_job(settings: &EngineSettings, id: &str) -> bool {
     settings.cron_jobs.iter().any(|job| job.id == id)
 }
 
-/// Where its answer goes nowhere any more, since the account is gone, it stays in the conversation.
+/// Builds a job. If the account of its delivery address is gone, the answer stays in the session.
 pub(super) fn build_cron_job(
     settings: &EngineSettings,
     job: &CronJobConfig,
@@ -97,7 +97,7 @@ fn stored_cron_job_status(
             Some(CronJobStatus::new(CronJob { requested_by: asked_by, ..cron_job }, AgentSource::Api, agent))
         }
         Err(error) => {
-            tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");
+            tracing::error!(schedule = job.id, %error, "stored cron job has an invalid schedule; ignoring it");
             None
         }
     }

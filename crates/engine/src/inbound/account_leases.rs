@@ -1,6 +1,6 @@
-//! Which accounts of platforms this node has: it receives by them, and its outbox sends by them. Where nodes share a
-//! database each account is one node's at a time, by a lease that the database's clock measures. On SQLite there is one
-//! node, and it has them all.
+//! Platform accounts that this node holds, for receiving and sending. If nodes share a database, a lease gives each
+//! account to one node at a time, measured by the database's clock. On SQLite there is one node, which holds all
+//! accounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::worker::shared_node_name;
 
-/// How often a node looks whether an account that another has is free.
+/// Interval at which a node checks whether accounts of other nodes are free.
 const LEASE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of the accounts that only one node can have.
+/// State of the accounts that only one node can hold.
 #[derive(Default)]
 pub(crate) struct AccountLeases {
     known: Mutex<AccountLeaseState>,
@@ -37,17 +37,17 @@ struct AccountLeaseState {
 }
 
 impl AccountLeases {
-    /// An account may be free.
+    /// Requests a check, because an account may be free.
     pub fn request_poll(&self) {
         self.poll_request.notify_one();
     }
 
-    /// Returns when other accounts are held than before.
+    /// Returns when the set of held accounts has changed.
     pub async fn wait_for_change(&self) {
         self.changed.notified().await;
     }
 
-    /// Says whether other accounts are held than before.
+    /// Updates the state. Returns whether the set of held accounts has changed.
     fn update(&self, known: AccountLeaseState) -> bool {
         let before = std::mem::replace(&mut *self.lock(), known.clone());
         let is_changed = before.held != known.held;
@@ -63,7 +63,7 @@ impl AccountLeases {
 }
 
 impl Engine {
-    /// Every account that keeps a connection.
+    /// All accounts that keep a connection.
     fn connecting_accounts(&self) -> Vec<ChannelAccount> {
         let mut all = Vec::new();
         for (name, channel) in &self.ports.channels {
@@ -72,7 +72,8 @@ impl Engine {
         all
     }
 
-    /// Nobody else has it: there is no other node, or it keeps no connection, or it is held here.
+    /// Whether this node may use the account: there is only one node, the account keeps no connection, or it is held
+    /// here.
     pub(super) fn has_account(&self, account: &ChannelAccount) -> bool {
         !self.db().is_shared()
             || self.account_leases.lock().held.contains(account)
@@ -86,7 +87,7 @@ impl Engine {
             .is_some_and(|channel| channel.connection_accounts().contains(account))
     }
 
-    /// How an account stands, where another node may have it.
+    /// Connection state of an account that another node may hold.
     pub(super) fn connection_state_here(
         &self,
         account: &ChannelAccount,
@@ -102,7 +103,7 @@ impl Engine {
     }
 }
 
-/// Takes accounts, receives by them and keeps them until the engine drains; then they are given up.
+/// Acquires accounts, receives from them until the engine drains, then releases them.
 pub(super) async fn run_accounts(engine: &Engine) {
     let wanted = engine.connecting_accounts();
     let mut open = OpenAccounts::default();
@@ -116,7 +117,7 @@ pub(super) async fn run_accounts(engine: &Engine) {
     }
 }
 
-/// A lease that could not be renewed is taken for lost before another node can take it.
+/// Keeps the leases. A lease that could not be renewed counts as lost before another node can acquire it.
 async fn maintain_leases(engine: &Engine, wanted: &[ChannelAccount], open: &mut OpenAccounts) {
     let mut renewed = Instant::now();
     while !engine.is_draining() {
@@ -131,15 +132,15 @@ async fn maintain_leases(engine: &Engine, wanted: &[ChannelAccount], open: &mut 
                 renewed = if is_due { began } else { renewed };
                 open.sync_with(engine, &known.held);
                 if engine.account_leases.update(known) {
-                    // What others could not send any more may wait.
+                    // Messages that other nodes could no longer send may be waiting.
                     engine.outbox_wake.notify_one();
                 }
             }
-            Ok(Err(error)) => tracing::warn!(%error, "whose the accounts are could not be asked"),
-            Err(_) => tracing::warn!("whose the accounts are was asked in vain"),
+            Ok(Err(error)) => tracing::warn!(%error, "could not renew account leases; retrying"),
+            Err(_) => tracing::warn!("renewing account leases timed out; retrying"),
         }
         if renewed.elapsed() >= safe && !open.is_empty() {
-            tracing::error!("accounts are closed: another node may have them soon");
+            tracing::error!("account leases are about to expire; closing the accounts");
             open.close_all().await;
             engine.account_leases.update(AccountLeaseState::default());
         }
@@ -151,7 +152,7 @@ async fn maintain_leases(engine: &Engine, wanted: &[ChannelAccount], open: &mut 
     }
 }
 
-/// Takes what is free; what is held is renewed where that is due.
+/// Acquires free accounts and renews held ones if renewal is due.
 async fn renew_or_claim_leases(
     engine: &Engine,
     wanted: &[ChannelAccount],
@@ -185,7 +186,7 @@ async fn renew_or_claim_leases(
     Ok(engine.db().write(write).await?)
 }
 
-/// It is this node, or was.
+/// Whether the node is this one or an earlier process of it.
 fn is_held_by(node: &NodeId, taker: &LeaseHolder) -> bool {
     *node == taker.node || taker.node_name.as_deref() == Some(node.node_name())
 }
@@ -194,11 +195,11 @@ async fn release_leases(engine: &Engine) {
     engine.account_leases.update(AccountLeaseState::default());
     let node = engine.node.clone();
     if let Err(error) = engine.db().write(move |tx| account_leases::release_all_of_node(tx, &node)).await {
-        tracing::warn!(%error, "accounts could not be given up: they are free when their leases end");
+        tracing::warn!(%error, "could not release account leases; the accounts are free when they expire");
     }
 }
 
-/// The accounts that are received by. Dropped, they are closed.
+/// Accounts that this node receives from. Dropping it closes them.
 #[derive(Default)]
 struct OpenAccounts {
     tasks: JoinSet<()>,
@@ -210,12 +211,12 @@ impl OpenAccounts {
         self.accounts.is_empty()
     }
 
-    /// Closes what is no longer held and opens what is new.
+    /// Closes accounts that are no longer held and opens new ones.
     fn sync_with(&mut self, engine: &Engine, held: &BTreeSet<ChannelAccount>) {
         self.accounts.retain(|account, task| {
             let remains = held.contains(account);
             if !remains {
-                tracing::warn!(channel = account.0, account = account.1, "another node has an account now");
+                tracing::warn!(channel = account.0, account = account.1, "account moved to another node; closing it");
                 task.abort();
             }
             remains
@@ -230,7 +231,7 @@ impl OpenAccounts {
         }
     }
 
-    /// Closes all, and waits until they are.
+    /// Closes all accounts and waits until they are closed.
     async fn close_all(&mut self) {
         self.accounts.clear();
         self.tasks.shutdown().await;

@@ -1,5 +1,5 @@
-//! What is attached to a letter. It is fetched when the letter is let in, is no copy of one that was taken, and is a
-//! message: nobody else can have this instance fetch anything. It is stored with the message or not at all.
+//! Fetches attachments of an inbound message: only for admitted messages that are not duplicates or commands, so nobody
+//! else can make this instance download files. They are stored with the message or not at all.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::time::timeout;
 
 use crate::core::Engine;
 
-/// For all files of a letter together: what is written next waits for it.
+/// Timeout for all files of a message; the sender's next message waits for it.
 const ATTACHMENT_FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl Engine {
-    /// In their order. Of what does not come in time the message says what it is.
+    /// Fetches attachments in order. One that misses the deadline is included by name and type only.
     pub(super) async fn fetch_attachments(&self, message: &InboundMessage) -> Vec<MessagePart> {
         join_all(message.attachments.iter().map(|attached| self.fetch_attachment(message, attached))).await
     }

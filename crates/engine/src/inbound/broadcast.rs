@@ -1,5 +1,5 @@
-//! Rounds: one message that several agents answer, each in its own session. What has to be done still is read from
-//! the stored rows alone, and every step can be made twice: a round goes on after a crash where it stood.
+//! Broadcasts: one message that several agents answer, each in its own session. The remaining work is read from stored
+//! rows only and every step can be repeated, so a broadcast resumes after a crash.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::ingress::IngressMessage;
 use crate::redact;
 use crate::reply_once::InboundReceipt;
 
-/// How often open rounds are looked at when nothing wakes them: a turn may end on another node.
+/// Interval at which open broadcasts are checked without a wake-up, because a turn may end on another node.
 const BROADCAST_POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// How often it is looked whether there are any.
+/// Interval at which the loop checks whether any broadcast is open.
 const BROADCAST_SCAN_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Engine {
-    /// A letter that several agents answer, or why not.
+    /// Starts a broadcast from an inbound message, or replies with the refusal.
     pub(super) async fn accept_broadcast(
         &self,
         inbound: &InboundMessage,
@@ -45,7 +45,7 @@ impl Engine {
         self.start_broadcast(message, targets, (self.next_id(), receipt)).await
     }
 
-    /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
+    /// Stores the message with its targets. From then on a crash cannot lose it.
     pub(super) async fn start_broadcast(
         &self,
         mut message: IngressMessage,
@@ -68,7 +68,7 @@ impl Engine {
         self.commit_once(receipt, keep).await?;
         self.hit_kill_point(KillPoint::BroadcastStored).await;
         if let Err(error) = self.advance_broadcast(&id).await {
-            tracing::warn!(%error, round = id, "a round waits");
+            tracing::warn!(%error, round = id, "could not advance the broadcast; retrying later");
         }
         self.broadcast_started.notify_one();
         self.show_typing(receipt.address.clone());
@@ -96,7 +96,7 @@ impl Engine {
         }
     }
 
-    /// Gives the message to whoever is to have it now, and closes the round behind the last.
+    /// Delivers the message to the targets whose turn it is, and closes the broadcast after the last one.
     async fn advance_broadcast(&self, id: &str) -> Result<()> {
         let wanted = id.to_owned();
         let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
@@ -119,7 +119,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives one agent its copy.
+    /// Delivers the message to one target.
     async fn deliver_to_target(&self, round: &Broadcast, at: usize) -> Result<TargetOutcome> {
         let taken = match self.accept_message(target_message(round, at)).await {
             Ok(accepted) => TargetOutcome::Turn(accepted.turn_id),
@@ -132,10 +132,11 @@ impl Engine {
         Ok(taken)
     }
 
-    /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
+    /// Records a refusal by one target and tells the sender which agent refused. The other targets still get the
+    /// message.
     async fn refuse_target(&self, round: &Broadcast, at: usize, error: &Error) -> Result<TargetOutcome> {
         let target = &round.targets[at];
-        tracing::warn!(round = round.id, agent.id = %target.agent, code = error.code(), "an agent of a round is left out");
+        tracing::warn!(round = round.id, agent.id = %target.agent, code = error.code(), "target refused a broadcast");
         let receipt = InboundReceipt {
             session: target.session.clone(),
             address: round.address.clone(),
@@ -146,7 +147,7 @@ impl Engine {
         Ok(TargetOutcome::Refused)
     }
 
-    /// Whether nothing more comes of a turn. One that was steered away goes on later, unless it was given up.
+    /// Whether a turn is over for good. A steered turn resumes later, unless its backlog item is gone.
     async fn has_turn_ended(&self, turn: &TurnId) -> Result<bool> {
         match self.load_answer(turn).await {
             Ok(Some(_)) | Err(Error::UnknownTurn(_)) => return Ok(true),
@@ -163,8 +164,8 @@ impl Engine {
         Ok(self.db().read(read).await?)
     }
 
-    /// What those before this seat have said, for the model that answers now. It is read from their stored replies
-    /// each time, and written nowhere.
+    /// The replies of earlier targets, for the model that answers next. Read from the stored replies each time and
+    /// never stored.
     pub(crate) async fn earlier_replies(&self, round: &str, position: usize) -> Result<Option<String>> {
         let wanted = round.to_owned();
         let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
@@ -187,9 +188,9 @@ impl Engine {
     }
 }
 
-/// The round a message belongs to, and its place in it.
+/// Broadcast id and target index of a message.
 pub(crate) fn broadcast_position_of(meta: Option<&Value>) -> Option<(&str, usize)> {
-    // Broadcasts of earlier versions are called rounds in what is stored.
+    // Messages stored by earlier versions call a broadcast a round.
     let broadcast = meta?.get("broadcast").or_else(|| meta?.get("round"))?;
     let position = broadcast
         .get("target")
@@ -199,13 +200,13 @@ pub(crate) fn broadcast_position_of(meta: Option<&Value>) -> Option<(&str, usize
     Some((broadcast.get("id")?.as_str()?, position))
 }
 
-/// Goes on with every open round, when a turn has ended and now and then.
+/// Advances all open broadcasts when a turn ends and at intervals.
 pub(crate) async fn run_broadcast_loop(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
         let open = engine.db().read(broadcasts::list_open).await?;
         for id in &open {
             if let Err(error) = engine.advance_broadcast(id).await {
-                tracing::warn!(%error, round = id, "a round waits");
+                tracing::warn!(%error, round = id, "could not advance the broadcast; retrying later");
             }
         }
         let pause = if open.is_empty() { BROADCAST_SCAN_INTERVAL } else { BROADCAST_POLL_INTERVAL };

@@ -1,4 +1,4 @@
-//! The channels of an instance while it runs: each receives in a task of its own, and offers its menu.
+//! The channels of a running instance: each account receives in its own task and publishes its command menu.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::error::Result;
 
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// A menu that is refused for good, as with a wrong token, is offered in vain this often.
+/// Longest pause between attempts to publish a menu that keeps failing, for example because of a wrong token.
 const MAX_MENU_BACKOFF: Duration = Duration::from_secs(600);
-/// How long a platform may take to be told a menu.
+/// Timeout of publishing a menu.
 const MENU_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Receives by every account this node has until the engine drains: what comes after that is delivered again at the next
+/// Receives from all accounts this node holds until the engine drains. Later messages are delivered again at the next
 /// start.
 pub(crate) async fn run_channels(engine: &Engine) -> Result<()> {
     let ((), ()) = tokio::join!(account_leases::run_accounts(engine), run_menu_loop(engine));
@@ -41,7 +41,7 @@ async fn run_menu_loop(engine: &Engine) {
     }
 }
 
-/// An account that fails takes nothing down with it.
+/// Runs one account and restarts it after a panic; other accounts are not affected.
 pub(super) async fn run_account(
     engine: Engine,
     (name, account): ChannelAccount,
@@ -50,21 +50,21 @@ pub(super) async fn run_account(
     let mut pause = INITIAL_BACKOFF;
     while AssertUnwindSafe(channel.receive_messages(&account, &engine)).catch_unwind().await.is_err() {
         let pause_s = pause.as_secs();
-        tracing::error!(channel = name, account, pause_s, "an account failed and is opened again");
+        tracing::error!(channel = name, account, pause_s, "channel account panicked; reopening it");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(MAX_BACKOFF);
     }
 }
 
 impl Engine {
-    /// Tells every account which commands and agents it offers. One that does not take it, as where its platform is not
-    /// reached yet, is told again until it does. It does not return: what it offers holds until agents change.
+    /// Publishes the commands and agents to every account, and retries accounts that fail. Never returns: the menu
+    /// stays valid until the caller drops this future because something changed.
     async fn offer_menus(&self, mut accounts: Vec<(String, String)>) {
         let mut pause = INITIAL_BACKOFF;
         loop {
             let pending = accounts.clone();
             accounts = self.offer_menus_once(accounts).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the menus could not be made");
+                tracing::warn!(%error, "could not build the command menus; retrying");
                 pending
             });
             if accounts.is_empty() {
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Those that did not take it.
+    /// Publishes the menus once and returns the accounts that failed.
     async fn offer_menus_once(&self, accounts: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
         let items = Arc::new(self.build_menu().await?);
         let mut notice = JoinSet::new();
@@ -89,20 +89,20 @@ impl Engine {
                     Ok(()) => return None,
                     Err(why) => why,
                 };
-                tracing::warn!(channel, account, why, "the menu was not taken; it will be offered again");
+                tracing::warn!(channel, account, why, "platform refused the command menu; retrying later");
                 Some((channel, account))
             });
         }
         let mut left = Vec::new();
         while let Some(ended) = notice.join_next().await {
-            // An adapter that panicked would do so again.
+            // An adapter that panicked would panic again.
             left.extend(ended.ok().flatten());
         }
         Ok(left)
     }
 
-    /// How every account that is used stands with its platform: channel, account, standing. `None`: it is new in the
-    /// config, and there from the next start on.
+    /// Connection state of every enabled account: channel, account, state. `None`: the account is new in the config and
+    /// is opened at the next start.
     pub fn list_connection_states(&self) -> Vec<(String, String, Option<ConnectionState>)> {
         let mut accounts = self.settings().inbound.enabled_accounts();
         accounts.sort();
@@ -121,12 +121,12 @@ impl Engine {
         let named = agents.iter().map(|stored| (&stored.spec.agent_id, stored.spec.description.as_str()));
         let (items, left_out) = command::build_menu(named);
         for id in left_out {
-            tracing::warn!(agent.id = %id, "its name in the menu is taken: it is reached by typing /{id} only");
+            tracing::warn!(agent.id = %id, "menu name is taken; the agent is reachable only by typing /{id}");
         }
         Ok(items)
     }
 
-    /// A call of a platform to one account. `None`: there is no such channel.
+    /// Handles a platform's call to one account. `None`: there is no such channel.
     pub async fn handle_webhook_call(
         &self,
         channel: &str,

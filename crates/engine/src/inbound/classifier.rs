@@ -1,5 +1,5 @@
-//! The intent classifier: a small model that may replace the default agent by a better one. Too slow, too unsure or
-//! wrong in form, and the default stays.
+//! The intent classifier: a small model that may replace the default agent by a better one. If it is too slow, not
+//! confident enough or malformed, the default agent stays.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,20 +21,20 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::redact;
 
-/// Texts that need not be judged again.
+/// Maximum number of cached decisions.
 const MAX_CACHED_INTENTS: usize = 1_000;
 
-/// How much of a text its event shows.
+/// Maximum characters of the text in the routing event.
 const MAX_SHOWN_TEXT_CHARS: usize = 80;
 
-/// What was judged before, by identical text.
+/// Earlier decisions by identical text.
 #[derive(Default)]
 pub(crate) struct ClassifierCache(Mutex<ClassifierCacheState>);
 
 #[derive(Default)]
 struct ClassifierCacheState {
     by_text: HashMap<String, (IntentClassification, u64)>,
-    /// Counts uses, so that the one used longest ago is known.
+    /// Use counter, to find the least recently used entry.
     uses: u64,
 }
 
@@ -59,14 +59,14 @@ impl ClassifierCache {
         kept.by_text.insert(text, (intent, now));
     }
 
-    /// The agents are others now, and so may be the answers.
+    /// Clears the cache after the agents changed.
     pub fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).by_text.clear();
     }
 }
 
 impl Engine {
-    /// The agent a model is sure of. `None` leaves the default.
+    /// The agent that the classifier is confident about. `None`: keep the default.
     pub(super) async fn classify_message(
         &self,
         message: &InboundMessage,
@@ -96,7 +96,7 @@ impl Engine {
         Ok(self.record_decision(judged, from, (message, &text)).await)
     }
 
-    /// Asks the model, within the budget and in time. A call that is given up may have cost something all the same.
+    /// Calls the model, within the budget and the timeout. A call that timed out is charged as estimated.
     async fn ask_classifier(
         &self,
         model: &ModelRef,
@@ -122,7 +122,7 @@ impl Engine {
         intent::parse(&reply.text, &ids).map_err(str::to_owned)
     }
 
-    /// Logs the decision with its reason, and says whose it is.
+    /// Records the decision with its reason and returns the chosen agent.
     async fn record_decision(
         &self,
         judged: std::result::Result<IntentClassification, String>,
@@ -138,7 +138,7 @@ impl Engine {
             }
             Err(why) => (None, json!({ "layer": "classifier", "used": false, "failed": why })),
         };
-        // Which message it is about: the platform's id of it, and how it begins.
+        // Identifies the message by its platform id and first words.
         data["platform_id"] = json!(message.platform_id);
         data["text"] = json!(sanitize::to_single_line(text, MAX_SHOWN_TEXT_CHARS));
         let settings = self.settings();

@@ -1,5 +1,5 @@
-//! What a command that is given in a chat concerns: the session the conversation has, and whatever else is at work
-//! for this very chat. Which agent it was given to makes no difference to whoever reads the answers here.
+//! Target sessions of a chat command: the conversation's own session and all other work for the same chat. It does not
+//! matter to readers of the chat which agent does the work.
 
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::command::{ChatCommand, parse};
@@ -16,11 +16,11 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::subagents::reply_addresses;
 
-/// Commands about the conversation itself, wherever it goes on.
+/// Commands about the conversation itself, wherever it is focused.
 const CONVERSATION_COMMANDS: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
 
 impl Engine {
-    /// A command behind an agent's name, and the session that agent has with this chat.
+    /// A command after an agent prefix, and that agent's session with this chat.
     pub(super) async fn find_named_command<'a>(
         &self,
         message: &'a InboundMessage,
@@ -31,12 +31,12 @@ impl Engine {
         let key = session_key_for(&self.settings().inbound, &agent, &message.context);
         let wanted = key.clone();
         let session = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
-        // A name in front goes past a focus, as it does for a message.
+        // An agent prefix ignores the focus, as it does for messages.
         let session = session.map(|session| Session { focus: None, ..session });
         Ok(Some((BindingRoute { agent, key, tier: place.tier, session }, line)))
     }
 
-    /// The sessions beside `own` that a command without a name in front concerns as well.
+    /// Sessions other than `own` that a command without an agent prefix concerns.
     pub(super) async fn other_command_targets(
         &self,
         command: &str,
@@ -59,20 +59,20 @@ impl Engine {
         Ok(found)
     }
 
-    /// The question that a line such as `/approve <id>` answers.
+    /// The approval request that a line such as `/approve <id>` answers.
     pub(super) async fn find_answered_approval(&self, rest: &str) -> Result<Option<StoredApproval>> {
         let id = ApprovalId::new(rest.split_whitespace().next().unwrap_or_default());
         self.find_approval(&id).await
     }
 }
 
-/// The session in which the conversation goes on, or for some commands the one it has itself.
+/// The session the conversation is focused on, or for some commands its own session.
 pub(super) fn conversation_session(place: &BindingRoute, command: &str) -> SessionKey {
     let focus = place.session.as_ref().and_then(|session| session.focus.clone());
     focus.filter(|_| !CONVERSATION_COMMANDS.contains(&command)).unwrap_or_else(|| place.key.clone())
 }
 
-/// What every agent there is would have with this chat, whether anything was said there or not.
+/// The session key that each agent has for this chat, whether or not the session exists.
 fn agent_conversations(
     tx: &mut Tx<'_>,
     rules: &InboundRules,
@@ -82,7 +82,7 @@ fn agent_conversations(
     Ok(ids.map(|id| RouteTarget::new(session_key_for(rules, &id, arrival), id)).collect())
 }
 
-/// Sessions that a stop would end something in whose answer goes to this address.
+/// Sessions with stoppable work whose answer goes to this address.
 fn stoppable_targets(
     tx: &mut Tx<'_>,
     known: Vec<RouteTarget>,
@@ -107,7 +107,7 @@ fn stoppable_targets(
     Ok(found)
 }
 
-/// The session that answers this address with what a turn does: its own, or one for which it works.
+/// The session that answers this address for a turn: the turn's own session or that of a waiting ancestor.
 fn answering_session(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -127,7 +127,7 @@ fn answering_session(
     Ok(None)
 }
 
-/// Sessions in whose conversation something was written from this address.
+/// Sessions that have messages from this address.
 fn targets_written_from(
     tx: &mut Tx<'_>,
     known: Vec<RouteTarget>,

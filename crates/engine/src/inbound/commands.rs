@@ -1,4 +1,4 @@
-//! Commands that come by a channel. They act on the sessions they concern; where these are several, on each.
+//! Commands that come through a channel. Each acts on all sessions it concerns.
 
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::command::{CallerRole, ChatCommand, RequiredRole, parse};
@@ -15,12 +15,12 @@ use crate::command_action::{ActionOutcome, CommandAction, reply_only};
 use crate::core::Engine;
 use crate::error::Result;
 
-/// Commands that set something a session keeps: it is made for them.
+/// Commands that change a session's settings; they create the session if needed.
 const SETTING_COMMANDS: [&str; 5] = ["agent", "model", "session", "focus", "subagents"];
 const APPROVAL_COMMANDS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
-    /// What a command comes to; `None` if the letter is a message.
+    /// The action of a command. `None`: the message is not a command.
     pub(super) async fn inbound_command_action(
         &self,
         message: &InboundMessage,
@@ -54,7 +54,7 @@ impl Engine {
         CommandRequest { command, rest, speaker, by, origin: Some(given), reachable, authority }
     }
 
-    /// The sessions a command without a name in front concerns.
+    /// The sessions that a command without an agent prefix concerns.
     async fn command_targets(
         &self,
         message: &InboundMessage,
@@ -74,14 +74,14 @@ impl Engine {
         let has_started = several.is_some() || place.session.is_some();
         let mut targets = several.unwrap_or_else(|| vec![here]);
         let own: Vec<_> = targets.iter().map(|target| target.session.clone()).collect();
-        // Who is focused on another session begins that one anew, and nothing else.
+        // With a focus on another session, `/new` renews only that session.
         let is_focused = place.session.as_ref().is_some_and(|session| session.focus.is_some());
         let others = match name == "new" && is_focused {
             true => Vec::new(),
             false => self.other_command_targets(name, message, &own).await?,
         };
         if !has_started && !others.is_empty() {
-            // Nothing was said in the session the conversation would have: there is nothing to tell of it.
+            // The conversation's own session does not exist, so there is nothing to report about it.
             targets.clear();
         }
         targets.extend(others);
@@ -109,7 +109,7 @@ impl Engine {
         Ok(if is_setting { self.with_new_session(message, place, action) } else { action })
     }
 
-    /// A deed in a conversation in which nothing was said yet: its session is made for it.
+    /// Creates the conversation's session before the action runs.
     fn with_new_session(
         &self,
         message: &InboundMessage,
@@ -126,9 +126,9 @@ impl Engine {
     }
 }
 
-/// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. What is
-/// asked of owners they answer wherever they are. Of any other question it is one of the conversation's own sessions, and
-/// the answer is judged there.
+/// The session whose approval request is answered: the one that sent it to this address, whichever agent it belongs to.
+/// Owners answer owner requests from anywhere. Otherwise it is one of the conversation's own sessions, and the answer
+/// is checked there.
 fn approval_targets(
     order: &CommandRequest<'_>,
     asked: Option<StoredApproval>,

@@ -1,5 +1,5 @@
-//! What is said in a session that is named with it: on the page, in the terminal, by the API and by webhooks. The order
-//! is that of every chat, several agents before one that is named in front; only who writes is known already.
+//! Messages to an explicitly named session: from the web page, terminal, API and webhooks. Routing has the same order
+//! as in chats (broadcast before prefix), but the sender is already known.
 
 use polyclaw_domain::channel::{ChatAddress, WEBHOOK_CHANNEL};
 use polyclaw_domain::hex::digest_words;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::ingress::{AcceptedMessage, IngressMessage};
 use crate::reply_once::InboundReceipt;
 
-/// As the bindings see a message that comes by no platform.
+/// Bindings' view of a message without a platform.
 fn spoken_at(channel: &str, account: &str, peer: &str) -> InboundContext {
     InboundContext {
         channel: channel.to_owned(),
@@ -33,21 +33,21 @@ fn spoken_at(channel: &str, account: &str, peer: &str) -> InboundContext {
 }
 
 impl Engine {
-    /// Who answers somebody there where nothing but bindings decides.
+    /// Returns the agent that the bindings choose for a sender.
     pub fn agent_by_bindings(&self, channel: &str, account: &str, peer: &str) -> AgentId {
         self.settings().inbound.router.choose_agent(&spoken_at(channel, account, peer)).agent.clone()
     }
 
-    /// What somebody who is no owner reaches by name there.
+    /// Agents that a non-owner can address by name.
     pub(crate) fn reachable_from(&self, address: &ChatAddress, agent: &AgentId) -> ReachableAgents {
         let arrival = spoken_at(&address.channel, &address.account, &address.peer);
         let is_bound = self.settings().inbound.router.choose_agent(&arrival).tier != BindingTier::Default;
         ReachableAgents::From { routed: agent.clone(), named: Vec::new(), is_bound }
     }
 
-    /// The message as the agent named in front of it gets it; any other goes where its conversation does. Where people read a session itself,
-    /// the agent answers there; what is sent on to somewhere belongs into a session of its own. Where it is settled who
-    /// answers, words change nothing about it.
+    /// Routes a message to the agent named as its prefix, or to the session that its conversation is focused on. On
+    /// channels where people read the session itself, the named agent answers in that session; on others it has a
+    /// session of its own. A message whose agent is fixed is returned unchanged.
     pub async fn resolve_addressee(&self, inbound: IngressMessage) -> Result<IngressMessage> {
         let is_spoken =
             matches!(inbound.origin, MessageOrigin::User | MessageOrigin::Hook) && inbound.relay.is_none();
@@ -64,7 +64,7 @@ impl Engine {
             return self.apply_focus(inbound).await;
         };
         let reachable = match inbound.origin {
-            // Whoever signs for a hook is no owner.
+            // Signing a webhook call does not make the sender an owner.
             MessageOrigin::Hook => self.reachable_from(&inbound.address, &inbound.agent),
             _ => ReachableAgents::Every,
         };
@@ -84,8 +84,8 @@ impl Engine {
         })
     }
 
-    /// The message where its conversation goes on: in the session that somebody named with `/focus`, if one did. Results
-    /// of calls belong to the turn that made them, and who signs for a hook does not follow what a person said.
+    /// Redirects a message to the session that its conversation is focused on. Tool results belong to the turn that
+    /// called, and webhooks do not follow a person's `/focus`.
     async fn apply_focus(&self, inbound: IngressMessage) -> Result<IngressMessage> {
         if inbound.origin != MessageOrigin::User || !inbound.tool_results.is_empty() {
             return Ok(inbound);
@@ -97,8 +97,8 @@ impl Engine {
         })
     }
 
-    /// Takes a message for whoever is to answer it. Of several, what comes back is about the one whose session was
-    /// named, or about the first.
+    /// Accepts a message for every agent that should answer. For a broadcast, returns the turn of the named session,
+    /// else of the first agent.
     pub async fn submit_message(&self, inbound: IngressMessage) -> Result<AcceptedMessage> {
         match self.broadcast_targets_for(&inbound) {
             None => self.accept_message(inbound).await,
@@ -106,7 +106,8 @@ impl Engine {
         }
     }
 
-    /// The agents that all answer there, each in its own session; none where it is settled who does.
+    /// Agents that all answer this conversation, each in its own session. `None`: one agent is fixed or no broadcast is
+    /// configured.
     pub(super) fn broadcast_targets_for(&self, inbound: &IngressMessage) -> Option<Vec<RouteTarget>> {
         if inbound.by.is_some() {
             return None;
@@ -133,7 +134,7 @@ impl Engine {
         let round = self.find_broadcast(&id).await?.ok_or(Error::Deleted)?;
         let nobody = || Error::InvalidState("none of the agents here could take it".to_owned());
         let at = answering_target(&round, &own).ok_or_else(nobody)?;
-        // Its key makes this the same message, whether it is there already or comes with this.
+        // Its idempotency key makes this the same message, whether or not it is stored already.
         let accepted = self.accept_message(target_message(&round, at)).await?;
         Ok(AcceptedMessage { duplicate: !is_new, ..accepted })
     }
@@ -143,7 +144,7 @@ impl Engine {
         Ok(self.db().read(move |tx| broadcasts::get(tx, &wanted)).await?)
     }
 
-    /// Begins the round; false where the same message has just begun it.
+    /// Starts the broadcast. `false`: a copy of the same message has just started it.
     async fn start_broadcast_once(
         &self,
         inbound: IngressMessage,
@@ -162,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Named after what its sender calls it, so that the same message finds its round again.
+    /// Broadcast id, derived from the sender's key so that a repeated message finds its broadcast.
     fn broadcast_id(&self, inbound: &IngressMessage) -> String {
         let Some(key) = inbound.idempotency_key.as_ref().or(inbound.platform_id.as_ref()) else {
             return self.next_id();
@@ -171,8 +172,8 @@ impl Engine {
     }
 }
 
-/// Whose answer is told of: the one whose session was named, else the first that has the message. Where none has it yet
-/// it is the first that will: a round that waits is answered all the same.
+/// The target whose turn is reported: the named session's, else the first that accepted. If none has accepted yet, the
+/// first that is still pending.
 fn answering_target(round: &Broadcast, own: &SessionKey) -> Option<usize> {
     let is_taken = |at: &usize| matches!(round.targets[*at].outcome, Some(TargetOutcome::Turn(_)));
     let taken: Vec<usize> = (0..round.targets.len()).filter(is_taken).collect();
@@ -181,7 +182,7 @@ fn answering_target(round: &Broadcast, own: &SessionKey) -> Option<usize> {
         .or_else(|| round.targets.iter().position(|target| target.outcome.is_none()))
 }
 
-/// One agent's copy of the message. The key makes a second one impossible.
+/// The message for one target. Its idempotency key prevents duplicates.
 pub(super) fn target_message(round: &Broadcast, at: usize) -> IngressMessage {
     let target = &round.targets[at];
     let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));

@@ -1,4 +1,5 @@
-//! `route explain`: who would answer a letter and why, by the code that decides. Nothing is changed and no model asked.
+//! `route explain`: which agent would answer a message and why, using the code that decides. Changes nothing and calls
+//! no model.
 
 use polyclaw_domain::admission::SenderAdmission;
 use polyclaw_domain::channel::InboundMessage;
@@ -16,23 +17,23 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::IngressMessage;
 
-/// What would become of a letter.
+/// How a message would be handled.
 #[derive(Clone, Debug)]
 pub struct InboundExplanation {
-    /// `admitted`, `pair`, or why it is ignored.
+    /// `admitted`, `pair`, or the reason why it is ignored.
     pub admission: &'static str,
-    /// What decided; `None` where nobody is asked: a command, or an agent's name alone.
+    /// The rule that decided. `None` if no agent is asked: a command, or only an agent's name.
     pub layer: Option<RouteLayer>,
-    /// It is this command.
+    /// The command, if the message is one.
     pub command: Option<&'static str>,
-    /// What bindings say, whoever answers in the end.
+    /// The bindings' choice, whichever agent answers in the end.
     pub bindings: route::BindingExplanation,
-    /// A model would be asked whether another agent fits better.
+    /// The classifier would be asked whether another agent fits better.
     pub asks_classifier: bool,
     pub answers: Vec<AnsweringAgent>,
 }
 
-/// One agent that would answer, with what it would have.
+/// An agent that would answer, with its model and tools.
 #[derive(Clone, Debug)]
 pub struct AnsweringAgent {
     pub agent: AgentId,
@@ -41,24 +42,26 @@ pub struct AnsweringAgent {
     pub tools: Vec<ToolExplanation>,
 }
 
-/// Who answers what is posted to a hook, and where.
+/// The agent and session of a webhook.
 #[derive(Clone, Debug)]
 pub struct HookRoute {
     pub agent: AgentId,
     pub session: SessionKey,
-    /// The hook names its agent; else the bindings were asked.
+    /// The hook names its agent; otherwise the bindings choose it.
     pub is_named: bool,
-    /// Its text comes out of foreign words: it is no command.
+    /// The text is mapped from third-party content, so it is never a command.
     pub is_mapped: bool,
 }
 
 impl HookRoute {
-    /// Who answers whatever is posted. Foreign words choose no agent, nor do any where the hook names one.
+    /// The agent that answers every post, if text cannot change it: mapped text chooses no agent, and neither does text
+    /// to a hook that names its agent.
     pub fn fixed_agent(&self) -> Option<AgentId> {
         (self.is_named || self.is_mapped).then(|| self.agent.clone())
     }
 
-    /// Whether a text may be a command: not among foreign words, nor to replace the agent that the hook names.
+    /// Whether a text may be a command. Mapped text never is, and `/agent` does not replace the agent that the hook
+    /// names.
     pub fn accepts_command(&self, text: &str) -> bool {
         let changes_agent = || parse(text).is_some_and(|(command, _)| command.name == "agent");
         !(self.is_mapped || self.is_named && changes_agent())
@@ -99,7 +102,7 @@ impl Engine {
         })
     }
 
-    /// The same for what is posted to a hook, whose sessions are named after the hook.
+    /// Explains the route of a webhook post, whose sessions are named after the hook.
     pub async fn explain_hook(
         &self,
         hook: &HookRoute,
@@ -153,7 +156,7 @@ impl Engine {
         Ok((Some(layer), vec![own]))
     }
 
-    /// Nobody answers it.
+    /// An explanation in which no agent answers.
     fn unanswered_explanation(
         &self,
         message: &InboundMessage,
@@ -171,7 +174,7 @@ impl Engine {
 
     async fn admission_name(&self, message: &InboundMessage) -> Result<&'static str> {
         if message.address.is_pull_channel() {
-            // Whoever holds the token is let in by the door itself.
+            // Token holders are admitted by authentication.
             return Ok("admitted");
         }
         Ok(match self.admit_sender(message).await? {
@@ -181,7 +184,7 @@ impl Engine {
         })
     }
 
-    /// Looks at the session as it is, or as it would be begun.
+    /// Explains one agent in its session, as stored or as it would be created.
     async fn explain_answerer(
         &self,
         target: RouteTarget,

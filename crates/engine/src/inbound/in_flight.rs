@@ -1,5 +1,5 @@
-//! Letters that are just being taken. A platform that hears nothing for a few seconds delivers a letter again while its
-//! files still come; they are not fetched twice.
+//! Messages being processed. A platform that gets no response for a few seconds delivers a message again while its
+//! files are still downloading; they are not fetched twice.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +16,14 @@ struct InFlightKey {
     platform_id: String,
 }
 
-/// Until it is dropped, no other copy of the letter gets one.
+/// Excludes other copies of the message until it is dropped.
 pub(super) struct InFlightGuard {
     name: InFlightKey,
     among: Arc<Mutex<HashSet<InFlightKey>>>,
 }
 
 impl InFlightMessages {
-    /// Nothing while another copy of it is being taken.
+    /// `None`: another copy of the message is being processed.
     pub(super) fn try_enter(&self, message: &InboundMessage) -> Option<InFlightGuard> {
         let name = InFlightKey {
             channel: message.context.channel.clone(),

@@ -1,4 +1,4 @@
-//! Strangers: who is not known is told a code and nothing else, and nothing of what they write is kept.
+//! Pairing: unknown senders get only a pairing code, and their messages are not stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::core::Engine;
 use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::{Error, Result};
 
-/// What somebody who was let in is told.
+/// Sent to a sender who was approved.
 const PAIRING_APPROVED_TEXT: &str = "You are let in: write to me now.";
 
-/// Longest name of a sender that is kept.
+/// Maximum length of a stored sender name.
 const MAX_SENDER_NAME_LEN: usize = 80;
 
 impl Engine {
@@ -33,8 +33,8 @@ impl Engine {
         Ok(self.db().read(move |tx| pairings::is_paired(tx, &sender)).await?)
     }
 
-    /// Tells a stranger their code, now and then again. Two copies of one letter, or two strangers, may meet at the
-    /// database: the one that comes second looks again.
+    /// Sends an unknown sender their code, repeated after a while. Retries once if two copies of a message or two
+    /// senders conflict in the database.
     pub(super) async fn pair_sender(&self, message: &InboundMessage) -> Result<()> {
         match self.send_pairing_code(message).await {
             Err(Error::Store(polyclaw_store::Error::Conflict(_))) => self.send_pairing_code(message).await,
@@ -79,12 +79,13 @@ impl Engine {
         }
     }
 
-    /// Strangers beyond the last place are told nothing: that is what a code is limited for.
+    /// Records that the limit of pending codes was reached. The sender gets no reply, because that is what the limit is
+    /// for.
     async fn record_pairing_overflow(&self, message: &InboundMessage) -> Result<()> {
         tracing::warn!(
             channel = message.context.channel,
             account = message.context.account,
-            "too many strangers wait for a code"
+            "too many pending pairing codes; the sender gets none"
         );
         if self.refusal_throttle.should_record(&message.context, "pairing", self.now()) {
             self.record_event(sessionless_event(
@@ -112,13 +113,13 @@ impl Engine {
         }
     }
 
-    /// Those who wait, then those who were let in.
+    /// Pending codes first, then approved senders.
     pub async fn list_pairings(&self) -> Result<Vec<Pairing>> {
         let now = self.now();
         Ok(self.db().read(move |tx| pairings::list(tx, now)).await?)
     }
 
-    /// Lets in whoever was told this code, and tells them.
+    /// Approves the sender with this code and notifies them.
     pub async fn approve_pairing(&self, typed: &str) -> Result<Pairing> {
         let unknown = || Error::UnknownPairing(typed.chars().take(40).collect());
         let code = PairingCode::parse(typed).ok_or_else(unknown)?;
@@ -154,7 +155,7 @@ impl Engine {
         outgoing.map(|outgoing| build_outbox_messages(self, outgoing, &label)).unwrap_or_default()
     }
 
-    /// Takes somebody's access or code away, and the errands that were made for them.
+    /// Revokes a sender's access or code, and removes the cron jobs made for them.
     pub async fn revoke_pairing(&self, sender: PairingSender) -> Result<()> {
         let (revoked, now) = (sessionless_event(EventKind::PairingRevoked, sender_data(&sender)), self.now());
         let whose = format!("{}:{}:{}", sender.channel, sender.account, sender.id);
@@ -185,7 +186,7 @@ fn sender_data(sender: &PairingSender) -> Value {
     json!({ "channel": sender.channel, "account": sender.account, "sender": sender.id })
 }
 
-/// Whom something was refused, so that who goes on writing does not fill the record.
+/// Recently recorded refusals, so that persistent senders do not flood the event log.
 #[derive(Default)]
 pub(crate) struct RefusalThrottle(Mutex<HashMap<String, Millis>>);
 
@@ -193,7 +194,7 @@ impl RefusalThrottle {
     const REFUSAL_LOG_INTERVAL_MS: i64 = 60 * 60 * 1000;
     const MAX_TRACKED_REFUSALS: usize = 1_000;
 
-    /// Whether this was not refused to them for a while.
+    /// Whether this refusal was not recorded for this sender recently.
     pub fn should_record(&self, arrival: &InboundContext, why: &str, now: Millis) -> bool {
         let InboundContext { channel, account, sender, peer, .. } = arrival;
         let key = format!("{channel}\0{account}\0{sender}\0{}\0{why}", peer.id);

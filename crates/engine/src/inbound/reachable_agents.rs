@@ -1,6 +1,6 @@
-//! Which agents somebody may ask for by name. Owners may ask for all; anybody else for the one that answers them, those
-//! that the config names for them, and those that may do no more than the one that answers. Whom a binding leads to one
-//! agent also reaches no other agent's files and memories.
+//! Which agents a sender may address by name. Owners may address all. Others may address the agent that answers them,
+//! those the config names for them, and those with no more rights than the answering agent. Senders bound to an agent
+//! also cannot reach other agents' files and memories.
 
 use polyclaw_domain::agent::{AgentSpec, widens_permissions};
 use polyclaw_domain::authority::Authority;
@@ -13,15 +13,15 @@ use super::route::BindingRoute;
 use crate::core::Engine;
 use crate::error::Result;
 
-/// What a name in front of a message, or `/agent`, can lead to.
+/// The agents that a prefix or `/agent` can lead to.
 #[derive(Clone, Debug)]
 pub(crate) enum ReachableAgents {
     Every,
-    /// No further than whom the bindings name, unless by one of these.
+    /// The agent the bindings choose, the `named` ones, and agents with no more rights than it.
     From {
         routed: AgentId,
         named: Vec<AgentId>,
-        /// A binding says that this agent answers.
+        /// A binding chose the agent.
         is_bound: bool,
     },
 }
@@ -40,14 +40,15 @@ impl ReachableAgents {
     }
 }
 
-/// Whether another agent may do more, its own files and memories aside: nobody was kept apart from them.
+/// Whether another agent has more rights, apart from its own files and memories: without a binding nobody was kept from
+/// those.
 fn has_more_rights(own: &AgentSpec, other: &AgentSpec, default: &AgentId) -> bool {
     let becomes_default = other.agent_id == *default && own.agent_id != *default;
     becomes_default
         || widens_permissions(own, &AgentSpec { agent_id: own.agent_id.clone(), ..other.clone() }, default)
 }
 
-/// Told to whoever names an agent that is not theirs to ask.
+/// Reply to a sender who names an agent they may not address.
 pub(crate) fn unreachable_reply(wanted: &AgentId) -> String {
     format!(
         "The agent {wanted} is not available to you here. An owner of this assistant can switch this conversation to it."
@@ -55,7 +56,7 @@ pub(crate) fn unreachable_reply(wanted: &AgentId) -> String {
 }
 
 impl Engine {
-    /// What the writer of a letter can reach by name.
+    /// Agents that the sender of a message can address.
     pub(super) fn reachable_agents(&self, message: &InboundMessage, place: &BindingRoute) -> ReachableAgents {
         let settings = self.settings();
         let rules = &settings.inbound;

@@ -1,4 +1,4 @@
-//! Who answers a letter, and in which session. The same code decides and explains.
+//! Chooses the agent and session that answer an inbound message. The same code decides and explains.
 
 use polyclaw_domain::channel::{InboundMessage, PULL_CHANNELS};
 use polyclaw_domain::command::{UnknownCommand, menu_name, split_command, unknown_command_word};
@@ -16,21 +16,21 @@ use super::rules::InboundRules;
 use crate::core::Engine;
 use crate::error::Result;
 
-/// What decided, the strongest first.
+/// The rule that decided, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteLayer {
     /// Several agents answer this conversation.
     Broadcast,
-    /// The agent was named in front, for this message only.
+    /// The message names its agent as prefix.
     Prefix,
-    /// The conversation goes on in another session.
+    /// The conversation continues in another session.
     Focus,
     /// The conversation was switched to another agent.
     Active,
     Binding,
     Classifier,
-    /// The hook it comes by names its agent.
+    /// The webhook names its agent.
     Hook,
     Default,
 }
@@ -50,13 +50,13 @@ impl RouteLayer {
     }
 }
 
-/// A session, and who answers in it.
+/// A session and the agent that answers in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RouteTarget {
     pub session: SessionKey,
-    /// Whose session it is, if it is new.
+    /// Agent of the session if the session is new.
     pub agent: AgentId,
-    /// Who answers this one, whomever the session was switched to.
+    /// Agent that answers this message, even if the session was switched to another.
     pub by: Option<AgentId>,
 }
 
@@ -66,13 +66,13 @@ impl RouteTarget {
     }
 }
 
-/// Where a letter belongs before its text is looked at: what the bindings say.
+/// The bindings' choice for a message, before its text is read.
 #[derive(Clone, Debug)]
 pub(super) struct BindingRoute {
     pub agent: AgentId,
     pub key: SessionKey,
     pub tier: BindingTier,
-    /// The session, if something was said there before.
+    /// The session, if it exists.
     pub session: Option<Session>,
 }
 
@@ -83,12 +83,12 @@ pub(super) enum RouteDecision {
         layer: RouteLayer,
     },
     Several(Vec<RouteTarget>),
-    /// An agent was named and nothing said to it, or a command was meant that there is not.
+    /// The message only names an agent, or names an unknown command; holds the reply.
     Usage(String),
 }
 
-/// Where a conversation goes on. A session that is gone is no place for that, and neither is one in which nothing was
-/// said for as long as `/session ttl` of the conversation says.
+/// Returns the session that a focus points to. `None`: that session is gone, or the focus was silent for longer than
+/// the `/session ttl` of the conversation.
 fn resolve_focus(
     tx: &mut Tx<'_>,
     from: &Session,
@@ -112,7 +112,7 @@ impl Engine {
         Ok(BindingRoute { agent, key, tier, session })
     }
 
-    /// A conversation as it is stored, with a focus only where one still holds. One that does not is given up.
+    /// Loads a session. A focus that no longer holds is removed, also in the database.
     pub(super) async fn session_and_focus(&self, key: &SessionKey) -> Result<Option<Session>> {
         let (wanted, now) = (key.clone(), self.now());
         let read = move |tx: &mut Tx<'_>| {
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Every step but the one that asks a model.
+    /// Runs all routing steps except the classifier.
     pub(super) async fn route_without_classifier(
         &self,
         message: &InboundMessage,
@@ -189,7 +189,8 @@ impl Engine {
         })
     }
 
-    /// What a line is that looks like a command and names neither one nor an agent. No model could make sense of it.
+    /// Returns the unknown command if a line looks like a command but names neither a command nor an agent. Models
+    /// cannot make sense of such a line.
     pub(super) async fn find_unknown_command(&self, text: &str) -> Result<Option<UnknownCommand>> {
         let Some(word) = unknown_command_word(text) else { return Ok(None) };
         if self.split_agent_prefix(text).await?.is_some() {
@@ -199,7 +200,7 @@ impl Engine {
         Ok(Some(UnknownCommand::new(word, listed.iter().map(|stored| &stored.spec.agent_id))))
     }
 
-    /// The agent named in front of a message, and the rest: by its id, or as a menu writes it.
+    /// Splits off the agent named in front of a message, by its id or by its menu name.
     pub(super) async fn split_agent_prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
         let Some((word, rest)) = split_command(text).filter(|(word, _)| !word.is_empty()) else {
             return Ok(None);
@@ -210,7 +211,7 @@ impl Engine {
         Ok(found.map(|id| (id.clone(), rest)))
     }
 
-    /// A default that a model may replace by a better agent.
+    /// Replaces the default agent by a better one if the classifier is sure.
     async fn apply_classifier(
         &self,
         message: &InboundMessage,
@@ -238,7 +239,7 @@ pub(super) fn broadcast_targets(rules: &InboundRules, arrival: &InboundContext) 
     Some(listed.iter().map(target).collect())
 }
 
-/// The conversation of an agent there, kept apart as the binding that holds there says.
+/// Session key of an agent's conversation, scoped as the matching binding says.
 pub(super) fn session_key_for(rules: &InboundRules, agent: &AgentId, arrival: &InboundContext) -> SessionKey {
     rules.session_key(agent, arrival, rules.router.choose_agent(arrival))
 }

@@ -1,5 +1,5 @@
-//! What the config says about letters: who may write, who answers, which session it is. Read again on a reload; what
-//! is under way goes on by the rules it began with.
+//! Config rules for inbound messages: who may write, which agent answers, and in which session. Replaced on reload;
+//! messages in progress keep the rules they started with.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,17 +18,17 @@ use polyclaw_domain::session_key::SessionKey;
 
 #[derive(Clone, Debug)]
 pub struct InboundRules {
-    /// By channel and account.
+    /// Access rules by channel and account.
     access: HashMap<(String, String), AccountAccess>,
     pub(super) router: Router,
     broadcast: BroadcastConfig,
     dm_scope: DmScope,
     main_key: String,
-    /// Several people may share an agent's main conversation.
+    /// Whether several people may share an agent's main session.
     allows_shared_dm: bool,
     links: IdentityLinks,
     default_accounts: BTreeMap<String, String>,
-    /// Programs that post messages, by name.
+    /// Names of the webhooks.
     webhooks: BTreeSet<String>,
     pub(super) classifier: IntentClassifierConfig,
 }
@@ -56,7 +56,7 @@ impl InboundRules {
         }
     }
 
-    /// The conversation that is meant, if there is such an account.
+    /// Resolves a configured address. `None`: there is no such account.
     pub fn resolve_address(&self, to: &DeliverTo) -> Option<ChatAddress> {
         let usual = self.default_accounts.get(&to.channel).map_or("", String::as_str);
         let address = to.address_with_default(usual);
@@ -65,12 +65,12 @@ impl InboundRules {
         (is_hook || self.access.contains_key(&account)).then_some(address)
     }
 
-    /// In the order of the config.
+    /// Bindings in config order.
     pub fn bindings(&self) -> &[Binding] {
         self.router.bindings()
     }
 
-    /// The account of a channel that is meant where none is named.
+    /// The account of a channel that is used if none is named.
     pub fn default_account(&self, channel: &str) -> &str {
         default_account(&self.default_accounts, channel)
     }
@@ -79,12 +79,12 @@ impl InboundRules {
         self.access.get(&(arrival.channel.clone(), arrival.account.clone()))
     }
 
-    /// Every account that is used: its channel and its name.
+    /// All enabled accounts, as channel and account name.
     pub(super) fn enabled_accounts(&self) -> Vec<(String, String)> {
         self.access.iter().filter(|(_, access)| access.enabled).map(|(account, _)| account.clone()).collect()
     }
 
-    /// The owners of every account that is used, by the platform's ids.
+    /// Owners of all enabled accounts, by platform id.
     pub(crate) fn account_owners(&self) -> Vec<(String, String, Vec<String>)> {
         let used = self.access.iter().filter(|(_, access)| access.enabled && !access.owners.is_empty());
         let mut found: Vec<_> = used
@@ -110,7 +110,7 @@ impl InboundRules {
         }
     }
 
-    /// The agents that all answer there. A thread is where its parent is.
+    /// Agents that all answer this conversation. A thread uses the rule of its parent.
     pub(super) fn broadcast_agents(&self, arrival: &InboundContext) -> Option<&[AgentId]> {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
         places
@@ -119,10 +119,10 @@ impl InboundRules {
             .find_map(|place| self.broadcast_agents_by_peer(&arrival.channel, &place.id))
     }
 
-    /// The same by the id of the conversation alone.
+    /// Agents that all answer this conversation, by its id alone.
     pub(super) fn broadcast_agents_by_peer(&self, channel: &str, peer: &str) -> Option<&[AgentId]> {
         let peers = &self.broadcast.peers;
-        // People write a number with its plus; WhatsApp's ids are without.
+        // People write phone numbers with a plus; WhatsApp ids have none.
         let number = || peers.get(&format!("+{peer}")).filter(|_| channel == "whatsapp");
         peers.get(peer).or_else(number).map(Vec::as_slice)
     }
@@ -135,18 +135,18 @@ impl InboundRules {
         self.broadcast.see_previous
     }
 
-    /// The conversation an agent has with its owner.
+    /// The session of an agent with its owner.
     pub fn main_session(&self, agent: &AgentId) -> SessionKey {
         SessionKey::from_parts(agent, &[&self.main_key])
     }
 
-    /// Whether several people may write in this conversation from chats of their own.
+    /// Whether several people may write to this session from their own chats.
     pub(super) fn is_shared_session(&self, session: &SessionKey) -> bool {
         let main = session.agent_id().map(|agent| self.main_session(&agent));
         self.allows_shared_dm && main.as_ref() == Some(session)
     }
 
-    /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.
+    /// The session of an agent with this sender, scoped by the binding or else by the config.
     pub(super) fn session_key(
         &self,
         agent: &AgentId,

@@ -1,4 +1,4 @@
-//! The archive: one file of lines for each agent, followed by another when it is large.
+//! The session archive: one JSON-lines file per agent, rotated when it is large.
 
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -15,7 +15,7 @@ use crate::core::Engine;
 use crate::error::Result;
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
-/// Messages read at once.
+/// Messages read per query.
 const MESSAGES_PAGE_SIZE: usize = 500;
 
 pub(super) struct SessionArchive {
@@ -33,8 +33,8 @@ impl SessionArchive {
         }
     }
 
-    /// Writes all that was said in a session, and has it on the disk when this returns. A session that is written
-    /// twice, because a crash came before it was removed, is there twice.
+    /// Archives all messages of a session and syncs them to disk. If a crash comes before the session is removed, it is
+    /// archived twice.
     pub async fn write_session(&self, engine: &Engine, unused: &UnusedSession) -> Result<()> {
         let mut after = 0;
         loop {
@@ -51,8 +51,8 @@ impl SessionArchive {
         }
     }
 
-    /// Drops the oldest files until the rest fits. What was written since then stays until the next time: what was just
-    /// said to be archived is there.
+    /// Deletes the oldest files until the rest fits the budget. Files changed since `began` are kept, so that sessions
+    /// reported as archived are there.
     pub async fn enforce_budget(&self, run: CleanupMode, began: SystemTime) -> io::Result<Vec<String>> {
         let Some(budget) = self.budget_bytes else { return Ok(Vec::new()) };
         let folder = self.folder.clone();
@@ -81,7 +81,7 @@ fn message_line(message: &SessionMessage) -> String {
     format!("{value}\n")
 }
 
-/// What people said is nobody else's to read.
+/// Appends to an archive file that only this user can read.
 fn append_to_file(folder: &Path, agent: &AgentId, text: &str, rotate_bytes: u64) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let path = current_file(folder, agent, rotate_bytes)?;
@@ -90,7 +90,7 @@ fn append_to_file(folder: &Path, agent: &AgentId, text: &str, rotate_bytes: u64)
     file.sync_all()
 }
 
-/// The newest file of an agent, or the one behind it if that is large enough.
+/// The newest file of an agent, or the next number if that one is full.
 fn current_file(folder: &Path, agent: &AgentId, rotate_bytes: u64) -> io::Result<PathBuf> {
     let numbered = |n: u32| folder.join(format!("{agent}.{n:06}.jsonl"));
     let newest = list_archive_files(folder)?
@@ -113,7 +113,7 @@ struct ArchiveFile {
     changed: SystemTime,
 }
 
-/// The files of the archive; none where there is no archive yet.
+/// Files of the archive; empty if the folder does not exist.
 fn list_archive_files(folder: &Path) -> io::Result<Vec<ArchiveFile>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

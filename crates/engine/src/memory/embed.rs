@@ -1,5 +1,5 @@
-//! The loop that makes vectors. What waits is a row of the file, so a crash loses nothing; it takes its time, for
-//! nobody waits for it: a memory is found by its words from the start.
+//! The embedding loop. Pending memories are rows, so a crash loses nothing. It runs at half load, because memories are
+//! found by keyword meanwhile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use super::MemoryStore;
 use crate::core::Engine;
 use crate::error::Result;
 
-/// After the model failed.
+/// Pause after an embedder failure.
 const EMBED_RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Vectors nobody searched for so long are let go.
+/// Vectors are released from memory after this long without a search.
 const VECTOR_CACHE_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(crate) async fn run_embed_loop(engine: &Engine) -> Result<()> {
@@ -42,15 +42,15 @@ pub(crate) async fn run_embed_loop(engine: &Engine) -> Result<()> {
 }
 
 enum EmbedOutcome {
-    /// Nothing waits.
+    /// Nothing is pending.
     All,
-    /// After half of the time something else gets its turn.
+    /// Duration of the batch; the loop pauses for the same time.
     Some(Duration),
     Failed,
 }
 
 impl MemoryStore {
-    /// Until something waits. Vectors in memory are let go when nobody asks for them.
+    /// Waits until something is pending. Releases cached vectors when they are idle.
     async fn wait_for_pending(&self) {
         while self.vectors.cached_bytes() > 0 {
             let uses = self.vectors.search_count();
@@ -68,7 +68,7 @@ impl MemoryStore {
         let model = model.to_owned();
         let outdated = self.db().await?.write(move |tx| memory::requeue_other_models(tx, &model)).await?;
         if outdated > 0 {
-            tracing::info!(memories = outdated, "another embedding model: vectors are made again");
+            tracing::info!(memories = outdated, "embedding model changed; embedding all memories again");
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl MemoryStore {
             Err(error) => {
                 tracing::warn!(
                     class = error.class.as_str(),
-                    "memories could not be embedded: {}",
+                    "could not embed memories; retrying in a minute: {}",
                     error.message
                 );
                 self.note_failure(Some(error.message));
@@ -117,7 +117,7 @@ impl MemoryStore {
     }
 }
 
-/// A text the model refuses is given the vector that is near to nothing: it would stop all behind it.
+/// Embeds texts. A text that the model refuses gets a zero vector, so that it does not block the others.
 async fn embed_texts(
     embedder: &dyn Embedder,
     waiting: &[Waiting],

@@ -1,4 +1,4 @@
-//! Before history is folded, what stays true is offered to memory: a summary of a summary forgets it.
+//! Stores lasting facts as memories before history is compacted, because repeated summaries lose them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,12 @@ use crate::toolbox::memory::widest_scope;
 use crate::turn::{TurnResult, abort_if_stopping, check_claim, or_lost, turn_event};
 use crate::worker::RunningTurn;
 
-/// A turn waits no longer for this; what is not written down by then is in the summary still.
+/// Limits of the flush. Facts that are late are still part of the summary.
 const FLUSH_LIMITS: SideCallLimits = SideCallLimits { time: Duration::from_secs(30), tokens: 8_000 };
 
 impl TurnContext {
-    /// Asks the model for the facts of the first `at` lines and stores them. A failure is told and costs nothing else.
+    /// Asks the model for the facts in the first `at` lines and stores them. A failure is logged and changes nothing
+    /// else.
     pub(crate) async fn flush_memories(
         &mut self,
         engine: &Engine,
@@ -43,7 +44,7 @@ impl TurnContext {
             Ok(reply) => reply,
             Err(error) => {
                 let class = error.class.as_str();
-                tracing::warn!(class, "no facts were kept before folding: {}", error.message);
+                tracing::warn!(class, "memory flush before compaction failed: {}", error.message);
                 return Ok(());
             }
         };
@@ -51,14 +52,14 @@ impl TurnContext {
         let kept = match self.store_facts(engine, &facts).await {
             Ok(()) => facts.len(),
             Err(error) => {
-                tracing::warn!(%error, "facts could not be stored before folding");
+                tracing::warn!(%error, "could not store facts before compaction");
                 0
             }
         };
         self.record_flush(engine, running, kept).await
     }
 
-    /// The same fact has the same key: folding again after a crash stores nothing twice.
+    /// Stores facts under derived keys, so that compacting again after a crash stores no duplicates.
     async fn store_facts(&self, engine: &Engine, facts: &[String]) -> crate::error::Result<()> {
         if facts.is_empty() {
             return Ok(());

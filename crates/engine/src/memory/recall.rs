@@ -1,4 +1,5 @@
-//! Recall: by words and by meaning at the same time, under one deadline. What is late is left out, and said to be.
+//! Recall: searches by keyword and by meaning in parallel under one deadline. A late result is dropped, and the reason
+//! is reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +13,16 @@ use tokio::time::{Instant, timeout_at};
 use super::MemoryStore;
 use crate::error::Result;
 
-/// How long a turn waits for what it might remember.
+/// Timeout of a turn's recall.
 const RECALL_TIMEOUT: Duration = Duration::from_millis(150);
-/// How long a person who searches waits.
+/// Timeout of a person's search.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Text of a question that is used, in bytes.
+/// Maximum bytes of a query.
 const MAX_QUERY_BYTES: usize = 2_000;
 
-/// What is asked for, and by whom.
+/// A search and its viewer.
 pub struct MemorySearch<'a> {
-    /// `None` is the operator, who sees everything.
+    /// `None`: the operator, who sees everything.
     pub viewer: Option<&'a MemoryViewer>,
     pub text: &'a str,
     pub limit: usize,
@@ -31,12 +32,12 @@ pub struct MemorySearch<'a> {
 pub struct RecalledMemories {
     /// Best first.
     pub memories: Vec<MemoryEntry>,
-    /// Why what memories mean was not compared, where it was not.
+    /// Why the search used keywords only, if it did.
     pub words_only: Option<&'static str>,
 }
 
 impl MemoryStore {
-    /// What fits a turn's question, within its budget and before its deadline.
+    /// Memories that match a turn's input, within its token budget and deadline.
     pub async fn recall_memories(
         &self,
         viewer: &MemoryViewer,
@@ -52,7 +53,7 @@ impl MemoryStore {
         })
     }
 
-    /// The same without haste or budget, with the score of each.
+    /// Searches with a longer timeout and without a budget, and returns each memory with its score.
     pub async fn search(
         &self,
         search: &MemorySearch<'_>,
@@ -116,7 +117,7 @@ impl MemoryStore {
         let vectors = embedded.map_err(|_| "the embedding model was slow")?.map_err(|error| {
             tracing::warn!(
                 class = error.class.as_str(),
-                "a question could not be embedded: {}",
+                "could not embed a query; searching by keyword only: {}",
                 error.message
             );
             "the embedding model failed"
@@ -128,7 +129,7 @@ impl MemoryStore {
         Ok((embedder.model_id().to_owned(), vector))
     }
 
-    /// The search goes on where it is when nobody waits any more: the next one finds the vectors read.
+    /// The search continues after the deadline, so that the next one finds the vectors in memory.
     async fn search_vectors(
         &self,
         owners: Vec<MemoryOwnerCount>,
@@ -146,14 +147,14 @@ impl MemoryStore {
                 None,
             ),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "vectors of memories could not be read");
+                tracing::warn!(%error, "could not read memory vectors; using keyword matches only");
                 (Vec::new(), Some("the file of memories failed"))
             }
             Err(_) => (Vec::new(), Some("the vectors were not read in time")),
         }
     }
 
-    /// The memories themselves, through the gate of whoever asks, weighed and in order.
+    /// Loads the memories that the viewer may see, weighted and sorted.
     async fn fetch_matches(
         &self,
         viewer: Option<&MemoryViewer>,
@@ -174,7 +175,7 @@ impl MemoryStore {
     }
 }
 
-/// The end of a long message is where people ask.
+/// Takes the end of a long text, because questions usually come last.
 fn query_tail(text: &str) -> &str {
     let start = text.len().saturating_sub(MAX_QUERY_BYTES);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a turn remembers: looked up once, before its first model call, and shown in its prompts only.
+//! Recall for a turn: memories are looked up once, before the first model call, and are shown only in its prompts.
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::memory::MemoryViewer;
@@ -11,10 +11,10 @@ use crate::core::Engine;
 use crate::prompt::TurnContext;
 use crate::turn::turn_event;
 
-/// The share of a model's context that memories may take, whatever an agent allows: one of so many parts.
+/// Memories may take at most 1/8 of the context window, whatever the agent's budget.
 const CONTEXT_SHARE_DIVISOR: usize = 8;
 
-/// Remembered text, for the prompts of one turn.
+/// Recalled memories as text for the prompts of one turn.
 pub(crate) struct RecalledText {
     pub text: String,
     pub memories: usize,
@@ -28,13 +28,14 @@ impl RecalledText {
 }
 
 impl TurnContext {
-    /// Where nothing is remembered, or the agent is not to, this asks nobody. A turn never fails for it.
+    /// Recalls memories for the turn's input. Does nothing if there are none or the agent's policy forbids it. Never
+    /// fails the turn.
     pub async fn recall_memories(&mut self, engine: &Engine, claim: &TurnClaim) {
         let question = self.input_text();
         let Some(recalled) = self.look_up_memories(engine, &question).await else { return };
         let memories = recalled.memories.len();
         if memories > 0 {
-            tracing::info!(memories, words_only = recalled.words_only, "recalled");
+            tracing::info!(memories, words_only = recalled.words_only, "memories recalled");
         }
         if let Some(why) = recalled.words_only.filter(|_| engine.memory_store().has_embedder()) {
             engine.record_event(turn_event(claim, EventKind::RecallPartial, json!({ "reason": why }))).await;
@@ -42,7 +43,7 @@ impl TurnContext {
         self.recalled = RecalledText::from_memories(&recalled);
     }
 
-    /// What fits a question, as this agent may see it.
+    /// Looks up memories for a question, as far as this agent may see them.
     pub async fn look_up_memories(&self, engine: &Engine, question: &str) -> Option<RecalledMemories> {
         let policy = &self.spec.context_policy;
         if !policy.memory || engine.memory_store().is_empty() || question.trim().is_empty() {
@@ -58,7 +59,7 @@ impl TurnContext {
         match engine.memory_store().recall_memories(&viewer, question, budget).await {
             Ok(recalled) => Some(recalled),
             Err(error) => {
-                tracing::warn!(%error, "nothing could be recalled, the turn goes on without");
+                tracing::warn!(%error, "recall failed; the turn continues without memories");
                 None
             }
         }

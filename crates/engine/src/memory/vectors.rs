@@ -1,5 +1,5 @@
-//! Vectors of all memories in one piece of memory, read when they are first asked for and let go when nobody asks any
-//! more. A search compares with every one of those it may see: exact, and fast enough for hundreds of thousands.
+//! In-memory index of all memory vectors, loaded on first use and released when idle. A search compares all vectors of
+//! the visible owners: exact, and fast enough for hundreds of thousands.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -9,14 +9,14 @@ use polyclaw_domain::recall::MemorySeq;
 use polyclaw_store::Tx;
 use polyclaw_store::memory::{self, MemoryOwnerCount, QuantizedVector};
 
-/// What a vector costs beside its bytes.
+/// Memory per vector besides its values.
 const ROW_OVERHEAD_BYTES: usize = 16;
 
 pub struct VectorIndex {
     max_bytes: usize,
     product: DotProductFn,
     cache: RwLock<Option<VectorCache>>,
-    /// Counts searches, so that whoever lets go knows whether there were any.
+    /// Number of searches, to detect idle time.
     uses: AtomicU64,
 }
 
@@ -35,7 +35,8 @@ impl VectorIndex {
         Self { max_bytes, product, cache: RwLock::default(), uses: AtomicU64::new(0) }
     }
 
-    /// The nearest of these owners, nearest first. Reads all vectors first where they are not at hand.
+    /// Returns the vectors of these owners nearest to the query, nearest first. Loads all vectors if they are not in
+    /// memory.
     pub fn nearest(
         &self,
         tx: &mut Tx<'_>,
@@ -48,7 +49,7 @@ impl VectorIndex {
         if let Some(cache) = self.read_cache().as_ref().filter(|cache| cache.matches_model(model, dim)) {
             return Ok(cache.nearest(query, owners, limit, self.product));
         }
-        // Whoever changes a vector meanwhile waits, and brings its change to what was read.
+        // The lock is held while loading, so that concurrent changes wait and are then applied to what was loaded.
         let mut slot = self.write_cache();
         if !slot.as_ref().is_some_and(|cache| cache.matches_model(model, dim)) {
             *slot = Some(VectorCache::load(tx, model, dim, self.max_bytes)?);
@@ -56,7 +57,7 @@ impl VectorIndex {
         Ok(slot.as_ref().map(|cache| cache.nearest(query, owners, limit, self.product)).unwrap_or_default())
     }
 
-    /// A vector was stored.
+    /// Adds a stored vector to the cache.
     pub fn put_vector(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &QuantizedVector) {
         let mut slot = self.write_cache();
         if let Some(cache) = slot.as_mut().filter(|cache| cache.matches_model(model, vector.values.len())) {
@@ -65,7 +66,7 @@ impl VectorIndex {
         }
     }
 
-    /// Memories were changed or forgotten.
+    /// Removes vectors of changed or deleted memories.
     pub fn remove_vectors(&self, seqs: &[MemorySeq]) {
         if seqs.is_empty() {
             return;
@@ -85,7 +86,7 @@ impl VectorIndex {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// Gives the memory back; the next search reads again.
+    /// Releases the memory; the next search loads the vectors again.
     pub fn release_cache(&self) {
         *self.write_cache() = None;
     }
@@ -100,7 +101,7 @@ impl VectorIndex {
 }
 
 impl VectorCache {
-    /// Where there are more than may be kept, the newest are: older ones are still found by their words.
+    /// Loads the newest vectors that fit. Older memories are still found by keyword.
     fn load(tx: &mut Tx<'_>, model: &str, dim: usize, most_bytes: usize) -> polyclaw_store::Result<Self> {
         let most = most_bytes / (dim + ROW_OVERHEAD_BYTES);
         let mut cache = Self {
@@ -177,7 +178,7 @@ fn similarity(dot: i32, scale: f32) -> f32 {
     dot as f32 * scale
 }
 
-/// The best so far. A new one is compared with the worst of them, which is nearly always all it takes.
+/// The best matches so far. Comparing a new match with the worst of them is nearly always enough.
 struct TopMatches {
     limit: usize,
     kept: Vec<(MemorySeq, f32)>,
