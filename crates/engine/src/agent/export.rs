@@ -15,7 +15,7 @@ pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
     let id = spec.agent_id.clone();
     let text = match to_toml(&spec) {
         Ok(text) => text,
-        Err(error) => return tracing::error!(agent.id = %id, %error, "could not serialize an agent for its file"),
+        Err(error) => return tracing::error!(agent.id = %id, %error, "could not serialize an agent file"),
     };
     let folder = agent_folder(&workspace, &id);
     let written = tokio::task::spawn_blocking(move || replace_agent_file(&folder, &text)).await;

@@ -216,7 +216,11 @@ impl OpenAccounts {
         self.accounts.retain(|account, task| {
             let remains = held.contains(account);
             if !remains {
-                tracing::warn!(channel = account.0, account = account.1, "account moved to another node; closing it");
+                tracing::warn!(
+                    channel = account.0,
+                    account = account.1,
+                    "another node holds this account; closing it"
+                );
                 task.abort();
             }
             remains

@@ -1,5 +1,5 @@
-//! Agents that differ: switching changes model and tools together; nothing listed is unusable, nothing hidden can be
-//! called; agents are made and changed with a person's word only.
+//! Agents with different specs: switching changes model and tools together, listed tools are usable, hidden tools
+//! cannot be called, and agents are created or changed only with a person's approval.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn add(ground: &DurableWorld, spec: Value) -> AgentId {
     id
 }
 
-/// Calls what the message names, `<tool> <arguments>`, then says what came back.
+/// A model that makes the call the message names (`<tool> <arguments>`), then repeats the result.
 pub fn caller() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt| match prompt.messages.last() {
         Some(PromptMessage::ToolResult { content, .. }) => vec![ScriptStep::Say(format!("got {content}"))],
@@ -89,7 +89,7 @@ async fn switching_changes_model_and_tools_together_at_the_next_turn() {
     assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("lab/small"));
 }
 
-/// A message that waits behind a running turn has not begun: a switch is before it.
+/// A message that waits behind a running turn has not started, so a switch applies to it.
 #[tokio::test(start_paused = true)]
 async fn a_switch_holds_for_what_already_waits() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
@@ -110,7 +110,7 @@ async fn every_tool_of_the_engine_can_be_named_in_a_config() {
     let world = World::new().await;
     let tools = world.engine.explain_tools(None, None).await.unwrap();
     let names = tools.iter().map(|tool| tool.tool.name.clone());
-    // The rest is what the world's own toolbox has for tests.
+    // The other tools are the test toolbox's own.
     let own = names.filter(|name| !["look", "put", "pay"].contains(&name.as_str()));
     let named = polyclaw_domain::policy::ToolPolicy { allow: own.collect(), ..Default::default() };
     assert!(named.allow.len() > 5, "{named:?}");
@@ -223,7 +223,7 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     assert_eq!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
     at_home(r#"session_set_model {"model_ref": "default"}"#).await;
     assert_ne!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
-    // It may do no more, and has files and memories of its own: a person agrees.
+    // The agent has no more rights but its own files and memories, so a person must approve.
     let accepted = world.send_text("me", r#"session_set_agent {"agent": "careful"}"#).await.unwrap();
     let id = question(&world).await;
     let asked = world.engine.find_approval(&id).await.unwrap().unwrap().question;
@@ -263,7 +263,7 @@ pub fn in_a_folder(mut ground: DurableWorld) -> (DurableWorld, tempfile::TempDir
 #[tokio::test(start_paused = true)]
 async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
     let (mut ground, folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
-    // Even where nothing else asks.
+    // Even if nothing else requires approval.
     ground.settings.tools.policy.approval = Some(polyclaw_domain::policy::ApprovalMode::Never);
     let world = ground.start_engine(KillPointFaults::no_kill());
     let draft =
@@ -310,7 +310,7 @@ async fn what_was_agreed_to_is_what_is_changed() {
     let change = r#"agent_update {"agent_id": "ops", "patch": {"policy": {"tools": {"deny": null}}}}"#;
     let accepted = world.send_text("me", change).await.unwrap();
     let id = question(&world).await;
-    // Meanwhile the owner makes it something else.
+    // Meanwhile the owner changes it.
     let mut other = spec;
     other.policy.tools.allow = vec!["*".into(), "shell".into()];
     world.engine.update_agent(other.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Nobody is shown what somebody else wrote: fifty people with a secret each, everywhere at once.
+//! Isolation of conversations: fifty people with one secret each, in all kinds of conversations at once.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ fn config(scope: &str) -> String {
     )
 }
 
-/// The same for people who know that they share one conversation.
+/// The same config for people who knowingly share one conversation.
 fn mixed() -> String {
     config("main").replace("dm_scope", "allow_shared_dm = true\ndm_scope")
 }
 
-/// Says every secret it was shown, so that a leak is seen in what is sent, too.
+/// A model that repeats every secret in its prompt, so that leaks also show in what is sent.
 fn parrot() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt| {
         let mut known = canaries(&shown(prompt));
@@ -44,8 +44,8 @@ fn shown(prompt: &Prompt) -> String {
     prompt.system.clone() + &prompt.messages.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// Every place a person writes in: their own conversations with two accounts, a group, and a topic of that group. Each
-/// conversation has a secret of its own, which those who are in it may know and nobody else.
+/// All conversations of a person: direct messages on two accounts, a group, and a topic of that group. Each has a
+/// secret that only its participants may know.
 fn places(scope: &str, n: usize) -> [(String, InboundMessage); 4] {
     let (who, group) = (format!("person{n}"), format!("-{}", n % GROUPS));
     let mut topic = inbound_group(&group, &who, "");
@@ -80,7 +80,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
         let mut ground = World::with_provider(model.clone()).await.kill().await;
         ground.configure(&if scope == "main" { mixed() } else { config(scope) }).await;
         let world = ground.start_engine(KillPointFaults::no_kill());
-        // In one conversation only so many wait for each other: there people come in small groups.
+        // One conversation has a limited backlog, so people come in small batches there.
         let at_once = if scope == "main" { 10 } else { PEOPLE };
         for round in 0..2 {
             for first in (0..PEOPLE).step_by(at_once) {
@@ -96,7 +96,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
                 "{scope}: {known:?}"
             );
         }
-        // Where people do share a conversation the scan sees it: it would see a leak elsewhere as well.
+        // The scan finds secrets where people share a conversation, so it would find a leak elsewhere as well.
         let is_mixed = known.iter().any(|known| known.iter().any(|one| *one != known[0]));
         assert_eq!(is_mixed, scope == "main");
         for (secret, message) in (0..PEOPLE).flat_map(|n| places(scope, n)) {
@@ -110,8 +110,8 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
     }
 }
 
-/// Whether who is in the conversation of one secret may know another. In one shared conversation people know what all
-/// of them said there, and nothing that was said in a group.
+/// Whether participants of one secret's conversation may know another secret. In a shared conversation people know all
+/// direct secrets, but none of a group.
 fn may_know(scope: &str, own: &str, other: &str) -> bool {
     let is_direct = |secret: &str| secret.starts_with("canary-dm-");
     own == other || scope == "main" && is_direct(own) && is_direct(other)
@@ -131,7 +131,7 @@ async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range
     world.wait_settled().await;
 }
 
-/// The scope in which all of them would know everything is refused before anything starts.
+/// The scope in which everyone would see everything is refused at startup.
 #[test]
 fn the_scope_that_mixes_them_is_refused() {
     let lookup = |_: polyclaw_domain::config::ExternalReference<'_>| Err("no lookup".to_owned());

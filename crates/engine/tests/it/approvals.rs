@@ -54,7 +54,7 @@ pub async fn question(world: &World) -> ApprovalId {
     first().await.unwrap().id
 }
 
-/// The next question that is no longer asked, and why.
+/// The next approval request that is closed, with its state.
 async fn closed(watch: &mut HubSubscription) -> (ApprovalId, &'static str) {
     loop {
         if let FrameKind::ApprovalDecided { approval_id, state } = &watch.recv().await.unwrap().kind {
@@ -133,7 +133,7 @@ async fn another_message_is_no_approval() {
     assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");
 }
 
-/// Behind the API there is a program, which can not be asked.
+/// API clients are programs, which cannot be asked for approval.
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_the_tool_is_not_there() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
@@ -148,7 +148,7 @@ async fn where_nobody_can_be_asked_the_tool_is_not_there() {
     );
 }
 
-/// In a chat the question comes as a message, and the sender answers there.
+/// In a chat the request comes as a message, and the sender answers there.
 async fn asked_in_chat(world: &World) -> (AcceptedMessage, ApprovalId) {
     let accepted = world.send_text("me", "run it").await.unwrap();
     let id = question(world).await;
@@ -193,13 +193,13 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     let refused = async |inbound: IngressMessage| {
         world.engine.run_inbound_command(&inbound, CallerRole::Alone).await.unwrap().unwrap()
     };
-    // Somebody else, in a conversation of their own and in this one.
+    // Another person, in their own conversation and in this one.
     let other = answer("you", &id);
     assert!(refused(other).await.contains("another conversation"));
     let mut intruder = answer("me", &id);
     intruder.address.peer = "you".into();
     assert!(refused(intruder).await.contains("only the one who asked"));
-    // The same person in another thread, with its session and with this one.
+    // The same person in another thread, with that thread's session and with this one.
     let mut thread = answer("me", &id);
     thread.address.thread = Some("2".into());
     assert!(refused(thread).await.contains("another conversation"));
@@ -207,13 +207,13 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     let elsewhere =
         world.engine.run_command(&World::session_key("other"), &format!("/approve {id}")).await.unwrap();
     assert!(matches!(elsewhere, Err(Error::NotYours(InvalidApproval::OtherConversation))));
-    // An answer to something else than what would run.
+    // An answer to a different call than the one that would run.
     let shown = ApprovalAnswer { shown: Some("else".into()), ..by_owner(ApprovalDecision::Approve) };
     assert!(matches!(
         decide_approval(&world.engine, &id, shown).await,
         Err(Error::NotYours(InvalidApproval::OtherArguments))
     ));
-    // Another agent, relaying the words.
+    // Another agent that relays the words.
     let mut relayed = answer("me", &id);
     relayed.relay = Some(RelayInfo {
         from: World::session_key("x"),
@@ -244,7 +244,7 @@ async fn what_runs_is_what_was_asked_about() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let ground = world.kill().await;
-    // Somebody changes the row while nothing runs.
+    // The row is changed while nothing runs.
     let changed = "UPDATE approvals SET fingerprint = 'else'";
     ground.db.write(move |tx| tx.execute(changed, &[])).await.unwrap();
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -335,14 +335,14 @@ async fn settings_waive_a_question_or_ask_one_about_everything() {
     assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
 }
 
-/// The buttons under a question, once it is shown.
+/// The buttons under a request, once it is shown.
 async fn buttons(world: &World, peer: &str) -> Vec<String> {
     wait_until("the question is shown", async || !world.ground.fake_channel.buttons_at(peer).is_empty())
         .await;
     world.ground.fake_channel.buttons_at(peer)
 }
 
-/// Somebody presses a button: a platform says so as a letter of its own each time.
+/// Presses a button, which a platform reports as a separate message each time.
 async fn pressed(world: &World, n: usize, press: InboundMessage) -> String {
     let peer = press.address.peer.clone();
     let before = world.ground.fake_channel.texts_at(&peer, None).len();
@@ -382,7 +382,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     let id = world.engine.load_session(&key).await.unwrap().id;
     let lines = world.engine.db().read(move |tx| messages::list_page(tx, &key, &id, 0, 100)).await.unwrap();
     assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
-    // In a group it is an owner's, as the command is.
+    // In a group only an owner may press it, as with the command.
     assert_eq!(
         world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", "run it")).await,
         IngestOutcome::Done
@@ -394,7 +394,8 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     world.wait_settled().await;
 }
 
-/// The person who waits in the caller's chat is asked for the delegate's tool, there, and a restart loses nothing.
+/// The person who waits in the caller's chat is asked there to approve the delegate's tool, and a restart loses
+/// nothing.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     let model = ScriptedProvider::new(|prompt| {

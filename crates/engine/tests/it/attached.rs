@@ -1,4 +1,4 @@
-//! What is attached to letters: fetched once, and only for a message that is kept.
+//! Attachments of inbound messages: fetched once, and only for messages that are stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn cat() -> Image {
     Image::from_bytes(PIXEL).unwrap()
 }
 
-/// A photo that the platform has.
+/// A message with a photo that the platform has.
 fn photo(message: InboundMessage) -> InboundMessage {
     with_file(message, "cat")
 }
@@ -108,7 +108,7 @@ async fn an_agent_named_over_a_photo_answers_it() {
     assert_eq!(said_in(&world, "agent:ops:telegram:dm:guest").await, [""]);
 }
 
-/// A platform that calls waits for a few seconds, hangs up and calls again.
+/// A webhook platform waits a few seconds, drops the request and calls again.
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_hangs_up_finds_its_letter_taken_and_its_files_fetched_once() {
     let (world, _) = world().await;

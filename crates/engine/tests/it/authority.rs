@@ -1,4 +1,4 @@
-//! Who may do what through an agent: what changes that is an owner's to allow, whoever asks and by whatever way.
+//! Authority: only owners may allow changes that extend an agent's rights, whoever asks and in whatever way.
 
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{ChatAddress, InboundMessage, IngestOutcome};
@@ -51,7 +51,7 @@ const CREATE: &str = r#"agent_create {"agent_id": "pwn", "description": "x", "al
 async fn ground() -> DurableWorld {
     let mut ground = World::with_provider(caller()).await.kill().await;
     ground.configure(CONFIG).await;
-    // Nobody writes here: where files would be made there is none.
+    // Tests write no files: this workspace does not exist.
     ground.settings.workspace = "/dev/null/workspace".into();
     for tool in ["write_file", "memory_store"] {
         ground.tools.add_tool(tool, ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
@@ -65,7 +65,7 @@ async fn world() -> World {
     ground().await.start_engine(KillPointFaults::no_kill())
 }
 
-/// The next thing that is read there after a letter.
+/// The next reply after a message.
 async fn told(world: &World, n: usize, message: InboundMessage) -> String {
     let peer = message.address.peer.clone();
     let before = world.ground.fake_channel.texts_at(&peer, None).len();
@@ -218,7 +218,7 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
         let world = world().await;
         let accepted = world.engine.accept_message(operated(call)).await.unwrap();
         let id = question(&world).await;
-        // The same after a crash: the scope is stored with the message.
+        // The same after a crash, because the authority is stored with the message.
         let world = world.kill().await.start_engine(KillPointFaults::no_kill());
         assert_eq!(question(&world).await, id, "{call}");
         let verdict = crate::approvals::by_owner(polyclaw_domain::approval::ApprovalDecision::Deny);

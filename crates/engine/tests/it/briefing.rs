@@ -1,4 +1,4 @@
-//! What a turn is told from files, and when that counts as told.
+//! Briefing files in prompts, and when a bootstrap file counts as applied.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Budgets, through the turns that spend from them.
+//! Budgets, tested through turns that spend from them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn model() -> ModelRef {
     ModelRef::parse("scripted/model").unwrap()
 }
 
-/// Every call of the scripted model takes 10 tokens in and 5 out.
+/// Every call of the scripted model uses 10 input and 5 output tokens.
 async fn world(change: impl FnOnce(&mut EngineSettings)) -> World {
     let world = World::new().await;
     let mut settings = world.ground.settings.clone();
@@ -84,7 +84,7 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
     let refused = unpriced.send_and_wait("one").await;
     assert_eq!(refused.error_code.as_deref(), Some("budget_unpriced"));
     assert!(refused.text.contains("[models.\"scripted/model\"]"), "{}", refused.text);
-    // 10 tokens at $1 and 5 at $2, each for one token: $20 a call.
+    // 10 tokens at $1 and 5 at $2: $20 a call.
     let price = ModelPrice { input: 1e6, output: 2e6, cached: None };
     let world = world(|settings| {
         settings.budget = usd(30.0);
@@ -181,7 +181,7 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
     assert_eq!(world.wait_answer(&stranger).await.state, JobState::Done);
 }
 
-/// Its members spend together, with what is begun for them; its lead is a session like any other.
+/// Members share the team budget, also with their sub-agents; the lead is a normal session.
 #[tokio::test(start_paused = true)]
 async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     let model = ScriptedProvider::new(|prompt| {
@@ -214,7 +214,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     };
     let ann = joins("ann", "begin one below").await;
     let spent = balance(&world, &scope).await.usage.spent.tokens;
-    // Two calls of its own, one of its sub-agent, and one that hears of its end; each 15.
+    // Two calls of its own, one of its sub-agent and one for the announce; 15 tokens each.
     assert!(spent >= 45, "{spent}");
     let bob = joins("bob", "work").await;
     let last = async |key: &polyclaw_domain::session_key::SessionKey| {
@@ -227,7 +227,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     assert_eq!(world.send_and_wait("and you?").await.state, JobState::Done, "the lead can still say so");
 }
 
-/// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it takes.
+/// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it uses.
 #[tokio::test(start_paused = true)]
 async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     let slow = ScriptedProvider::new(|_| {

@@ -1,4 +1,4 @@
-//! The intent classifier: it may replace only the default, only when it is sure, and only in time.
+//! The intent classifier: replaces only the default agent, only with enough confidence, and only in time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn is_judging(prompt: &Prompt) -> bool {
     prompt.system.starts_with("You sort messages")
 }
 
-/// The message says what the judge answers: `sure`, `unsure`, `slow`, `prose`.
+/// A model whose verdict depends on the message: `sure`, `unsure`, `slow`, `prose`.
 fn model() -> Arc<ScriptedProvider> {
     let judged = |confidence: &str| {
         let reason = "it is about servers";
@@ -154,7 +154,7 @@ async fn a_spent_budget_leaves_the_default() {
     assert_eq!(entries[1]["failed"], "the budget of instance is used up");
 }
 
-/// What is answered does not matter here: the budget is used up for answers, too.
+/// The answer's text does not matter here: the exhausted budget refuses answers, too.
 async fn judged_and_read(world: &World, text: &str) -> usize {
     let read = read_after(world, inbound_dm("guest", text)).await.len();
     tokio::time::sleep(Duration::from_secs(1)).await;

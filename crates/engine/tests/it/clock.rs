@@ -1,4 +1,4 @@
-//! A clock that somebody sets, an hour forward or back, under a running engine.
+//! The system clock is set an hour forward or back under a running engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn a_turn_under_way_neither_stalls_nor_runs_twice() {
         gate.add_permits(1);
         pass(1).await;
         world.ground.clock.set_time(set);
-        // Long enough for the watchdog to look and for leases to end, short enough not to be silence.
+        // Long enough for the watchdog and for leases to expire, short enough not to count as stalled.
         pass(100).await;
         assert_eq!(world.turn_state(&accepted.turn_id).await, JobState::Running, "{set}");
         gate.add_permits(1);
@@ -138,7 +138,7 @@ async fn a_platform_that_delivers_again_is_recognised() {
     let first = world.engine.accept_message(inbound.clone()).await.unwrap();
     for set in [HOUR, -2 * HOUR] {
         world.ground.clock.set_time(set);
-        // The sweep forgets old ids each minute.
+        // The sweep deletes old ids every minute.
         pass(90).await;
         let again = world.engine.accept_message(inbound.clone()).await.unwrap();
         assert_eq!((again.duplicate, again.message_id), (true, first.message_id.clone()));

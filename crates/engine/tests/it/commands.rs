@@ -1,5 +1,4 @@
-//! A command is done once, wherever the process dies while it is: what it changes and what is said about it are stored
-//! together.
+//! A command runs once, wherever the process dies: its change and its reply are stored together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +20,13 @@ use crate::{glance, worker};
 
 const OWN: &str = "agent:main:telegram:dm:boss";
 
-/// What a person reads, and what the command has changed.
+/// The replies a person reads, and the changes of the command.
 #[derive(Debug, PartialEq)]
 struct Story {
     read: Vec<String>,
     session: String,
     jobs: Vec<(String, i64)>,
-    /// New conversations, and questions that were answered.
+    /// Numbers of new conversations and of answered approval requests.
     counts: [usize; 2],
 }
 
@@ -62,7 +61,7 @@ async fn says(world: &World, text: &str) {
     );
 }
 
-/// A conversation in which something was said, something runs, and something waits or is asked.
+/// A conversation with a transcript, a running turn, and a waiting message or an approval request.
 async fn ground(command: &str) -> (DurableWorld, String) {
     let mut ground = match command {
         "approve" | "deny" => approvals::ground().await,
@@ -98,7 +97,7 @@ async fn ground(command: &str) -> (DurableWorld, String) {
     (world.kill().await, line)
 }
 
-/// Gives a command to an engine that dies at a point, and to the one that comes after it.
+/// Gives a command to an engine that dies at a kill point, and to its successor.
 async fn story(command: &str, point: Option<KillPoint>) -> Story {
     let (ground, line) = ground(command).await;
     let faults = point.map_or_else(KillPointFaults::no_kill, |point| KillPointFaults::at_point(point, 1));
@@ -132,7 +131,7 @@ async fn a_command_is_done_once_wherever_the_process_dies() {
     }
 }
 
-/// Otherwise the stories above would be the same because nothing happens in them.
+/// Ensures that the stories above are not equal merely because nothing happens.
 #[tokio::test(start_paused = true)]
 async fn what_a_command_changes_is_seen_in_its_story() {
     let notice = story("whoami", None).await;
@@ -189,7 +188,7 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
     assert_eq!(status_of().await, before);
 }
 
-/// What a person reads of the model, and what is said to words that mean nothing or something else.
+/// The reply to `/model`, and replies to unknown or unusable models.
 #[tokio::test(start_paused = true)]
 async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one() {
     let config = CONFIG.replace(" id = \"ops\"\n", " id = \"ops\"\n    model = \"lab/small\"\n");
@@ -213,7 +212,7 @@ async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one(
     assert_eq!(reads("/Ops-Night hi").await, "echo: hi", "an agent's name in whatever case");
 }
 
-/// By whoever holds the token: the page, the terminal, the CLI and the API.
+/// Commands by a token holder: web page, terminal, CLI and API.
 #[tokio::test(start_paused = true)]
 async fn commands_work_before_the_first_message() {
     let ground = World::new().await.kill().await;
@@ -239,7 +238,7 @@ async fn commands_work_before_the_first_message() {
     let spawned = SessionKey::from_parts(&AgentId::main(), &["web", "spawn"]);
     let text = world.engine.run_command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
     assert!(text.starts_with("Begun in "), "{text}");
-    // A word about no conversation makes none, and nobody makes a sub-agent's session by a command.
+    // General commands create no session, and no command creates a sub-agent's session.
     let none = SessionKey::from_parts(&AgentId::main(), &["web", "none"]);
     world.engine.run_command(&none, "/help").await.unwrap().unwrap();
     assert!(world.engine.load_session(&none).await.is_err());

@@ -1,4 +1,4 @@
-//! A command given in a chat concerns what is at work for this chat, whichever agent has it in hand, and nothing else.
+//! A chat command acts on all work for its chat, whichever agent does it, and on nothing else.
 
 use polyclaw_testkit::wait_until;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::approvals::{self, question};
 use crate::reception::{CONFIG, said_in};
 use crate::worker;
 
-/// A model that asks for approval where it is told to.
+/// A model that asks for approval if the message says so.
 async fn asker() -> World {
     let mut ground = approvals::ground().await;
     ground.configure(CONFIG).await;
     ground.start_engine(KillPointFaults::no_kill())
 }
 
-/// A model that works for as long as nobody stops it.
+/// A model that works until it is stopped.
 async fn busy(config: &str) -> World {
     let mut ground =
         DurableWorld::from_db(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await;
@@ -43,7 +43,7 @@ async fn take(world: &World, message: InboundMessage) {
     assert_eq!(world.ground.fake_channel.deliver_inbound(message).await, IngestOutcome::Done);
 }
 
-/// What is read there next after a letter, while something else may go on.
+/// The next reply after a message, while other work may continue.
 async fn told(world: &World, message: InboundMessage) -> String {
     let (peer, thread) = (message.address.peer.clone(), message.address.thread.clone());
     let read = || world.ground.fake_channel.texts_at(&peer, thread.as_deref());
@@ -55,7 +55,7 @@ async fn told(world: &World, message: InboundMessage) -> String {
     read().split_off(before).remove(0)
 }
 
-/// The question that was asked where the letter came from.
+/// The approval request shown where the message came from.
 async fn asked(world: &World, message: InboundMessage) -> ApprovalId {
     let text = told(world, message).await;
     let id = question(world).await;
@@ -74,7 +74,7 @@ async fn runs_in(world: &World, key: &str) -> bool {
     running.iter().any(|running| running.session == key)
 }
 
-/// A message that is being worked at.
+/// Sends a message and waits until its turn runs.
 async fn at_work(world: &World, message: InboundMessage, key: &str) {
     take(world, message).await;
     wait_until("the turn runs", async || runs_in(world, key).await).await;
@@ -171,7 +171,7 @@ async fn where_two_agents_are_at_work_each_is_named() {
     assert!(world.engine.db().read(left).await.unwrap().is_empty(), "all three were stopped");
 }
 
-/// Two people who share every conversation still have a chat each.
+/// Two people who share every session still have separate chats.
 #[tokio::test(start_paused = true)]
 async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
     let shared = CONFIG.replace("\"per-channel-peer\"", "\"main\"\nallow_shared_dm = true");

@@ -8,7 +8,7 @@ use polyclaw_store::Db;
 use polyclaw_testkit::world::{DurableWorld, World};
 use polyclaw_testkit::{FakeChannel, KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 
-/// Says ten words, a second each.
+/// Writes ten words, one per second.
 fn slowly(_: &Prompt) -> ModelScript {
     (0..10)
         .flat_map(|n| [ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say(format!("w{n} "))])
@@ -89,7 +89,7 @@ async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
     }
 }
 
-/// A platform that knows keys again shows one message, whether the next life drafts or answers at once.
+/// A platform that deduplicates by key shows one message, whether the next process drafts or answers immediately.
 #[tokio::test(start_paused = true)]
 async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
     fn at_once(_: &Prompt) -> ModelScript {

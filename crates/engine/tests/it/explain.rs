@@ -1,4 +1,4 @@
-//! `route explain` says what would happen, and changes nothing.
+//! `route explain` reports how a message would be routed, and changes nothing.
 
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::route::BindingMismatch;
@@ -36,7 +36,7 @@ const CONFIG: &str = r#"
     groups = ["-7", "-9"]
 "#;
 
-/// Every row of every table, as text.
+/// All rows of all tables, as text.
 async fn everything(world: &World) -> Vec<String> {
     let dump = |tx: &mut polyclaw_store::Tx<'_>| {
         let mut rows = tx.query(

@@ -19,7 +19,7 @@ fn to(agent: &str, peer: &str, priority: JobPriority) -> IngressMessage {
     inbound
 }
 
-/// One slot, a gate before each answer, and the order in which messages were shown to the model.
+/// One slot, a gate before each answer, and the order in which the model got the messages.
 async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<String>>>) {
     let (gate, order) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
     let (held, seen) = (Arc::clone(&gate), Arc::clone(&order));

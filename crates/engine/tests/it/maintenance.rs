@@ -1,4 +1,4 @@
-//! Sessions nobody uses any more go to a file; what is in use is never touched.
+//! Unused sessions are archived to a file; sessions in use are never touched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
     ground.settings.retention.rules.max_entries = 2;
     ground.settings.retention.rules.rotate_mb = 1;
     ground.settings.retention.rules.archive_budget_mb = Some(3);
-    // All of a long message is shown, and said back.
+    // The whole long message is shown and echoed.
     ground.settings.default_context_window = 1_000_000;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let long = "x".repeat(700_000);
@@ -124,7 +124,7 @@ async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
     assert_eq!(archived(&folder).len(), 1);
 }
 
-/// A folder that can not be written keeps what would be removed.
+/// If the archive folder cannot be written, nothing is removed.
 #[tokio::test(start_paused = true)]
 async fn what_can_not_be_archived_stays() {
     let folder = tempfile::tempdir().unwrap();

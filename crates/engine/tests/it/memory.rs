@@ -1,4 +1,4 @@
-//! Memory as turns meet it: recalled before the first model call, shown in the prompt only, and whose it is.
+//! Memory in turns: recalled before the first model call, shown only in the prompt, and scoped to its owner.
 
 use polyclaw_testkit::wait_until;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ async fn an_agent_that_is_not_to_remember_neither_recalls_nor_has_the_tools() {
     assert!(!prompts[0].tools.iter().any(|tool| tool.name.starts_with("memory_")));
 }
 
-/// A model that does what it is told: `store X`, `share X`, `find X`, `forget X`.
+/// A model that follows commands: `store X`, `share X`, `find X`, `forget X`.
 fn obedient() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt| {
         let asked = last_user_text(prompt);
@@ -274,7 +274,7 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
     assert_eq!(left.len(), 0, "{left:?}");
 }
 
-/// Vectors by the first letter; as slow as it is told to be.
+/// An embedder that uses the first letter, with a configurable delay.
 struct Letters {
     model: &'static str,
     takes: Duration,
@@ -375,7 +375,7 @@ async fn vectors_nobody_asks_for_are_let_go() {
     embedded(&world).await;
     world.send_and_wait("artichoke").await;
     assert!(world.engine.memory_store().status().await.unwrap().cached_bytes > 0);
-    // The loop rests from when it was last woken; a look after that finds the next use missing.
+    // The loop's idle time starts at its last wake-up; the next check finds no new search.
     remember(&world, "me", MemoryScope::Agent, "bread").await;
     embedded(&world).await;
     tokio::time::sleep(Duration::from_secs(1_500)).await;

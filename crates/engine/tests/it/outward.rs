@@ -1,4 +1,4 @@
-//! Tools that reach beyond the conversation: `message` and `cron_*`.
+//! Tools that act outside the conversation: `message` and `cron_*`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::reception::cast;
 
-/// `call <tool> <arguments>` makes that call, and its result is the answer.
+/// A model that makes the call in `call <tool> <arguments>` and answers with its result.
 fn model() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt| {
         if let Some(PromptMessage::ToolResult { content, .. }) = prompt.messages.last() {
@@ -35,7 +35,7 @@ fn model() -> Arc<ScriptedProvider> {
     })
 }
 
-/// The call that a text asks for. What comes by the clock stands between marks.
+/// The call in a text. Text from cron jobs is framed by marks.
 fn called(asked: &str) -> Option<(&str, &str)> {
     asked.lines().find_map(|line| line.strip_prefix("call "))?.split_once(' ')
 }
@@ -176,7 +176,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     assert!(all.is_none());
 }
 
-/// Else a word to the clock would do what was not granted to whoever says it.
+/// Otherwise a cron job could do what its requester is not allowed to do.
 #[tokio::test(start_paused = true)]
 async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
     let (mut ground, model) = ground(&[]).await;

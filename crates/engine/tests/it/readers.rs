@@ -1,4 +1,4 @@
-//! Readers that come in the middle of an answer: they hear it whole.
+//! Subscribers that join in the middle of an answer get it complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use polyclaw_testkit::world::World;
 use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use tokio::sync::Semaphore;
 
-/// What somebody reads who shows pieces as they come, until the turn ends.
+/// The text that a client shows which renders deltas, until the turn ends.
 async fn read(mut watch: HubSubscription) -> String {
     let mut shown = String::new();
     while let Some(frame) = watch.recv().await {

@@ -1,4 +1,4 @@
-//! Letters: who may write, who answers, in which session, and that each is taken once.
+//! Inbound messages: who may write, which agent answers, in which session, and that each message is handled once.
 
 use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
 use polyclaw_domain::event::EventKind;
@@ -12,7 +12,7 @@ use polyclaw_testkit::wait_until;
 use polyclaw_testkit::world::{DurableWorld, World};
 use polyclaw_testkit::{KillPointFaults, ScriptedProvider, inbound_dm, inbound_group};
 
-/// Three agents; one owner, one guest, one group; everybody has a conversation of their own.
+/// Three agents, one owner, one guest and one group; everyone has a conversation of their own.
 pub const CONFIG: &str = r#"
     [agents]
     default = "main"
@@ -35,7 +35,7 @@ pub const CONFIG: &str = r#"
     groups = ["-7", "-8"]
 "#;
 
-/// Agents who know who they are, the first of them the one by default. What follows is about the last.
+/// Config of agents that know their names. The first is the default; text that follows belongs to the last.
 pub fn cast(ids: &[&str]) -> String {
     let one = |id: &&str| {
         let name = id[..1].to_uppercase() + &id[1..];
@@ -65,7 +65,7 @@ pub async fn said_in(world: &World, key: &str) -> Vec<String> {
     lines.into_iter().filter(|line| line.role == MessageRole::User).map(|line| line.text).collect()
 }
 
-/// What a person reads where they wrote, after everything has settled.
+/// The replies a person reads after everything has settled.
 pub async fn read_after(world: &World, message: InboundMessage) -> Vec<String> {
     let (peer, thread) = (message.address.peer.clone(), message.address.thread.clone());
     let before = world.ground.fake_channel.texts_at(&peer, thread.as_deref()).len();
@@ -314,7 +314,7 @@ async fn a_full_session_says_so_and_takes_the_rest_of_the_world() {
     assert!(read[0].contains("50 messages already wait in this session"), "{read:?}");
 }
 
-/// Rules are taken up while letters come in: each goes by the old ones or the new ones, and none is lost.
+/// Rules are reloaded while messages come in: each uses the old or the new rules, and none is lost.
 #[tokio::test(start_paused = true)]
 async fn rules_change_under_way_and_no_letter_is_lost() {
     let world = world().await;
@@ -365,7 +365,7 @@ async fn a_menu_that_is_not_taken_is_offered_again() {
     assert!(ground.fake_channel.menus().contains_key("default"));
 }
 
-/// Wherever the process dies while a letter is taken, it is answered once.
+/// Wherever the process dies while a message is processed, it is answered once.
 #[tokio::test(start_paused = true)]
 async fn a_letter_survives_a_crash_anywhere() {
     for text in ["hello", "/whoami", "/agent ops", "/ops", "/ops hi"] {
@@ -394,7 +394,7 @@ async fn a_letter_survives_a_crash_anywhere() {
     }
 }
 
-/// One channel that panics is opened again, with growing pauses, and nothing else notices.
+/// A channel that panics is reopened with growing pauses, and nothing else is affected.
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_fails_takes_nothing_down() {
     let ground = ground(CONFIG).await;
@@ -404,7 +404,7 @@ async fn a_channel_that_fails_takes_nothing_down() {
     assert_eq!(read_after(&world, inbound_dm("guest", "hello")).await, ["echo: hello"]);
 }
 
-/// A name can be anything, and stays one; what somebody writes cannot pose as another's words.
+/// A name can contain anything and stays one name; a message cannot pose as another person's.
 #[tokio::test(start_paused = true)]
 async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
     let model = ScriptedProvider::echo();

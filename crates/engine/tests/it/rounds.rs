@@ -44,7 +44,7 @@ fn speaker(prompt: &Prompt) -> &'static str {
         .unwrap_or("main")
 }
 
-/// Everybody says their name and what they were asked; Bob fails where he is told to.
+/// Each agent answers with its name and the message; Bob fails if the message says so.
 fn model() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt| {
         let (name, asked) = (speaker(prompt), last_user_text(prompt));
@@ -68,7 +68,7 @@ async fn ground(broadcast: &str) -> (DurableWorld, Arc<ScriptedProvider>) {
     (ground, model)
 }
 
-/// What the group reads once the round is over.
+/// The group's replies once the broadcast is over.
 async fn read_round(world: &World, text: &str) -> Vec<String> {
     let before = world.ground.fake_channel.texts_at("-7", None).len();
     assert_eq!(
@@ -87,7 +87,7 @@ async fn over(world: &World) {
     world.wait_settled().await;
 }
 
-/// Whether what one agent said was shown to another.
+/// Whether one agent's reply was in another's prompt.
 fn was_shown(model: &ScriptedProvider, to: &str, what: &str) -> bool {
     let shown = |prompt: &Prompt| format!("{:?}", prompt.messages).contains(what);
     model.prompts().iter().any(|prompt| speaker(prompt) == to && shown(prompt))
@@ -183,7 +183,7 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
     for broadcast in ["", SEQUENTIAL] {
         for (point, times) in points.into_iter().flat_map(|point| [(point, 1), (point, 2), (point, 3)]) {
             let (mut ground, _) = ground(broadcast).await;
-            // A platform that knows a repeat, so that what dies on its way out is sent again and not held.
+            // This platform deduplicates repeats, so that a send interrupted by the crash is repeated and not held.
             ground.fake_channel = polyclaw_testkit::FakeChannel::new(true);
             let faults = KillPointFaults::at_point(point, times);
             let world = ground.start_engine(faults.clone());

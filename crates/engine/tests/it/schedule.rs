@@ -157,7 +157,7 @@ async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
     assert!(!before.is_empty() && times.first() == Some(&next.0), "{next} is said, {times:?} come");
 }
 
-/// Whatever happens to the clock and to the process, no due time is begun twice, and each lies on its rule.
+/// Despite clock changes and restarts, no due time starts twice, and each due time matches its rule.
 #[tokio::test(start_paused = true)]
 async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
     for seed in 0..8 {
@@ -185,22 +185,22 @@ async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
     }
 }
 
-/// The moments for which runs were begun.
+/// Due times of the started runs.
 async fn due_times(db: &Db) -> Vec<i64> {
     let messages = told(db, SessionKey::for_cron_job("tick")).await;
     let at = |message: &SessionMessage| message.idempotency_key.as_deref()?.rsplit(':').next()?.parse().ok();
     messages.iter().map(|message| at(message).expect("the moment is in the key")).collect()
 }
 
-/// 2027-03-28 and 2027-10-31 at midnight UTC, an hour before the clocks of Berlin are set.
+/// Midnight UTC on 2027-03-28 and 2027-10-31, an hour before the clocks in Berlin change.
 const SPRING: i64 = 1_806_192_000_000;
 const AUTUMN: i64 = 1_824_940_800_000;
 
-/// On the days on which the clocks of a zone are set, with a restart in every hour.
+/// Days on which a time zone's clocks change, with a restart in every hour.
 #[tokio::test(start_paused = true)]
 async fn days_on_which_clocks_are_set_have_each_time_once() {
     for (night, rule, expected) in [
-        // 02:30 is left out in spring and comes at the same moment; in autumn it comes twice and counts once.
+        // 02:30 does not exist in spring and runs at the same moment; in autumn it occurs twice and runs once.
         (SPRING, "30 2 * * *", 1),
         (AUTUMN, "30 2 * * *", 1),
         (SPRING, "0 * * * *", 3),

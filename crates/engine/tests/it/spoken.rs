@@ -1,4 +1,4 @@
-//! What is said in a session that is named: a name in front, and several agents, as in every chat.
+//! Messages to an explicitly named session: agent prefixes and broadcasts work as in every chat.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Strangers get a code and nothing else.
+//! Unknown senders get only a pairing code.
 
 use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
 use polyclaw_domain::config::{CatchUp, CronJobConfig};

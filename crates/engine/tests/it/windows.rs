@@ -1,4 +1,4 @@
-//! Conversations that do not fit the window of their model, whatever it is said to be.
+//! Conversations that do not fit the model's context window, whatever its configured size.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvider};
 
-/// Takes so many tokens and refuses more, as a server with a small window does.
+/// A model that rejects more than so many tokens, like a server with a small window.
 fn narrow(window: usize) -> Arc<ScriptedProvider> {
     ScriptedProvider::new(move |prompt: &Prompt| -> ModelScript {
         match size(prompt) {
@@ -32,7 +32,7 @@ pub fn size(prompt: &Prompt) -> usize {
     estimate_text_tokens(&prompt.system) + said(prompt) + tools.sum::<usize>()
 }
 
-/// The conversation alone.
+/// Tokens of the conversation alone.
 fn said(prompt: &Prompt) -> usize {
     let line = prompt.messages.iter().map(|message| match message {
         PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => {
@@ -97,7 +97,7 @@ async fn where_nothing_helps_a_way_out_is_named() {
     assert!(text.contains("/new"), "{text}");
 }
 
-/// Writes summaries that do not end, and answers everything else in a word.
+/// A model whose summaries never end, and which answers everything else in one word.
 fn endless() -> Arc<ScriptedProvider> {
     ScriptedProvider::new(|prompt: &Prompt| match prompt.system.starts_with("Summarise") {
         true => vec![ScriptStep::Say("word ".repeat(200)); 1_000],
