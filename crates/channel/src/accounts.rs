@@ -1,4 +1,4 @@
-//! A platform with all of its accounts: whatever names an account is passed on to it.
+//! All accounts of one platform. Routes each call to the account that it names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ use polyclaw_domain::port::BoxFuture;
 use crate::attachment::{self, AttachmentContent};
 use crate::{Error, webhook_request};
 
-/// One account of a platform. What it cannot do it leaves as it is here.
+/// One account of a platform. Default methods stand for features that the platform does not support.
 pub trait PlatformAccount: Send + Sync + Sized {
     /// The channel's name in addresses.
     const CHANNEL: &'static str;
     const CAPABILITIES: ChannelCapabilities;
-    /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
+    /// How long the platform recognises a repeated idempotency key. `None`: forever.
     const IDEMPOTENCY_WINDOW_MS: Option<i64> = None;
-    /// What is wrong where there is no such account.
+    /// Completes the error "<channel> account '<name>' …" when there is no such account.
     const NOT_FOUND_REASON: &'static str = "is not configured, or not enabled";
 
     fn capabilities(&self) -> ChannelCapabilities {
@@ -48,7 +48,7 @@ pub trait PlatformAccount: Send + Sync + Sized {
         ready(())
     }
 
-    /// What is in a file that is worth having.
+    /// Downloads the content of an attachment that a model can use: text or an image.
     fn fetch_attachment(
         &self,
         _attached: &AttachmentRef,
@@ -60,17 +60,18 @@ pub trait PlatformAccount: Send + Sync + Sized {
         ready(Ok(()))
     }
 
-    /// Whether it keeps a connection by which it receives.
+    /// Whether the account receives over a connection of its own rather than by webhook.
     fn has_receive_loop(&self) -> bool {
         false
     }
 
-    /// Receives until it is dropped.
+    /// Receives messages until the future is dropped.
     fn receive_messages(&self, _inbox: &dyn InboundSink) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
-    /// Answers a request of the platform to this account. What is in it may belong to another of `all`.
+    /// Answers a webhook request of the platform to this account. Messages in it may belong to another account of
+    /// `all`.
     fn handle_webhook(
         &self,
         _call: &WebhookRequest,
@@ -86,7 +87,7 @@ pub struct PlatformAccounts<A> {
 }
 
 impl<A> PlatformAccounts<A> {
-    /// Those of a config that are enabled.
+    /// Opens the accounts that are enabled in the config.
     pub(crate) fn from_enabled<S>(
         settings: &BTreeMap<String, S>,
         access: impl Fn(&S) -> &AccountAccess,
@@ -211,14 +212,15 @@ impl<A> FromIterator<(String, A)> for PlatformAccounts<A> {
     }
 }
 
-/// Names only: an account holds secrets.
+/// Shows account names only, because an account holds secrets.
 impl<A> fmt::Debug for PlatformAccounts<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.table.keys()).finish()
     }
 }
 
-/// What a menu says about a command. Some platforms refuse one about which nothing is said.
+/// Returns the description of a command for the platform's menu. Falls back to the command itself, because some
+/// platforms reject an empty description.
 pub(crate) fn menu_description(item: &MenuItem, most: usize) -> String {
     let description = if item.description.is_empty() { &item.command } else { &item.description };
     description.chars().take(most).collect()

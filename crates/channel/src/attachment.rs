@@ -1,5 +1,5 @@
-//! What people attach. A small text file is read into the message and an image comes along with it; of anything else the
-//! message says what it is, and where, if that address is no secret. Nothing is fetched until the engine asks for it.
+//! Message attachments. A small text file is read into the message and an image is sent to the model with it. Any other
+//! file is included by name, type and, unless it is secret, URL. Files are fetched only when the engine asks for them.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use reqwest::RequestBuilder;
 
 use crate::response;
 
-/// Largest file that is read into a message, in bytes.
+/// Maximum size of a file that is read into a message.
 pub(crate) const MAX_TEXT_FILE_BYTES: usize = 64 * 1024;
-/// Longest wait for a file: whatever is written next waits for it too.
+/// Timeout of one download. Later messages of the conversation wait for it.
 const ATTACHMENT_FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most attachments of one message that are looked at.
+/// Maximum attachments handled per message.
 pub(crate) const MAX_ATTACHMENTS: usize = 10;
 
 const TEXT_MEDIA_TYPES: [&str; 7] = ["json", "xml", "yaml", "toml", "javascript", "x-sh", "sql"];
@@ -23,30 +23,30 @@ const TEXT_FILE_EXTENSIONS: [&str; 22] = [
     "ts", "go", "c", "h", "java", "sh", "sql",
 ];
 
-/// Of names and of types: what no model is shown is not fetched.
+/// Image subtypes and file extensions that models accept. Other images are not fetched.
 const IMAGE_FORMATS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// What is in a file.
+/// The kind of content that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AttachmentKind {
     Text,
     Image,
 }
 
-/// What of a file goes to a model.
+/// Attachment content that is passed to a model.
 pub enum AttachmentContent {
     Text(String),
     Image(Image),
 }
 
-/// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
-/// large.
+/// Whether the attachment is worth fetching: text or an image by media type, or by extension if the media type says
+/// nothing, and not too large.
 pub(crate) fn should_fetch(attached: &AttachmentRef) -> bool {
     let fits = |kind: AttachmentKind, size| usize::try_from(size).is_ok_and(|size| size <= kind.max_bytes());
     attachment_kind(attached).is_some_and(|kind| attached.size.is_none_or(|size| fits(kind, size)))
 }
 
-/// As far as its platform says.
+/// Guesses the kind from the media type and name that the platform reports.
 fn attachment_kind(attached: &AttachmentRef) -> Option<AttachmentKind> {
     let media_type = media_type_essence(&attached.media_type);
     match is_text(&media_type, &attached.name) {
@@ -55,13 +55,14 @@ fn attachment_kind(attached: &AttachmentRef) -> Option<AttachmentKind> {
     }
 }
 
-/// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
+/// Downloads an attachment. Returns `None` if the download is incomplete or too large, or if the content is neither
+/// text nor an image.
 pub(crate) async fn read_attachment(
     attached: &AttachmentRef,
     request: RequestBuilder,
 ) -> Option<AttachmentContent> {
     let kind = attachment_kind(attached)?;
-    // A platform that wants somebody to log in answers with another address, and a page there.
+    // A platform that requires a login redirects to a login page, which is not the file.
     let response = request
         .timeout(ATTACHMENT_FETCH_TIMEOUT)
         .send()
@@ -78,7 +79,7 @@ pub(crate) async fn read_attachment(
     }
 }
 
-/// `content`: what is in it, if it was fetched.
+/// Builds the message attachment. `content` is the downloaded content, if any.
 pub(crate) fn to_attachment(
     attached: &AttachmentRef,
     content: Option<AttachmentContent>,
@@ -104,7 +105,7 @@ impl AttachmentKind {
     }
 }
 
-/// A type without what is said about it, in lower case.
+/// Returns the media type in lower case, without parameters.
 fn media_type_essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -1,5 +1,5 @@
-//! Pauses between attempts to get a connection back: growing, and spread, so that many accounts that lost theirs
-//! together do not come back together.
+//! Reconnect delays: exponential, with jitter, so that accounts which lost their connections together do not reconnect
+//! together.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ impl Backoff {
         Self { first, longest, failures: 0 }
     }
 
-    /// One more failure: how long to wait now. It doubles up to the longest, and lies between half of that and all.
+    /// Records a failure and returns the delay before the next attempt. The delay doubles up to the maximum; jitter
+    /// takes away at most half of it.
     pub fn next(&mut self) -> Duration {
         let whole = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
-    /// It works again: the next pause is a short one.
+    /// Resets the delay after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

@@ -1,4 +1,5 @@
-//! HTTP clients for sending: whatever one says about a request is true of the message in it.
+//! HTTP clients for sending. They never redirect, retry or reuse a connection, so the outcome of a request is the
+//! outcome of the message in it.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,18 +10,17 @@ use reqwest::{Client, ClientBuilder, Url};
 use crate::Error;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a request may take in all. Below the engine's own limit, so that the adapter is the one to say what is
-/// known.
+/// Total timeout of a request. Below the engine's own timeout, so that the adapter reports what it knows.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// One client for what is elsewhere and one for this machine, which no proxy stands before.
+/// One client for remote hosts and one without a proxy for this machine.
 pub(crate) struct PlatformClients {
     remote: Client,
     loopback: Client,
 }
 
 impl PlatformClients {
-    /// `patience`: how long a request may take in all, if it does not say otherwise.
+    /// `timeout`: default total timeout of a request.
     pub fn new(timeout: Duration) -> Result<Self, Error> {
         let remote = || client_builder().timeout(timeout);
         Ok(Self { remote: build_client(remote())?, loopback: build_client(remote().no_proxy())? })
@@ -35,8 +35,8 @@ fn client_builder() -> ClientBuilder {
     Client::builder()
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
-        // A kept connection that the platform closes under a request leaves a message unknown that never
-        // arrived. A fresh one either connects, or nothing was sent.
+        // If the platform closes a reused connection during a request, the outcome is unknown although nothing arrived.
+        // A fresh connection either connects, or nothing was sent.
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_TIMEOUT)
 }
@@ -45,18 +45,18 @@ fn build_client(builder: ClientBuilder) -> Result<Client, Error> {
     builder.build().map_err(|error| Error::Client(error.to_string()))
 }
 
-/// A client whose connections become WebSockets: those start as HTTP/1.1 and have no end in time.
+/// Builds a client for WebSocket upgrades: HTTP/1.1 only and without a total timeout.
 pub(crate) fn websocket_client(url: &Url) -> Result<Client, Error> {
     let builder = client_builder().http1_only();
     build_client(if is_loopback(url) { builder.no_proxy() } else { builder })
 }
 
-/// The address of a platform: whole, and reached by HTTP.
+/// Parses the base URL of a platform: absolute, `http` or `https`.
 pub(crate) fn parse_base_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-/// The same for a setting of an account.
+/// Like [`parse_base_url`], for a setting of an account.
 pub(crate) fn parse_url_setting(
     text: &str,
     channel: &'static str,
@@ -66,10 +66,10 @@ pub(crate) fn parse_url_setting(
     parse_base_url(text).ok_or_else(|| Error::Url { channel, account: account.to_owned(), setting })
 }
 
-/// What lies below an address. Every part is escaped: ids may hold what has a meaning in addresses.
+/// Appends path segments to a URL. Each segment is escaped, because ids may contain reserved characters.
 pub(crate) fn join_path<P: AsRef<str>>(root: &Url, path: impl IntoIterator<Item = P>) -> Url {
     let mut url = root.clone();
-    // An http address always has a path; there is no other kind here.
+    // Only URLs that cannot be a base have no path segments, and http URLs always can.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }

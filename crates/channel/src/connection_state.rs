@@ -1,4 +1,4 @@
-//! Whether an account is connected, and if not why: kept for people who ask.
+//! Tracks whether an account is connected and, if not, the reason, for status pages.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
-//! Discord: a gateway connection per bot for what people write, REST for what they are answered.
+//! Discord: receives over one gateway connection per bot and sends over REST.
 //!
-//! A client of our own: what is resumed from has to be what was taken, and libraries resume from what they have read.
-//! See docs/decisions/dependencies.md.
+//! A client of our own: a session must resume after the last event that was processed, and libraries resume after the
+//! last event that they read. See docs/decisions/dependencies.md.
 
 mod account;
 mod api;
@@ -29,7 +29,7 @@ pub const CHANNEL_NAME: &str = "discord";
 pub type DiscordAdapter = PlatformAccounts<DiscordAccount>;
 
 impl DiscordAdapter {
-    /// The enabled bots of a config.
+    /// Opens the enabled bots of the config.
     pub fn from_config(bots: &BTreeMap<String, config::DiscordConfig>) -> Result<Self, Error> {
         Self::with_retry_timing(bots, RetryTiming::default())
     }

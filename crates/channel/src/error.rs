@@ -1,4 +1,4 @@
-/// Why a channel could not be set up. Sending has no errors: what became of a message is a `Sent`.
+/// Errors of channel setup. Sending returns no errors but a `SendOutcome`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the {setting} of {channel} account '{account}' is not an address that can be reached")]
@@ -12,7 +12,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Stable, and documented for users.
+    /// Stable error code, listed in docs/errors.md.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Url { .. } => "channel_url",

@@ -1,4 +1,4 @@
-//! An address that is told what happens. The body is signed like a webhook's answers.
+//! Posts events to an HTTP endpoint. Bodies are signed like webhook replies.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,14 +24,14 @@ impl EventHook {
         Ok(Self { url, secret, client })
     }
 
-    /// `Err` says why it was not heard.
+    /// Returns the reason if the endpoint did not accept the event.
     pub async fn post_event(&self, body: Vec<u8>) -> Result<(), String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
             request =
                 request.header(signature::SIGNATURE_HEADER, signature::signature_header_value(secret, &body));
         }
-        // The address may hold a secret.
+        // The URL may contain a secret.
         let answer = request.body(body).send().await.map_err(|error| error.without_url().to_string())?;
         match answer.status() {
             status if status.is_success() => Ok(()),

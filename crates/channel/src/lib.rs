@@ -1,5 +1,5 @@
-//! Adapters to where people are, one file or folder each. An adapter takes what passed the gate to its platform
-//! and says truthfully what became of it; when to try again is the engine's decision.
+//! Adapters to chat platforms, one file or folder each. An adapter sends what passed the gate and reports the outcome
+//! truthfully; the engine decides about retries.
 
 mod accounts;
 mod attachment;

@@ -1,4 +1,4 @@
-//! Matrix, by the client-server API. Rooms that are encrypted cannot be read.
+//! Matrix, over the client-server API. Encrypted rooms are not supported.
 
 mod account;
 mod api;
@@ -24,7 +24,7 @@ pub const CHANNEL_NAME: &str = "matrix";
 pub type MatrixAdapter = PlatformAccounts<MatrixAccount>;
 
 impl MatrixAdapter {
-    /// The enabled accounts of a config.
+    /// Opens the enabled accounts of the config.
     pub fn from_config(accounts: &BTreeMap<String, config::MatrixConfig>) -> Result<Self, Error> {
         Self::with_retry_timing(accounts, RetryTiming::default())
     }

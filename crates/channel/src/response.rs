@@ -1,5 +1,5 @@
-//! What the platform's answer, or the lack of one, says about the message. In doubt it is unknown: a message
-//! shown twice is worse than one an operator has to look at.
+//! Derives the outcome of a send from the platform's response, or from its absence. In doubt the outcome is unknown: a
+//! message shown twice is worse than one that an operator has to check.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
-/// Longest id worth keeping.
+/// Maximum length of a stored platform id.
 const MAX_PLATFORM_ID_LEN: usize = 256;
 
-/// One answer, read to its end.
+/// A response, completely read.
 #[derive(Clone, Debug)]
 pub(crate) struct PlatformResponse {
     pub status: StatusCode,
-    /// Null when it is broken, too long or not JSON: the status says what matters.
+    /// Null if the body is incomplete, too long or not JSON: the status says what matters.
     pub body: Value,
     pub retry_after_ms: Option<u64>,
-    /// What the platform said in words, where its adapter knows where to find them.
+    /// The platform's error message, if the adapter knows where to find it.
     pub words: Option<String>,
 }
 
@@ -31,8 +31,8 @@ impl PlatformResponse {
         Self { status, body: body.unwrap_or_default(), retry_after_ms, words: None }
     }
 
-    /// What became of the message. `id` finds the platform's id in the body; `is_idempotent` says that the platform
-    /// recognises a repeat, so that it may be sent again where it is not known to have failed.
+    /// Returns the outcome of a send. `id` extracts the platform's message id from the body. `is_idempotent`: the
+    /// platform deduplicates repeats, so an unknown outcome may be retried.
     pub fn send_outcome(
         &self,
         is_idempotent: bool,
@@ -48,7 +48,7 @@ impl PlatformResponse {
             }
             StatusCode::SERVICE_UNAVAILABLE if after_ms.is_some() => SendOutcome::Retry { reason, after_ms },
             status if status.is_server_error() && is_idempotent => SendOutcome::Retry { reason, after_ms },
-            // It was received and then something failed, perhaps after the message was shown.
+            // The platform received the request and then failed, perhaps after showing the message.
             status if status.is_server_error() => SendOutcome::Unknown { reason },
             status if status.is_redirection() => SendOutcome::Rejected {
                 reason: format!("{reason}: redirects are not followed, configure the address it leads to"),
@@ -57,7 +57,7 @@ impl PlatformResponse {
         }
     }
 
-    /// The body, if the platform said yes.
+    /// Returns the body of a successful response.
     pub fn into_result(self) -> Result<Value, PlatformCallError> {
         match self.status.is_success() {
             true => Ok(self.body),
@@ -75,12 +75,12 @@ impl PlatformResponse {
     }
 }
 
-/// Why a call that is no message came to nothing.
+/// Failure of a call that sends no message.
 pub(crate) struct PlatformCallError {
-    /// None where no answer came.
+    /// `None` if there was no response.
     pub status: Option<StatusCode>,
     pub reason: String,
-    /// The pause that the platform asks for.
+    /// The retry delay that the platform requests.
     pub after: Option<Duration>,
 }
 
@@ -89,18 +89,18 @@ impl PlatformCallError {
         Self { status: None, reason: transport_error_message(error), after: None }
     }
 
-    /// It was granted, but what came with that did not arrive whole.
+    /// The call succeeded, but its response could not be read.
     pub fn unreadable_response() -> Self {
         Self { status: None, reason: "the platform's answer is not understood".to_owned(), after: None }
     }
 
-    /// Trying again may help.
+    /// Whether a retry may help.
     pub fn is_transient(&self) -> bool {
         self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
     }
 }
 
-/// What is known about a message whose request had no answer.
+/// Returns the outcome of a send that got no response.
 pub(crate) fn send_failure(error: reqwest::Error) -> SendOutcome {
     if error.is_builder() {
         return SendOutcome::Rejected { reason: "the message cannot be put into a request".to_owned() };
@@ -111,7 +111,7 @@ pub(crate) fn send_failure(error: reqwest::Error) -> SendOutcome {
     SendOutcome::Unknown { reason: transport_error_message(error) }
 }
 
-/// Why a request had no answer, without the address: it may hold a secret.
+/// Describes why a request got no response, without the URL, which may contain a secret.
 pub(crate) fn transport_error_message(error: reqwest::Error) -> String {
     let error = error.without_url();
     if error.is_connect() {
@@ -131,13 +131,13 @@ fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// Seconds only: a date would be read by this machine's clock, which need not be the platform's.
+/// Accepts seconds only: a date would depend on the clock of this machine agreeing with the platform's.
 fn retry_after_ms(response: &Response) -> Option<u64> {
     let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(seconds.saturating_mul(1000))
 }
 
-/// The body, unless it breaks off or is longer than that.
+/// Returns the body, or `None` if it is incomplete or longer than `max`.
 pub(crate) async fn read_bounded_body(mut response: Response, max: usize) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {

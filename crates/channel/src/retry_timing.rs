@@ -1,4 +1,4 @@
-//! How patient an adapter is. Tests are less so.
+//! Timeouts and retry delays of an adapter. Tests use shorter ones.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::client;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RetryTiming {
-    /// How long one request may take in all.
+    /// Total timeout of a request.
     pub request_timeout: Duration,
-    /// The pause after a first failure; it doubles with each one that follows.
+    /// The delay after the first failure. It doubles with each further failure.
     pub initial_backoff: Duration,
-    /// The pause after many, and after what only a person can mend.
+    /// The maximum delay. Also used for failures that only a person can fix.
     pub max_backoff: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Proofs that a body comes from who says so and was not changed on its way: HMAC-SHA256, compared in constant time.
+//! HMAC-SHA256 signatures that prove the origin and integrity of a body. Compared in constant time.
 
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::config::Secret;
@@ -6,25 +6,25 @@ use polyclaw_domain::hex::{decode_hex, encode_hex};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// Carries the proof that a post comes from this instance.
+/// Header with the signature of a request from this instance.
 pub(crate) const SIGNATURE_HEADER: &str = "X-Polyclaw-Signature";
 
-/// What stands in it.
+/// Returns the value of the signature header.
 pub(crate) fn signature_header_value(secret: &Secret, body: &[u8]) -> String {
     format!("sha256={}", sign(secret, &[body]))
 }
 
-/// The signature of these pieces, one after another, in hex.
+/// Signs the concatenated pieces. Returns hex.
 pub(crate) fn sign(secret: &Secret, pieces: &[&[u8]]) -> String {
     encode_hex(&hmac_sha256(secret, pieces).finalize().into_bytes())
 }
 
-/// Whether `given`, in hex, is the signature of these pieces.
+/// Whether `given`, in hex, is the signature of the concatenated pieces.
 pub(crate) fn is_genuine(secret: &Secret, pieces: &[&[u8]], given: &str) -> bool {
     decode_hex(given).is_some_and(|given| hmac_sha256(secret, pieces).verify_slice(&given).is_ok())
 }
 
-/// Whether a word that was given is the secret. Only its length can be learned from the time this takes.
+/// Whether `given` is the secret. Timing reveals only the secret's length.
 pub(crate) fn matches_secret(secret: &Secret, given: &str) -> bool {
     secret.expose().as_bytes().ct_eq(given.as_bytes()).into()
 }

@@ -1,4 +1,4 @@
-//! Slack, by its Web API. Events come by a socket that this instance opens, or by requests to it.
+//! Slack, over its Web API. Events arrive over a socket that this instance opens or as requests to it.
 
 mod account;
 mod api;
@@ -25,7 +25,7 @@ pub const CHANNEL_NAME: &str = "slack";
 pub type SlackAdapter = PlatformAccounts<SlackAccount>;
 
 impl SlackAdapter {
-    /// The enabled apps of a config.
+    /// Opens the enabled apps of the config.
     pub fn from_config(
         accounts: &BTreeMap<String, config::SlackConfig>,
         clock: Arc<dyn WallClock>,

@@ -1,5 +1,5 @@
-//! WebSockets that this instance opens. They begin as a request of the HTTP client, so that certificates and proxies
-//! are those of every other request.
+//! WebSockets that this instance opens. The handshake uses the HTTP client, so certificates and proxies are the same as
+//! for other requests.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::{client, response};
 pub(crate) type PlatformSocket = WebSocketStream<Upgraded>;
 
 const SOCKET_OPEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longer than what any platform sends, shorter than what hurts.
+/// Maximum size of a WebSocket message. Above what any platform sends.
 const MAX_SOCKET_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Whether it is one that can be opened at all.
+/// Whether the URL is a valid `ws` or `wss` URL.
 pub(crate) fn is_websocket_url(url: &str) -> bool {
     to_http_url(url).is_some()
 }
 
-/// Opens a `ws` or `wss` address. What went wrong is said without the address, which may hold a secret.
+/// Opens a `ws` or `wss` URL. Errors do not contain the URL, which may hold a secret.
 pub(crate) async fn open_socket(url: &str) -> Result<PlatformSocket, String> {
     let url = to_http_url(url).ok_or("the platform's WebSocket address makes no sense")?;
     let opening = handshake(url);

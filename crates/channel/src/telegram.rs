@@ -1,6 +1,6 @@
-//! Telegram, by its Bot API: one long poll per bot, and an update is confirmed only after it was taken.
+//! Telegram, over its Bot API: one long poll per bot. An update is confirmed only after it was accepted.
 //!
-//! A client of our own, on the HTTP client that is here anyway: see docs/decisions/dependencies.md.
+//! A client of our own, on the HTTP client that is needed anyway: see docs/decisions/dependencies.md.
 
 mod account;
 mod api;
@@ -24,7 +24,7 @@ pub const CHANNEL_NAME: &str = "telegram";
 pub type TelegramAdapter = PlatformAccounts<TelegramAccount>;
 
 impl TelegramAdapter {
-    /// The enabled bots of a config.
+    /// Opens the enabled bots of the config.
     pub fn from_config(bots: &BTreeMap<String, config::TelegramConfig>) -> Result<Self, Error> {
         Self::with_retry_timing(bots, RetryTiming::default())
     }

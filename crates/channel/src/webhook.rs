@@ -1,7 +1,7 @@
-//! The generic channel: answers are posted as JSON to an address of the operator's choice.
+//! The generic channel: replies are posted as JSON to a configured URL.
 //!
-//! The body is `{key, peer, thread, text}`. `Idempotency-Key` carries the same key, and
-//! `X-Polyclaw-Signature: sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
+//! The body is `{key, peer, thread, text}`. `Idempotency-Key` carries the same key, and `X-Polyclaw-Signature:
+//! sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
 
 mod account;
 
@@ -26,12 +26,12 @@ use crate::signature;
 /// The channel's name in addresses.
 pub const CHANNEL_NAME: &str = "webhook";
 
-/// Longest answer worth reading for the platform's id.
+/// Maximum response size that is read to find the platform's message id.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 pub type WebhookAdapter = PlatformAccounts<WebhookTarget>;
 
-/// One account with the client that reaches it.
+/// A webhook account with the client that reaches it.
 pub struct WebhookTarget {
     account: WebhookAccount,
     url: Url,
@@ -51,7 +51,7 @@ impl WebhookAdapter {
         Self::with_send_timeout(accounts, REQUEST_TIMEOUT)
     }
 
-    /// `patience`: how long a send may take in all.
+    /// `timeout`: total timeout of a send.
     pub fn with_send_timeout(
         accounts: impl IntoIterator<Item = (String, WebhookAccount)>,
         timeout: Duration,
@@ -65,7 +65,7 @@ impl WebhookAdapter {
         accounts.into_iter().map(line).collect()
     }
 
-    /// The accounts of a config that have somewhere to post answers to.
+    /// Opens the accounts of the config that have a reply URL.
     pub fn from_config(webhooks: &BTreeMap<String, config::WebhookConfig>) -> Result<Self, Error> {
         let account = |(name, webhook): (&String, &config::WebhookConfig)| {
             WebhookAccount::from_config(webhook).map(|account| (name.clone(), account))

@@ -1,4 +1,4 @@
-//! WhatsApp, by Meta's Cloud API. Messages come by requests to `/channels/whatsapp/<account>`.
+//! WhatsApp, over Meta's Cloud API. Messages arrive as requests to `/channels/whatsapp/<account>`.
 
 mod account;
 mod api;
@@ -23,7 +23,7 @@ pub const CHANNEL_NAME: &str = "whatsapp";
 pub type WhatsappAdapter = PlatformAccounts<WhatsappAccount>;
 
 impl WhatsappAdapter {
-    /// The enabled numbers of a config.
+    /// Opens the enabled numbers of the config.
     pub fn from_config(
         accounts: &BTreeMap<String, config::WhatsappConfig>,
         clock: Arc<dyn WallClock>,

@@ -1,4 +1,4 @@
-//! One bot.
+//! One Discord bot.
 
 use polyclaw_domain::channel::{
     AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, MenuItem, SendOutcome,
@@ -18,23 +18,23 @@ use crate::client::{self, PlatformClients};
 use crate::connection_state::ConnectionTracker;
 use crate::{Error, RetryTiming, socket};
 
-/// Discord counts code points, and so does the engine.
+/// Discord counts Unicode code points, as the engine does.
 pub(super) const MAX_MESSAGE_CHARS: usize = 2000;
-/// Discord recognises a nonce "for a few minutes". This is surely less.
+/// Discord recognises a nonce "for a few minutes". Two minutes are safely below that.
 const NONCE_DEDUP_WINDOW_MS: i64 = 2 * 60 * 1000;
 const DEFAULT_API_URL: &str = "https://discord.com/api/v10";
-/// What Discord takes of a menu.
+/// Discord's limits for the command menu.
 const MAX_MENU_COMMANDS: usize = 100;
 const MAX_COMMAND_DESCRIPTION_CHARS: usize = 100;
-/// What Discord takes of a nonce.
+/// Discord's limit for the length of a nonce.
 const NONCE_CHARS: usize = 25;
-/// Addresses in a message are not fetched by Discord to be shown: nobody but a model has asked for that.
+/// Message flag that turns off link previews: Discord must not fetch a URL only because a model wrote it.
 const SUPPRESS_EMBEDS: u64 = 1 << 2;
 
 pub struct DiscordAccount {
     pub(super) name: String,
     pub(super) api: DiscordApi,
-    /// In place of the one that Discord names.
+    /// Replaces the gateway URL that Discord returns.
     pub(super) gateway: Option<String>,
     pub(super) retry_timing: RetryTiming,
     pub(super) connection: ConnectionTracker,
@@ -81,8 +81,8 @@ impl accounts::PlatformAccount for DiscordAccount {
         self.connection.connection_state()
     }
 
-    /// Discord shows a nonce once for a few minutes. So what is unknown stays unknown here, and the engine, which
-    /// knows how old the message is, decides about a repeat.
+    /// Sends with a nonce, which Discord deduplicates for a few minutes. A failed request is therefore reported as
+    /// unknown, and the engine, which knows the age of the message, decides whether to repeat it.
     async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut body = message_body(outgoing.text());
         body["nonce"] = nonce_from_key(key).into();
@@ -102,7 +102,11 @@ impl accounts::PlatformAccount for DiscordAccount {
     async fn send_typing(&self, address: &ChatAddress) {
         let path = ["channels", target_channel(address), "typing"];
         if let Err(refusal) = self.api.call(Method::POST, &path, Some(&json!({}))).await {
-            tracing::debug!(account = self.name, reason = refusal.reason, "Discord shows nobody typing");
+            tracing::debug!(
+                account = self.name,
+                reason = refusal.reason,
+                "could not show the typing indicator on Discord"
+            );
         }
     }
 
@@ -129,19 +133,19 @@ impl accounts::PlatformAccount for DiscordAccount {
     }
 }
 
-/// A thread is a channel of its own.
+/// Returns the channel to write to. A thread is a channel of its own.
 fn target_channel(address: &ChatAddress) -> &str {
     address.thread.as_ref().unwrap_or(&address.peer)
 }
 
-/// Names of people, roles and everybody in a text are only text: nobody is called by what a model wrote.
+/// Builds the body of a message. Mentions are disabled, so that text of a model cannot ping people, roles or everyone.
 fn message_body(text: &str) -> Value {
     json!({ "content": text, "allowed_mentions": { "parse": [] }, "flags": SUPPRESS_EMBEDS })
 }
 
-/// The buttons in one row: the first is the one that allows.
+/// Puts the buttons in one row. The first one approves, so it is green.
 fn action_row(buttons: &[CommandButton]) -> Value {
-    /// Discord's numbers for what a component is and how a button looks.
+    /// Discord's codes for component types and button styles.
     const ROW: u8 = 1;
     const BUTTON: u8 = 2;
     const GREY: u8 = 2;
@@ -160,7 +164,7 @@ fn nonce_from_key(key: &str) -> String {
     nonce
 }
 
-/// A command with room for whatever is to be said after it.
+/// Defines a slash command with one optional text argument.
 fn command_definition(item: &MenuItem) -> Value {
     let text = json!({ "type": 3, "name": "text", "description": "what to say", "required": false });
     json!({ "type": 1, "name": item.command, "description": menu_description(item, MAX_COMMAND_DESCRIPTION_CHARS), "options": [text] })

@@ -1,4 +1,4 @@
-//! The REST API.
+//! Discord's REST API.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::backoff::Backoff;
 use crate::client;
 use crate::response::{self, PlatformCallError, PlatformResponse};
 
-/// A hundred messages of the longest text, with all that Discord says about each.
+/// Fits a hundred messages of maximum length with their metadata.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
-/// How often something that is only read is asked for.
+/// Maximum attempts of a read.
 const MAX_READ_ATTEMPTS: usize = 3;
-/// Discord refuses clients that do not say what they are.
+/// Discord rejects clients that do not identify themselves.
 const DISCORD_USER_AGENT: &str = concat!("DiscordBot (polyclaw, ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(super) struct DiscordApi {
@@ -30,12 +30,12 @@ impl DiscordApi {
         self.token.expose()
     }
 
-    /// Something that anybody may fetch, so without the token.
+    /// Builds the request for a public file. The token is not sent.
     pub fn download_request(&self, url: Url) -> RequestBuilder {
         self.client.get(url)
     }
 
-    /// Whether a file there is Discord's own; nothing else is fetched because a message says so.
+    /// Whether a URL belongs to Discord's file hosts or the configured API. Other URLs in messages are never fetched.
     pub fn is_trusted_file_url(&self, url: &Url) -> bool {
         const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
         let host = url.host_str().unwrap_or_default();
@@ -56,7 +56,7 @@ impl DiscordApi {
         send_request(request).await
     }
 
-    /// Reads something, again if the failure may pass.
+    /// Reads a resource and retries transient failures.
     pub async fn get(
         &self,
         path: &[&str],
@@ -83,7 +83,8 @@ impl DiscordApi {
         }
     }
 
-    /// Shows people something. `is_idempotent`: it may be done again at any time when its fate is unknown.
+    /// Creates or changes a visible message. `is_idempotent`: the request may be repeated at any time if its outcome is
+    /// unknown.
     pub async fn write_message(
         &self,
         method: Method,
@@ -123,7 +124,7 @@ async fn send_request(request: RequestBuilder) -> Result<Value, PlatformCallErro
     }
 }
 
-/// The pause in the body is finer than the one in the head.
+/// Prefers the retry delay in the body, which is finer than the one in the header, and extracts the error message.
 fn normalize_response(mut answer: PlatformResponse) -> PlatformResponse {
     let seconds = answer.body.get("retry_after").and_then(Value::as_f64);
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

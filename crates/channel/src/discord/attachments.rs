@@ -1,4 +1,4 @@
-//! What is attached to a message. Discord's addresses of files hold no secret of ours, so they are passed on.
+//! Attachments of Discord messages. Discord's file URLs hold no secret of ours, so messages include them.
 
 use polyclaw_domain::channel::AttachmentRef;
 use reqwest::Url;

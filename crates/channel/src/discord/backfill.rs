@@ -1,6 +1,6 @@
-//! What was written while nobody listened and no session was kept: asked for by REST, channel by channel. Discord tells
-//! the last message of each channel of a server, so only channels where something is missing are asked about. It
-//! tells nothing of conversations with single persons: those that are known here from before are looked through.
+//! Reads messages over REST that were written while no gateway session existed. Discord reports the last message of
+//! each channel of a server, so only channels with missing messages are read. It does not list direct messages, so all
+//! known ones are read.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::account::DiscordAccount;
 use super::event::{DiscordGuild, DiscordMessage, GuildMember};
 use super::receive::GatewaySession;
 
-/// Most pages of one channel that are looked through.
+/// Maximum pages read per channel.
 const MAX_BACKFILL_PAGES: usize = 5;
 const BACKFILL_PAGE_SIZE: usize = 100;
 
@@ -51,10 +51,14 @@ impl DiscordAccount {
                 return;
             }
         }
-        tracing::warn!(account = self.name, channel, "more was missed on Discord than is looked through");
+        tracing::warn!(
+            account = self.name,
+            channel,
+            "backfill of a Discord channel reached its page limit; newer messages are skipped"
+        );
     }
 
-    /// The messages that come next, oldest first.
+    /// Fetches the next page of messages, oldest first.
     async fn fetch_page(&self, channel: &str, after: u64) -> Option<Vec<Value>> {
         let (after, limit) = (after.to_string(), BACKFILL_PAGE_SIZE.to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
@@ -64,7 +68,7 @@ impl DiscordAccount {
                 Some(page)
             }
             Ok(_) => None,
-            // A channel that the bot may not read is no loss.
+            // The bot may not read this channel, so nothing was missed there.
             Err(refusal) if !refusal.is_transient() => None,
             Err(refusal) => {
                 let reason = refusal.reason;
@@ -72,14 +76,14 @@ impl DiscordAccount {
                     account = self.name,
                     channel,
                     reason,
-                    "what was missed on Discord stays unread"
+                    "could not read missed messages of a Discord channel; they are skipped"
                 );
                 None
             }
         }
     }
 
-    /// What its writer is in the server is not told with a message that is asked for.
+    /// Adds the author's member data, such as roles, which REST messages lack.
     async fn with_member(&self, mut message: DiscordMessage, guild: Option<&str>) -> DiscordMessage {
         if let Some(guild) = guild.filter(|_| !message.author.bot) {
             let path = ["guilds", guild, "members", message.author.id.as_str()];

@@ -1,17 +1,17 @@
-//! What of the gateway's events is read. Ids are text; what is missing breaks nothing.
+//! The fields of gateway events that are read. Ids are strings, and optional fields may be absent.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What came over the gateway.
+/// A frame received over the gateway.
 #[derive(Deserialize)]
 pub(super) struct GatewayFrame {
     pub op: u64,
     #[serde(default)]
     pub d: Value,
-    /// The number of an event.
+    /// The sequence number of an event.
     pub s: Option<u64>,
-    /// The kind of an event.
+    /// The type of an event.
     pub t: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct ReadyEvent {
     pub session_id: String,
     pub resume_gateway_url: Option<String>,
     pub user: DiscordUser,
-    /// The servers that the bot is in; each is told about later.
+    /// The servers that the bot is in. Each one follows in a `GUILD_CREATE` event.
     #[serde(default)]
     pub guilds: Vec<UnavailableGuild>,
 }
@@ -40,10 +40,10 @@ pub(super) struct DiscordUser {
     pub bot: bool,
 }
 
-/// What a person is in a server.
+/// A user's membership in a server.
 #[derive(Deserialize)]
 pub(super) struct GuildMember {
-    /// Only where the event does not name the user beside it.
+    /// Set only if the event does not name the user elsewhere.
     pub user: Option<DiscordUser>,
     pub nick: Option<String>,
     #[serde(default)]
@@ -99,7 +99,7 @@ pub(super) struct DiscordChannel {
     pub id: String,
     #[serde(rename = "type", default)]
     pub kind: u64,
-    /// Of a thread, the channel it hangs on; of a channel, its heading.
+    /// The parent channel of a thread, or the category of a channel.
     pub parent_id: Option<String>,
     pub last_message_id: Option<String>,
 }
@@ -109,7 +109,8 @@ impl DiscordChannel {
         matches!(self.kind, 10..=12)
     }
 
-    /// Text, voice, announcements, stages and threads; forums hold threads only.
+    /// Whether the channel holds messages: text, voice, announcement and stage channels, and threads. Forums hold only
+    /// threads.
     pub fn has_messages(&self) -> bool {
         matches!(self.kind, 0 | 2 | 5 | 13) || self.is_thread()
     }

@@ -1,4 +1,4 @@
-//! One connection of the gateway: it says who it is, keeps the heart beating and hands on events in order.
+//! One gateway connection: identifies or resumes, sends heartbeats and passes on events in order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,35 +23,36 @@ mod op {
     pub const HEARTBEAT_ACK: u64 = 11;
 }
 
-/// Servers, their messages, messages of single persons, and what is in them.
+/// Servers, server messages, direct messages and message content.
 const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
-/// Events that wait to be taken. Beyond that the connection is given up: Discord keeps the rest until it is resumed.
+/// Maximum unprocessed events. Beyond that the connection is closed, and Discord keeps the rest until the session is
+/// resumed.
 const MAX_UNPROCESSED_EVENTS: u64 = 1000;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DisconnectReason {
-    /// The session can be gone on with.
+    /// The session can be resumed.
     Broken(String),
-    /// The session is gone; there has to be another.
+    /// The session is gone. A new one is needed.
     Forgotten(String),
-    /// Only a person can mend it.
+    /// Retrying does not help until somebody fixes the configuration.
     Refused(&'static str),
 }
 
-/// What a connection begins with.
+/// The first frame sent on a connection.
 pub(super) enum SessionStart<'a> {
     Identify,
     Resume { session: &'a str },
 }
 
-/// How far this end is, told by those who take events.
+/// Progress of event processing, shared between the connection and the event handler.
 #[derive(Default)]
 pub(super) struct EventProgress {
-    /// The last event that was taken; 0 if none was. It is what a session is resumed from.
+    /// Sequence number of the last processed event; 0 if there is none. The session resumes after it.
     pub last_seq: AtomicU64,
-    /// How many wait to be taken.
+    /// Number of events waiting to be processed.
     pub waiting: AtomicU64,
 }
 
@@ -59,12 +60,12 @@ pub(super) struct GatewayConnection<'a> {
     socket: PlatformSocket,
     progress: &'a EventProgress,
     heart: Interval,
-    /// The last beat was answered.
+    /// The last heartbeat was acknowledged.
     is_alive: bool,
 }
 
 impl<'a> GatewayConnection<'a> {
-    /// Waits for the greeting and answers it.
+    /// Waits for the hello frame and identifies or resumes.
     pub async fn open(
         mut socket: PlatformSocket,
         token: &str,
@@ -98,7 +99,7 @@ impl<'a> GatewayConnection<'a> {
         Ok(connection)
     }
 
-    /// Hands on events until the connection ends.
+    /// Passes on events until the connection ends.
     pub async fn run(mut self, events: UnboundedSender<GatewayFrame>) -> DisconnectReason {
         loop {
             let step = tokio::select! {
@@ -151,7 +152,7 @@ impl<'a> GatewayConnection<'a> {
         self.send_frame(&self.heartbeat_frame()).await
     }
 
-    /// What was heard but not taken must be kept by Discord, so only what was taken is named.
+    /// Reports the last processed event only, because Discord must keep events that were received but not processed.
     fn heartbeat_frame(&self) -> Value {
         let taken = Some(self.progress.last_seq.load(Ordering::Relaxed)).filter(|taken| *taken > 0);
         json!({ "op": op::HEARTBEAT, "d": taken })
@@ -162,13 +163,13 @@ impl<'a> GatewayConnection<'a> {
     }
 }
 
-/// The next frame that means something.
+/// Returns the next frame that can be parsed.
 async fn next_frame(socket: &mut PlatformSocket) -> Result<GatewayFrame, DisconnectReason> {
     loop {
         match socket.next().await {
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
                 Ok(frame) => return Ok(frame),
-                Err(error) => tracing::warn!(%error, "a frame of Discord's gateway is not understood"),
+                Err(error) => tracing::warn!(%error, "could not parse a Discord gateway frame; skipped"),
             },
             Some(Ok(Message::Close(frame))) => {
                 return Err(from_close_code(frame.map_or(1005, |frame| frame.code.into())));

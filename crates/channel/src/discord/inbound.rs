@@ -1,4 +1,4 @@
-//! What is written on Discord as a letter. Pure: what has to be asked for is asked before.
+//! Converts Discord messages to inbound messages. Performs no I/O; callers look up what is missing.
 
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
@@ -6,21 +6,21 @@ use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, T
 use super::event::{DiscordMessage, DiscordUser, GuildMember};
 use super::{CHANNEL_NAME, attachments};
 
-/// An ordinary message and a reply; everything else is told by Discord, not by people.
+/// Ordinary messages and replies. Discord itself creates the other types.
 const USER_MESSAGE_TYPES: [u64; 2] = [0, 19];
 
-/// Where something was written.
+/// The channel, server and parent channel of a message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiscordLocation {
     pub channel: String,
-    /// None in a conversation with one person.
+    /// `None` for direct messages.
     pub guild: Option<String>,
-    /// The channel that a thread hangs on.
+    /// The parent channel of a thread.
     pub parent: Option<String>,
 }
 
 impl DiscordLocation {
-    /// Where it is and who is there, as routing sees it.
+    /// Builds the routing context.
     pub fn inbound_context(&self, account: &str, sender: &str, roles: Vec<String>) -> InboundContext {
         let channel = |id: &String| ChatPeer { kind: PeerKind::Channel, id: id.clone() };
         let peer = match self.guild {
@@ -41,7 +41,7 @@ impl DiscordLocation {
         }
     }
 
-    /// Answers go to the channel, also where the conversation is known by the person.
+    /// Replies go to the channel, also in a direct message, where the peer is the sender.
     pub fn reply_address(&self, account: &str) -> ChatAddress {
         ChatAddress {
             channel: CHANNEL_NAME.to_owned(),
@@ -52,7 +52,7 @@ impl DiscordLocation {
     }
 }
 
-/// Nothing for what nobody has to answer: bots, this one among them, webhooks, and what Discord says itself.
+/// Converts a message. Returns `None` for messages of bots (including this one), webhooks and Discord itself.
 pub(super) fn inbound_from_message(
     message: &DiscordMessage,
     place: &DiscordLocation,
@@ -86,7 +86,7 @@ pub(super) fn display_name(user: &DiscordUser, member: Option<&GuildMember>) -> 
     nick.unwrap_or(&user.username).clone()
 }
 
-/// `<@bot> /new` is `/new`: whom it is said to is known already. The name alone stays.
+/// Strips a leading mention of the bot, so that `<@bot> /new` is `/new`. A mention without further text is kept.
 fn without_mention<'a>(text: &'a str, me: &str) -> &'a str {
     let names = [format!("<@{me}>"), format!("<@!{me}>")];
     let rest =

@@ -1,5 +1,5 @@
-//! Commands from the menu and by buttons. Discord shows an error unless it is answered within three seconds, so it is told first that
-//! something will come, and then, to whoever gave the command, what was understood.
+//! Slash commands and button presses. Discord shows an error unless it gets a response within three seconds, so the
+//! response is deferred first and then confirmed to the user with the command that was recognised.
 
 use polyclaw_domain::channel::InboundMessage;
 use reqwest::Method;
@@ -12,16 +12,16 @@ use super::inbound::{self, DiscordLocation};
 const APPLICATION_COMMAND: u64 = 2;
 const MESSAGE_COMPONENT: u64 = 3;
 const DEFERRED_RESPONSE: u64 = 5;
-/// Only whoever gave the command sees it.
+/// Only the user who gave the command sees the response.
 const EPHEMERAL: u64 = 1 << 6;
 
 impl DiscordInteraction {
-    /// Somebody gave a command: from the menu, or by a button under a message of this bot.
+    /// Whether the interaction is a slash command or a press of a button under a message of this bot.
     pub fn is_command(&self) -> bool {
         matches!(self.kind, APPLICATION_COMMAND | MESSAGE_COMPONENT)
     }
 
-    /// The command as it would be typed.
+    /// Returns the command as the user would type it.
     fn command_line(&self) -> Option<String> {
         if self.kind == MESSAGE_COMPONENT {
             return self.data.get("custom_id").and_then(Value::as_str).map(str::to_owned);
@@ -34,14 +34,14 @@ impl DiscordInteraction {
 }
 
 impl DiscordAccount {
-    /// False if Discord does not wait any more; the command counts all the same.
+    /// Defers the response. Returns false if Discord no longer waits; the command is processed anyway.
     pub(super) async fn defer_interaction(&self, interaction: &DiscordInteraction) -> bool {
         let path = ["interactions", &interaction.id, &interaction.token, "callback"];
         let body = json!({ "type": DEFERRED_RESPONSE, "data": { "flags": EPHEMERAL } });
         self.api.call(Method::POST, &path, Some(&body)).await.is_ok()
     }
 
-    /// Puts the command where "thinking" stands: the answer comes as a message of its own.
+    /// Replaces "thinking" with the command. The answer is sent as a message of its own.
     pub(super) async fn confirm_interaction(&self, interaction: &DiscordInteraction, text: &str) {
         let path = ["webhooks", &interaction.application_id, &interaction.token, "messages", "@original"];
         let text: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
@@ -50,13 +50,13 @@ impl DiscordAccount {
             tracing::debug!(
                 account = self.name,
                 reason = refusal.reason,
-                "a command on Discord is not confirmed"
+                "could not confirm a Discord command to the user"
             );
         }
     }
 }
 
-/// `/name text`, said to this bot.
+/// Converts an interaction to an inbound `/name text` message that mentions the bot.
 pub(super) fn inbound_from_interaction(
     interaction: &DiscordInteraction,
     place: &DiscordLocation,

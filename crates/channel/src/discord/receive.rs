@@ -1,4 +1,4 @@
-//! Receiving: one connection after the other, and events taken one after the other.
+//! Receive loop: one connection after another, events processed in order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -23,32 +23,33 @@ use crate::backoff::Backoff;
 use crate::response::PlatformCallError;
 use crate::socket;
 
-/// A thousand identifications a day are allowed, and a bot that needs more loses its token. So pauses are longer here.
+/// Discord allows a thousand identifies a day and revokes the token of a bot that exceeds it, so the backoff is longer
+/// here.
 const IDENTIFY_BACKOFF_FACTOR: u32 = 3;
-/// Where only a person can help, many times longer.
+/// Multiplies the maximum backoff if only a person can fix the problem.
 const REFUSED_BACKOFF_FACTOR: u32 = 10;
-/// A connection that lasted so many first pauses was a good one.
+/// A connection that lasted this many initial backoffs counts as stable and resets the backoff.
 const STABLE_CONNECTION_FACTOR: u32 = 30;
-/// What was written this long before the start, or before a connection ended, is looked for too: a restart takes a
-/// moment, and so does noticing that nothing comes any more.
+/// How far before the start, or before the end of a connection, missed messages are looked for. Covers a restart and
+/// the time until a dead connection is noticed.
 const BACKFILL_WINDOW_MS: u64 = 10 * 60 * 1000;
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 
-/// What outlives a connection.
+/// State that outlives a connection.
 pub(super) struct GatewaySession<'a> {
     pub inbox: &'a dyn InboundSink,
-    /// The session, and where it can be gone on with.
+    /// The session id and its resume URL.
     session: Option<(String, Option<String>)>,
     me: String,
     pub places: ThreadParents,
-    /// The last message of each channel that was seen, with the server of the channel.
+    /// The last message seen in each channel, with the server of the channel.
     pub seen: HashMap<String, (u64, Option<String>)>,
-    /// In channels where nothing was seen, what is older than this was not missed.
+    /// Lower bound for missed messages in channels where no message was seen.
     pub begin: u64,
-    /// Servers that the session began with and has not told about yet. One that comes later was only joined then, and
-    /// what people said there before was not said to this bot.
+    /// Servers of the session whose `GUILD_CREATE` is still expected. A later one was joined during the session, and
+    /// earlier messages there were not for this bot.
     awaited: HashSet<String>,
-    /// Events came over this connection.
+    /// The current connection has delivered events.
     is_live: bool,
 }
 
@@ -86,7 +87,7 @@ impl DiscordAccount {
         }
     }
 
-    /// One connection, and the taking of all it brought.
+    /// Runs one connection and processes all events that it delivered.
     async fn run_connection(
         &self,
         life: &mut GatewaySession<'_>,
@@ -102,7 +103,7 @@ impl DiscordAccount {
         let socket = match socket::open_socket(&url).await {
             Ok(socket) => socket,
             Err(reason) => {
-                // Where a session may be gone on with can go away; where all sessions begin can not.
+                // A resume URL can go away; the default gateway URL cannot.
                 life.session = life.session.take().map(|(id, _)| (id, None));
                 return DisconnectReason::Broken(reason);
             }
@@ -136,7 +137,7 @@ impl DiscordAccount {
         Ok(format!("{}/?v=10&encoding=json", url.trim_end_matches('/')))
     }
 
-    /// Takes what waits, also after the connection has ended: what is resumed then is what comes after it.
+    /// Processes queued events, also after the connection has ended, because the session resumes after them.
     async fn process_events(
         &self,
         mut waiting: UnboundedReceiver<GatewayFrame>,
@@ -147,7 +148,7 @@ impl DiscordAccount {
             let seq = frame.s;
             let kind = frame.t.clone().unwrap_or_default();
             if let Err(error) = self.handle_event(frame, life).await {
-                tracing::warn!(account = self.name, %error, kind, "an event of Discord is not understood");
+                tracing::warn!(account = self.name, %error, kind, "could not parse a Discord event; skipped");
             }
             progress.waiting.fetch_sub(1, Ordering::Relaxed);
             if let Some(seq) = seq {
@@ -165,7 +166,7 @@ impl DiscordAccount {
             Some("READY") => {
                 let ready = ReadyEvent::deserialize(frame.d)?;
                 self.connection.set_connected();
-                tracing::info!(account = self.name, bot = ready.user.username, "Discord is connected");
+                tracing::info!(account = self.name, bot = ready.user.username, "connected to Discord");
                 life.me = ready.user.id;
                 life.session = Some((ready.session_id, ready.resume_gateway_url));
                 life.awaited = ready.guilds.into_iter().map(|guild| guild.id).collect();
@@ -174,7 +175,7 @@ impl DiscordAccount {
             }
             Some("RESUMED") => {
                 self.connection.set_connected();
-                tracing::info!(account = self.name, "Discord is connected again");
+                tracing::info!(account = self.name, "resumed the Discord session");
                 life.is_live = true;
             }
             Some("GUILD_CREATE") => {
@@ -233,12 +234,17 @@ impl DiscordAccount {
         }
     }
 
-    /// There is nobody to ask for it again, so it is held until it can be taken.
+    /// Retries until the message is accepted, because Discord does not deliver it again.
     async fn deliver_inbound(&self, message: InboundMessage, inbox: &dyn InboundSink) {
         let mut backoff = self.retry_timing.backoff();
         while let IngestOutcome::Retry { reason } = inbox.ingest_message(message.clone()).await {
             let pause = backoff.next();
-            tracing::warn!(account = self.name, reason, ?pause, "a message from Discord cannot be taken now");
+            tracing::warn!(
+                account = self.name,
+                reason,
+                ?pause,
+                "could not accept a Discord message; retrying"
+            );
             tokio::time::sleep(pause).await;
         }
     }
@@ -246,7 +252,7 @@ impl DiscordAccount {
     async fn wait_before_reconnect(&self, backoff: &mut Backoff, ended: &DisconnectReason) {
         let (pause, reason) = match ended {
             DisconnectReason::Broken(reason) => (backoff.next(), reason.as_str()),
-            // Discord wants more than a moment before another session.
+            // Discord requires a longer delay before a new session.
             DisconnectReason::Forgotten(reason) => {
                 (self.retry_timing.initial_backoff + backoff.next(), reason.as_str())
             }
@@ -255,17 +261,12 @@ impl DiscordAccount {
             }
         };
         self.connection.set_disconnected(reason);
-        tracing::warn!(
-            account = self.name,
-            reason,
-            ?pause,
-            "Discord is not connected; it will be tried again"
-        );
+        tracing::warn!(account = self.name, reason, ?pause, "Discord connection ended; reconnecting");
         tokio::time::sleep(pause).await;
     }
 }
 
-/// The id that a message would have that was written a little before now.
+/// Returns the message id that corresponds to the start of the backfill window.
 fn backfill_start_id() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Which channels are threads, and of what. A message does not say; the server's list does, and so does a question.
+//! Tracks which channels are threads and of which parent. Messages do not say, so it comes from the channel list of the
+//! server or from a REST lookup.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use super::account::DiscordAccount;
 use super::event::{DiscordChannel, DiscordGuild};
 use super::inbound::DiscordLocation;
 
-/// The parent of each channel that is known: none, if it is no thread.
+/// The parent of each known channel; `None` if the channel is not a thread.
 #[derive(Default)]
 pub(super) struct ThreadParents(HashMap<String, Option<String>>);
 
@@ -37,12 +38,12 @@ impl DiscordAccount {
                         places.record_channel(&found);
                     }
                 }
-                // It is then taken for a channel without a parent, which nothing is granted to by its parent.
+                // Treated as a channel without a parent, so it gets no permissions from a parent.
                 Err(refusal) => {
                     tracing::warn!(
                         account = self.name,
                         reason = refusal.reason,
-                        "a channel of Discord is not known"
+                        "could not look up a Discord channel; treating it as a channel without a parent"
                     );
                 }
             }

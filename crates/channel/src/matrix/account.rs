@@ -1,4 +1,4 @@
-//! One user of a homeserver.
+//! One Matrix user.
 
 use polyclaw_domain::channel::{
     AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, SendOutcome,
@@ -16,14 +16,14 @@ use crate::client::{self, PlatformClients};
 use crate::connection_state::ConnectionTracker;
 use crate::{Error, RetryTiming};
 
-/// An event has at most 65,536 bytes. A character takes up to six in JSON, and a changed message holds its text
-/// twice.
+/// An event has at most 65,536 bytes. JSON needs up to six bytes per character, and an edit contains the text twice.
 const MAX_MESSAGE_CHARS: usize = 5_000;
 
-/// Synapse keeps keys for a day, others in memory for half an hour at least.
+/// Lower bound of how long a homeserver remembers transaction ids. Synapse keeps them for a day, others in memory for
+/// at least half an hour.
 const TRANSACTION_DEDUP_WINDOW_MS: i64 = 30 * 60 * 1000;
 
-/// For how long a homeserver shows that somebody writes.
+/// How long a homeserver shows the typing indicator.
 const TYPING_TIMEOUT_MS: u32 = 20_000;
 
 pub struct MatrixAccount {
@@ -62,7 +62,7 @@ impl MatrixAccount {
 
 impl accounts::PlatformAccount for MatrixAccount {
     const CHANNEL: &'static str = CHANNEL_NAME;
-    /// A homeserver knows a key again and answers with the message it made of it.
+    /// A homeserver recognises a transaction id and returns the event that it created for it.
     const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: true,
         max_chars: MAX_MESSAGE_CHARS,
@@ -82,7 +82,7 @@ impl accounts::PlatformAccount for MatrixAccount {
             content["m.relates_to"] = json!({
                 "rel_type": "m.thread",
                 "event_id": thread,
-                // For clients that know no threads.
+                // For clients without thread support.
                 "is_falling_back": true,
                 "m.in_reply_to": { "event_id": thread },
             });
@@ -90,7 +90,7 @@ impl accounts::PlatformAccount for MatrixAccount {
         self.put_message(&address.peer, key, &content).await
     }
 
-    /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
+    /// Each edit uses a new key: going back to an earlier text is an edit too, and a repeated edit does no harm.
     async fn edit(&self, event: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut content = text_message_content(&format!("* {}", outgoing.text()));
         content["m.new_content"] = text_message_content(outgoing.text());
@@ -103,7 +103,11 @@ impl accounts::PlatformAccount for MatrixAccount {
         let body = json!({ "typing": true, "timeout": TYPING_TIMEOUT_MS });
         let path = ["v3", "rooms", &address.peer, "typing", &self.settings.user_id];
         if let Err(trouble) = self.api.request_json(&MatrixRequest::put(&path, &body)).await {
-            tracing::trace!(account = self.name, reason = trouble.into_reason(), "typing is not shown");
+            tracing::trace!(
+                account = self.name,
+                reason = trouble.into_reason(),
+                "could not show the typing indicator on Matrix"
+            );
         }
     }
 

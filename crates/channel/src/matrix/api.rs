@@ -11,7 +11,7 @@ use super::session::{MatrixLogin, MatrixSession, is_unknown_token};
 use crate::client;
 use crate::response::{self, PlatformCallError, PlatformResponse};
 
-/// Longest answer that is read: news of many rooms after a long absence.
+/// Maximum response size. Fits a sync of many rooms after a long absence.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 pub(super) struct MatrixApi {
@@ -20,19 +20,19 @@ pub(super) struct MatrixApi {
     login: MatrixLogin,
 }
 
-/// One request, so that it can be made again after logging in again.
+/// One request that can be repeated after a new login.
 pub(super) struct MatrixRequest<'a> {
     pub method: Method,
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, &'a str)],
     pub body: Option<&'a Value>,
-    /// How long it may take, where that is not what every request may.
+    /// Overrides the default timeout.
     pub timeout: Option<Duration>,
 }
 
-/// Why there is no good answer.
+/// The reason why a request failed.
 pub(super) enum MatrixRequestError {
-    /// Nothing was asked: it cannot log in.
+    /// Login failed, so no request was made.
     Login(String),
     Wire(reqwest::Error),
     Refused(PlatformCallError),
@@ -64,7 +64,7 @@ impl MatrixRequestError {
         }
     }
 
-    /// The same request will be refused again: it is about something that is not there or not allowed.
+    /// Whether the same request will fail again, because its target does not exist or is not allowed.
     pub fn is_permanent(&self) -> bool {
         let Self::Refused(PlatformCallError { status: Some(status), .. }) = self else { return false };
         matches!(status.as_u16(), 400 | 403 | 404 | 410)
@@ -84,8 +84,8 @@ impl MatrixApi {
         self.call_authenticated(ask).await?.into_result().map_err(MatrixRequestError::Refused)
     }
 
-    /// Asks for something of a known shape. Half an answer is none: what is missing in it would be taken for what is
-    /// not there.
+    /// Requests a value of a known shape. An unreadable response is an error, because a missing field would be read as
+    /// an absent value.
     pub async fn request_as<T: DeserializeOwned>(
         &self,
         ask: &MatrixRequest<'_>,
@@ -94,7 +94,7 @@ impl MatrixApi {
             .map_err(|_| MatrixRequestError::Refused(PlatformCallError::unreadable_response()))
     }
 
-    /// Sends a message under a key that the homeserver knows again.
+    /// Sends a message under a transaction id that the homeserver deduplicates.
     pub async fn send_message(&self, ask: &MatrixRequest<'_>) -> SendOutcome {
         match self.call_authenticated(ask).await {
             Ok(answer) => answer.send_outcome(true, |body| body.get("event_id")),
@@ -103,7 +103,7 @@ impl MatrixApi {
         }
     }
 
-    /// A request for a file, from the own homeserver, wherever it was put first.
+    /// Builds the request for a file. The own homeserver serves files of every server.
     pub async fn file_request(&self, address: &str) -> Option<RequestBuilder> {
         let (server, id) = address.strip_prefix("mxc://")?.split_once('/')?;
         let session = self.session().await.ok()?;
@@ -111,7 +111,7 @@ impl MatrixApi {
         Some(self.client.get(url).bearer_auth(session.token.expose()))
     }
 
-    /// A token that is no longer known is replaced once, where there is a password.
+    /// Sends the request. If the token is no longer valid, logs in again once, provided that there is a password.
     async fn call_authenticated(
         &self,
         ask: &MatrixRequest<'_>,
@@ -145,7 +145,7 @@ impl MatrixApi {
     }
 }
 
-/// An answer, with the homeserver's word for what is wrong: a word and nothing else.
+/// Reads a response. The error text is only the `errcode`, stripped of other characters.
 pub(super) async fn read_response(response: Response) -> PlatformResponse {
     let mut answer = PlatformResponse::read(response, MAX_RESPONSE_BYTES).await;
     let code = answer.body["errcode"].as_str().unwrap_or_default();

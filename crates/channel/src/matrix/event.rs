@@ -1,4 +1,4 @@
-//! What a homeserver delivers, and the letter in it. A field of another kind than it should be makes no letter.
+//! Matrix events and their conversion to inbound messages. An event with a field of an unexpected type is skipped.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::{CHANNEL_NAME, text};
 
-/// Whom the account is, and what a room knows of it.
+/// The account's identity and the members of one room.
 #[derive(Clone, Debug)]
 pub(super) struct MatrixRoom {
     pub account: String,
     pub own_id: String,
     pub id: String,
-    /// Everybody in it, and what they are called there.
+    /// Members by user id, with their display names.
     pub members: BTreeMap<String, Option<String>>,
 }
 
@@ -36,7 +36,7 @@ struct UnsignedData {
     prev_content: PreviousContent,
 }
 
-/// What a state was before.
+/// The previous content of a state event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PreviousContent {
@@ -50,7 +50,7 @@ pub(super) struct MatrixEventContent {
     body: String,
     formatted_body: String,
     filename: Option<String>,
-    /// `mxc://server/id`.
+    /// An `mxc://server/id` URI.
     url: Option<String>,
     info: MatrixFileInfo,
     pub membership: String,
@@ -91,7 +91,7 @@ struct InReplyTo {
 }
 
 impl MatrixRoom {
-    /// Nobody else is in it but one person.
+    /// Whether the room has at most one other member.
     fn is_dm(&self) -> bool {
         self.members.len() <= 2
     }
@@ -106,7 +106,7 @@ impl MatrixEvent {
         self.kind == "m.room.member" && self.state_key.as_deref() == Some(user)
     }
 
-    /// It invites this user or takes them in; a change of their name does not.
+    /// Whether the event invites the user or lets them join. A change of a display name does not.
     pub fn admits_user(&self, user: &str) -> bool {
         let was_in = self.unsigned.prev_content.membership == "join";
         self.is_membership_of(user)
@@ -131,7 +131,7 @@ impl MatrixEvent {
         is_file.then(|| self.content.filename.as_deref().unwrap_or(&self.content.body))
     }
 
-    /// The message of ours that this one may answer: the one it replies to, or the one its thread began with.
+    /// Returns the event that this one may answer: the one it replies to, else the root of its thread.
     pub fn replied_event_id(&self) -> Option<&str> {
         let relation = &self.content.relation;
         let reply = relation.reply.as_ref().filter(|_| !relation.is_falling_back);
@@ -143,8 +143,8 @@ impl MatrixEvent {
         (relation.rel_type == "m.thread").then_some(relation.event_id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// The message in it, if it is a new one of somebody else. Notices are what programs say: answering them could go
-    /// on for ever.
+    /// Converts a new message of somebody else. Notices are skipped: bots send them, and answering them could loop
+    /// forever.
     pub fn to_inbound(&self, room: &MatrixRoom) -> Option<InboundMessage> {
         let is_message = self.kind == "m.room.message" && self.state_key.is_none();
         let is_shown =
@@ -188,7 +188,8 @@ impl MatrixEvent {
         }
     }
 
-    /// The caption of a file is its body, where it has a name beside it.
+    /// Returns the text without quote and own name. The body of a file is a caption only if the file name is given
+    /// separately.
     fn message_text(&self, room: &MatrixRoom) -> String {
         let content = &self.content;
         if self.file_name().is_some() {
@@ -200,7 +201,7 @@ impl MatrixEvent {
         text::without_own_name(body, [Some(room.own_id.as_str()), room.own_name()]).to_owned()
     }
 
-    /// Clients of today say whom they mention; of others only the text tells.
+    /// Current clients list mentioned users. For other clients the text is searched.
     fn is_mention(&self, room: &MatrixRoom) -> bool {
         let content = &self.content;
         if let Some(mentions) = &content.mentions {

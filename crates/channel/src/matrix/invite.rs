@@ -1,4 +1,4 @@
-//! Invitations. They are accepted from who may write, and refused to everybody else, so that nobody waits in vain.
+//! Room invitations. Accepts those from senders who may write and declines all others, so that nobody waits in vain.
 
 use polyclaw_domain::admission::{SenderAdmission, SenderFacts};
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
@@ -12,7 +12,7 @@ use super::event::MatrixEvent;
 const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite it to one that is not.";
 
 impl MatrixAccount {
-    /// What cannot be answered for good is left as it is.
+    /// Accepts or declines an invitation. On a permanent error the invitation stays open.
     pub(super) async fn answer_invite(
         &self,
         room: &str,
@@ -22,14 +22,14 @@ impl MatrixAccount {
         let Some(invite) = events.iter().find(|event| event.is_membership_of(own)) else { return Ok(()) };
         let (action, body) = self.decide_invite(room, invite, events);
         let path = ["v3", "rooms", room, action];
-        tracing::info!(account = self.name, room, by = invite.sender, action, "invited to a room");
+        tracing::info!(account = self.name, room, by = invite.sender, action, "answering a room invitation");
         match self.api.request_json(&MatrixRequest::post(&path, &body)).await {
             Err(trouble) if trouble.is_permanent() => {
                 tracing::warn!(
                     account = self.name,
                     room,
                     reason = trouble.into_reason(),
-                    "the invitation stays"
+                    "could not answer a room invitation; it stays open"
                 );
                 Ok(())
             }
@@ -47,7 +47,7 @@ impl MatrixAccount {
             tracing::warn!(
                 account = self.name,
                 room,
-                "an encrypted room cannot be read: the invitation is refused"
+                "declining an invitation to an encrypted room, because it cannot be read"
             );
             return ("leave", json!({ "reason": ENCRYPTED }));
         }
@@ -57,7 +57,7 @@ impl MatrixAccount {
         }
     }
 
-    /// A stranger who could be told a code may write as far as that.
+    /// Whether messages from the inviter would be admitted. A sender who would get a pairing code counts as well.
     fn may_write(&self, room: &str, invite: &MatrixEvent) -> bool {
         let (kind, id) = match invite.content.is_direct {
             true => (PeerKind::Dm, invite.sender.as_str()),

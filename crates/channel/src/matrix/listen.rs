@@ -1,5 +1,5 @@
-//! Hearing what happens. The position in the homeserver's stream moves on only over letters that were taken, and is
-//! kept with the homeserver, as data of the user: after a crash the last letters come again and are known.
+//! Receive loop. The sync position advances only past messages that were accepted. It is stored as account data on the
+//! homeserver; after a crash the last messages come again and are deduplicated by id.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use super::api::{MatrixRequest, MatrixRequestError};
 use super::event::{MatrixEvent, MatrixRoom};
 use super::timeline::{JoinedRoom, SyncResponse, sync_filter};
 
-/// How often the position is stored while nothing is taken.
+/// How often the position is stored while no message arrives.
 const POSITION_STORE_INTERVAL: Duration = Duration::from_secs(300);
 
-/// What a homeserver keeps for a device.
+/// The position as stored on the homeserver for a device.
 #[derive(Serialize, Deserialize)]
 struct SyncPosition {
     since: String,
 }
 
-/// Who is in a room.
+/// Response of `joined_members`.
 #[derive(Deserialize)]
 struct JoinedMembers {
     joined: HashMap<String, MatrixMember>,
@@ -36,18 +36,18 @@ struct MatrixMember {
     display_name: Option<String>,
 }
 
-/// Where in the stream an account is, and what it knows of its rooms.
+/// The sync position of an account and its cached rooms.
 #[derive(Default)]
 struct SyncStream {
     since: Option<String>,
     stored: Option<Instant>,
     rooms: HashMap<String, MatrixRoom>,
-    /// Encrypted rooms that were said to be so.
+    /// Encrypted rooms that were already logged.
     sealed: HashSet<String>,
 }
 
 impl MatrixAccount {
-    /// Receives until it is dropped.
+    /// Receives until the future is dropped.
     pub(super) async fn receive_events(&self, inbox: &dyn InboundSink) {
         let (mut stream, mut backoff) = (SyncStream::default(), self.retry_timing.backoff());
         loop {
@@ -59,14 +59,14 @@ impl MatrixAccount {
                 Err(reason) => {
                     let pause = backoff.next();
                     self.connection.set_disconnected(&*reason);
-                    tracing::warn!(account = self.name, reason, ?pause, "Matrix has no news");
+                    tracing::warn!(account = self.name, reason, ?pause, "Matrix sync failed; retrying");
                     tokio::time::sleep(pause).await;
                 }
             }
         }
     }
 
-    /// One answer of the homeserver. Unless all of it was taken, the same is asked for again.
+    /// Runs one sync. If a message is not accepted, the position stays and the same sync is repeated.
     async fn sync_once(&self, stream: &mut SyncStream, inbox: &dyn InboundSink) -> Result<(), String> {
         if stream.since.is_none() {
             stream.since = self.load_position().await.map_err(MatrixRequestError::into_reason)?;
@@ -80,7 +80,7 @@ impl MatrixAccount {
         } else {
             tracing::info!(
                 account = self.name,
-                "Matrix is read from now on: what was said before is not answered"
+                "no stored Matrix position; starting now and skipping earlier messages"
             );
         }
         for (room, invited) in &news.rooms.invite {
@@ -103,7 +103,7 @@ impl MatrixAccount {
             .await
     }
 
-    /// Whether there was a letter.
+    /// Returns whether the room had a message.
     async fn process_room(
         &self,
         stream: &mut SyncStream,
@@ -118,7 +118,7 @@ impl MatrixAccount {
                     account = self.name,
                     room = id,
                     reason = trouble.into_reason(),
-                    "a room cannot be read"
+                    "could not read the history of a Matrix room; skipping its events"
                 );
                 return Ok(false);
             }
@@ -142,7 +142,11 @@ impl MatrixAccount {
         inbox: &dyn InboundSink,
     ) -> Result<bool, String> {
         if event.kind == "m.room.encrypted" && stream.sealed.insert(id.to_owned()) {
-            tracing::warn!(account = self.name, room = id, "an encrypted room writes, and cannot be read");
+            tracing::warn!(
+                account = self.name,
+                room = id,
+                "ignoring messages of an encrypted Matrix room, because they cannot be read"
+            );
         }
         if event.kind != "m.room.message" || event.sender == self.settings.user_id {
             return Ok(false);
@@ -158,8 +162,8 @@ impl MatrixAccount {
         }
     }
 
-    /// Who is in a room is asked when something is said there, and again after somebody came or went. Nothing where
-    /// it may not be known: this account is no longer in it.
+    /// Returns the room with its members. They are loaded on the first message and again after a membership change.
+    /// `None` if this account is no longer in the room.
     async fn load_room<'a>(
         &self,
         stream: &'a mut SyncStream,
@@ -182,7 +186,7 @@ impl MatrixAccount {
         Ok(stream.rooms.get(id))
     }
 
-    /// Whether it answers a message of this account, or is in a thread that one began.
+    /// Whether the event replies to a message of this account or is in a thread that it started.
     async fn is_answered(&self, room: &str, event: &MatrixEvent) -> Result<bool, MatrixRequestError> {
         let Some(answered) = event.replied_event_id() else { return Ok(false) };
         let path = ["v3", "rooms", room, "event", answered];
@@ -193,7 +197,7 @@ impl MatrixAccount {
         }
     }
 
-    /// Each device has a position of its own.
+    /// Returns the path of the stored position. Each device has its own.
     async fn position_path(&self) -> Result<[String; 5], MatrixRequestError> {
         let session = self.api.session().await?;
         let kind = format!("polyclaw.sync.{}", session.device);
@@ -211,7 +215,8 @@ impl MatrixAccount {
         }
     }
 
-    /// Whether it could be stored does not matter now: what is taken again after a crash is known by its id.
+    /// Stores the position if it is due. Failing is harmless: messages that come again after a crash are deduplicated
+    /// by id.
     async fn store_position(&self, stream: &mut SyncStream, position: &str, is_urgent: bool) {
         let is_due = stream.stored.is_none_or(|at| at.elapsed() >= POSITION_STORE_INTERVAL);
         if !is_due && !is_urgent {
@@ -226,7 +231,7 @@ impl MatrixAccount {
                 tracing::warn!(
                     account = self.name,
                     reason = trouble.into_reason(),
-                    "the position is not stored"
+                    "could not store the Matrix sync position; retrying later"
                 );
             }
         }

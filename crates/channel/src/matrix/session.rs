@@ -1,5 +1,5 @@
-//! Being logged in. A token of the config is used as it is; with a password a device of the account's name is logged
-//! in, the same one after every start, so that the homeserver still knows the keys of messages.
+//! Login. A configured token is used as it is. With a password, a device named after the account logs in, the same one
+//! after every start, so that the homeserver still recognises transaction ids.
 
 use polyclaw_domain::config::{self, Secret};
 use reqwest::{Client, Url};
@@ -30,7 +30,7 @@ impl MatrixLogin {
         Self { client, base, device, settings, session: Mutex::new(None) }
     }
 
-    /// Logs in, if that was not done before.
+    /// Returns the session and logs in first if needed.
     pub async fn session(&self) -> Result<MatrixSession, String> {
         let mut session = self.session.lock().await;
         if let Some(session) = &*session {
@@ -44,7 +44,7 @@ impl MatrixLogin {
         Ok(session.insert(made).clone())
     }
 
-    /// The homeserver no longer knows this token. Whether there can be another one.
+    /// Discards a token that the homeserver rejected. Returns whether a new one can be requested.
     pub async fn forget_token(&self, token: &Secret) -> bool {
         let mut session = self.session.lock().await;
         if session.as_ref().is_some_and(|session| session.token == *token) {
@@ -99,7 +99,7 @@ impl MatrixLogin {
     }
 }
 
-/// Why it cannot log in, with the setting that is to blame.
+/// Describes why login failed and names the setting to correct.
 fn login_refusal_reason(refusal: &PlatformCallError, setting: &str) -> String {
     let reason = &refusal.reason;
     match refusal.status.map(|status| status.as_u16()) {
@@ -109,7 +109,7 @@ fn login_refusal_reason(refusal: &PlatformCallError, setting: &str) -> String {
     }
 }
 
-/// Whether an answer says that a token is not known.
+/// Whether the response reports an unknown token.
 pub(super) fn is_unknown_token(answer: &PlatformResponse) -> bool {
     answer.status == 401 && answer.body["errcode"] == "M_UNKNOWN_TOKEN"
 }

@@ -1,6 +1,6 @@
-//! The text of a message without what clients put around it.
+//! Removes parts of a message text that clients add.
 
-/// Older clients repeat what a message answers, line by line, in front of it.
+/// Strips the quote that older clients put in front of a reply.
 pub(super) fn without_quote(body: &str) -> &str {
     let mut rest = body;
     while rest.starts_with("> ") {
@@ -9,7 +9,7 @@ pub(super) fn without_quote(body: &str) -> &str {
     if rest.len() == body.len() { body } else { rest.trim_start_matches('\n') }
 }
 
-/// Without the account's own name in front, so that a command can follow it.
+/// Strips the account's own name in front of the text, so that a command can follow it.
 pub(super) fn without_own_name<'a, 'b>(
     body: &'a str,
     names: impl IntoIterator<Item = Option<&'b str>>,
@@ -24,7 +24,7 @@ pub(super) fn without_own_name<'a, 'b>(
     found.map_or(body, |rest| rest.trim_start_matches([':', ',']).trim_start())
 }
 
-/// Whether a name stands in the text as a word, in upper or lower case.
+/// Whether the text contains the name as a whole word, ignoring case.
 pub(super) fn contains_word(text: &str, name: &str) -> bool {
     let (text, name) = (text.to_lowercase(), name.to_lowercase());
     let is_edge = |next: Option<char>| !next.is_some_and(char::is_alphanumeric);

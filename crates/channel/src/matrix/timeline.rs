@@ -1,4 +1,4 @@
-//! What one answer of the homeserver brings of one room: as much as it holds, and what lies before it.
+//! Sync responses, and the history that a limited timeline leaves out.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::account::MatrixAccount;
 use super::api::{MatrixRequest, MatrixRequestError};
 use super::event::MatrixEvent;
 
-/// The most events of a room in one answer. Few: answers have to stay readable when many rooms are flooded at once.
+/// Maximum events per room in one sync. Kept small, so that responses stay readable when many rooms are busy.
 const SYNC_PAGE_SIZE: u32 = 20;
-/// How many pages of 100 are read back where an answer did not hold everything.
+/// Maximum pages of 100 events that are read back after a limited sync.
 const MAX_HISTORY_PAGES: usize = 20;
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +38,7 @@ pub(super) struct JoinedRoom {
 #[serde(default)]
 pub(super) struct RoomTimeline {
     events: Vec<Value>,
-    /// There is more between this answer and the one before.
+    /// Events between this sync and the previous one are missing.
     pub limited: bool,
     prev_batch: Option<String>,
 }
@@ -61,7 +61,7 @@ struct MessagesPage {
     end: Option<String>,
 }
 
-/// What of all that happens this instance wants to hear.
+/// The event types that are requested.
 pub(super) fn sync_filter() -> String {
     let nothing = json!({ "types": [] });
     let room = json!({
@@ -88,8 +88,8 @@ impl InvitedRoom {
 }
 
 impl RoomTimeline {
-    /// Everything since the answer before, oldest first. Who has just come in answers what was said since they were
-    /// invited, and nothing older.
+    /// Returns all events since the previous sync, oldest first. If this account was just invited or joined, returns
+    /// only events from then on.
     pub async fn complete_events(
         &self,
         account: &MatrixAccount,
@@ -111,7 +111,7 @@ impl RoomTimeline {
 }
 
 impl MatrixAccount {
-    /// What happened between two positions, oldest first.
+    /// Fetches the events between two positions, oldest first.
     async fn fetch_gap(
         &self,
         room: &str,
@@ -134,7 +134,11 @@ impl MatrixAccount {
                 }
             }
         }
-        tracing::warn!(account = self.name, room, "more was said while it was away than is read back");
+        tracing::warn!(
+            account = self.name,
+            room,
+            "history of a Matrix room reached its page limit; older missed messages are skipped"
+        );
         events.reverse();
         Ok(events)
     }

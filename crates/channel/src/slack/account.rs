@@ -1,4 +1,4 @@
-//! One app in one workspace.
+//! One Slack app in one workspace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::client::{self, PlatformClients};
 use crate::connection_state::ConnectionTracker;
 use crate::{Error, RetryTiming};
 
-/// Slack advises 4,000 and refuses to change a message into a longer one. `&`, `<` and `>` are sent as up to five
-/// characters, so there has to be room.
+/// Slack recommends 4,000 and rejects an edit that makes a message longer than that. `&`, `<` and `>` are sent as up to
+/// five characters, so some room is left.
 const MAX_MESSAGE_CHARS: usize = 3_000;
 const DEFAULT_API_URL: &str = "https://slack.com/api";
 
@@ -40,7 +40,7 @@ pub struct SlackAccount {
     identity: OnceCell<SlackIdentity>,
 }
 
-/// What Slack delivered.
+/// A delivery from Slack.
 pub(super) enum SlackDelivery {
     Callback(Box<EventCallback>),
     Command(SlashCommand),
@@ -48,7 +48,7 @@ pub(super) enum SlackDelivery {
 }
 
 impl SlackDelivery {
-    /// Nothing where it is of another kind, or not as it should be: having it delivered again would not help.
+    /// Returns `None` for other kinds and malformed payloads: a redelivery would not help.
     pub fn from_payload(kind: &str, payload: &Value) -> Option<Self> {
         match kind {
             "events_api" => {
@@ -68,7 +68,7 @@ impl SlackDelivery {
         }
     }
 
-    /// It is for another workspace that has the same app: this account's token could not answer it.
+    /// Whether the delivery is for another workspace with the same app. This account's token could not answer it.
     fn is_foreign(&self, me: &SlackIdentity) -> bool {
         match self {
             Self::Callback(callback) => callback.is_foreign(me),
@@ -117,7 +117,7 @@ impl SlackAccount {
         self.api.send_message(method, &self.settings.bot_token, body).await
     }
 
-    /// Who it is. Slack is asked once.
+    /// Returns the identity of the app. Slack is asked once.
     pub(super) async fn identity(&self) -> Result<&SlackIdentity, String> {
         let ask = || async {
             let answer = self.api.query("auth.test", &self.settings.bot_token, &json!({})).await;
@@ -130,7 +130,7 @@ impl SlackAccount {
         self.identity.get_or_try_init(ask).await
     }
 
-    /// Puts the letter in it into the inbox. What is no letter is done with.
+    /// Passes the message in a delivery to the inbox. A delivery without a message is done.
     pub(super) async fn ingest_delivery(
         &self,
         me: &SlackIdentity,
@@ -139,7 +139,7 @@ impl SlackAccount {
     ) -> IngestOutcome {
         if delivery.is_foreign(me) {
             let (account, team) = (&self.name, delivery.team_id());
-            tracing::warn!(account, team, "what came from another workspace is left out");
+            tracing::warn!(account, team, "ignoring a delivery for another Slack workspace");
             return IngestOutcome::Done;
         }
         match delivery.to_inbound(me) {
@@ -151,8 +151,8 @@ impl SlackAccount {
 
 impl accounts::PlatformAccount for SlackAccount {
     const CHANNEL: &'static str = CHANNEL_NAME;
-    /// Slack documents no key by which it would know a message again, so a repeat would be shown twice. To apps that hear
-    /// events it has no sign of typing.
+    /// Slack documents no idempotency key, so a repeat would be shown twice. Apps that receive events cannot show a
+    /// typing indicator.
     const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: false,
         max_chars: MAX_MESSAGE_CHARS,
@@ -169,7 +169,7 @@ impl accounts::PlatformAccount for SlackAccount {
 
     async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
-        // Links are not looked up by Slack: fetching what an agent wrote would tell its server that it was written.
+        // Link previews are off: fetching a URL that an agent wrote would tell that server about it.
         let mut body = json!({
             "channel": address.peer,
             "text": text::escape_text(outgoing.text()),
@@ -193,7 +193,7 @@ impl accounts::PlatformAccount for SlackAccount {
         self.write_message("chat.update", &body).await
     }
 
-    /// The token goes to Slack's own servers only, whatever an event says where a file is.
+    /// Sends the token only to Slack's file host and the configured API, whatever URL an event contains.
     async fn fetch_attachment(&self, attached: &AttachmentRef) -> Option<AttachmentContent> {
         let request = self.api.file_request(attached.handle.as_ref()?, &self.settings.bot_token)?;
         attachment::read_attachment(attached, request).await

@@ -1,4 +1,4 @@
-//! Slack's Web API. It says most of its noes with a status of 200.
+//! Slack's Web API. It reports most errors with status 200.
 
 use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::client;
 use crate::response::{self, PlatformResponse};
 
-/// Longest answer that is read.
+/// Maximum response size.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
-/// Where Slack keeps files.
+/// Slack's file host.
 const FILE_HOST: &str = "files.slack.com";
 
 pub(super) struct SlackApi {
@@ -23,7 +23,7 @@ impl SlackApi {
         Self { client, base }
     }
 
-    /// Asks for something that changes nothing people see.
+    /// Calls a method that changes nothing people see.
     pub async fn query(&self, method: &str, token: &Secret, body: &Value) -> Result<Value, String> {
         let answer = self.call(method, token, body).await.map_err(response::transport_error_message)?;
         let body = answer.into_result().map_err(|refusal| refusal.reason)?;
@@ -33,7 +33,7 @@ impl SlackApi {
         }
     }
 
-    /// Sends or changes a message.
+    /// Posts or edits a message.
     pub async fn send_message(&self, method: &str, token: &Secret, body: &Value) -> SendOutcome {
         match self.call(method, token, body).await {
             Ok(answer) => send_outcome(&answer),
@@ -41,7 +41,7 @@ impl SlackApi {
         }
     }
 
-    /// A request for a file, if it is where Slack's files are.
+    /// Builds the request for a file if it is on Slack's file host or the configured API.
     pub fn file_request(&self, place: &str, token: &Secret) -> Option<RequestBuilder> {
         let url = Url::parse(place).ok()?;
         let is_slack = url.scheme() == "https" && url.host_str() == Some(FILE_HOST);
@@ -61,7 +61,8 @@ impl SlackApi {
     }
 }
 
-/// What became of a message. Slack warns of `fatal_error` and its like that the message may have been shown.
+/// Returns the outcome of a send. After `fatal_error` and similar errors the message may have been shown, as Slack
+/// documents.
 fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     let is_shown = answer.body["ok"].is_boolean();
     if !answer.status.is_success() && !is_shown {
@@ -87,7 +88,7 @@ fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     }
 }
 
-/// What Slack says of a token it does not take names no setting: it is named here.
+/// Adds the name of the setting to a token error, which Slack leaves out.
 pub(super) fn with_setting_hint(reason: String, setting: &str) -> String {
     const TOKEN_ERRORS: [&str; 7] = [
         "invalid_auth",
@@ -104,7 +105,7 @@ pub(super) fn with_setting_hint(reason: String, setting: &str) -> String {
     }
 }
 
-/// Slack's word for what is wrong: a word and nothing else.
+/// Returns Slack's error code, stripped of other characters.
 fn error_code(body: &Value) -> String {
     let error = body["error"].as_str().unwrap_or("nothing");
     error.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect()

@@ -1,4 +1,5 @@
-//! What Slack delivers, and the letter in it. Fields that are missing or of another kind make no letter.
+//! Slack deliveries and their conversion to inbound messages. A delivery with missing or mistyped fields yields no
+//! message.
 
 use polyclaw_domain::channel::{AttachmentRef, ChatAddress, InboundMessage};
 use polyclaw_domain::command::parse;
@@ -9,17 +10,17 @@ use serde_json::Value;
 use super::{CHANNEL_NAME, text};
 use crate::attachment::MAX_ATTACHMENTS;
 
-/// Who the account is in its workspace.
+/// The identity of the account in its workspace.
 #[derive(Clone, Debug)]
 pub(super) struct SlackIdentity {
     pub account: String,
     pub user: String,
-    /// What people call it there.
+    /// The user name of the app.
     pub name: String,
     pub team: Option<String>,
 }
 
-/// The body of the Events API, and the payload of an `events_api` envelope.
+/// The body of an Events API request, and the payload of an `events_api` envelope.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventCallback {
@@ -61,12 +62,12 @@ struct SlackFile {
     name: String,
     mimetype: String,
     size: u64,
-    /// Where people who are logged in see it. It holds no token.
+    /// The page of the file for logged-in users. It contains no token.
     permalink: Option<String>,
     url_private_download: Option<String>,
 }
 
-/// A command that a person chose from Slack's own list, such as `/polyclaw status`.
+/// A slash command that a person ran, such as `/polyclaw status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SlashCommand {
@@ -76,14 +77,14 @@ pub(super) struct SlashCommand {
     user_id: String,
     user_name: String,
     pub team_id: Option<String>,
-    /// A form says it in words.
+    /// A bool in JSON, a string in a form.
     is_enterprise_install: Value,
-    /// Names this use of the command.
+    /// The unique id of this use of the command.
     trigger_id: String,
 }
 
 impl EventCallback {
-    /// Events say by themselves who may see them.
+    /// Events list the installations that may see them.
     pub fn is_foreign(&self, me: &SlackIdentity) -> bool {
         let is_here = |one: &AppAuthorization| one.is_enterprise_install || one.team_id == me.team;
         let known = self.authorizations.as_deref().unwrap_or_default();
@@ -103,8 +104,7 @@ impl SlackEvent {
         self.files.iter().flatten().take(MAX_ATTACHMENTS).map(attached).collect()
     }
 
-    /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
-    /// the id is of the message.
+    /// Converts a new message of a person. `message` and `app_mention` events of the same message get the same id.
     pub fn to_inbound(&self, me: &SlackIdentity, team: Option<&str>) -> Option<InboundMessage> {
         let is_message = matches!(self.kind.as_str(), "message" | "app_mention");
         let is_new =
@@ -153,9 +153,9 @@ impl SlashCommand {
 }
 
 impl SlashCommand {
-    /// What was meant by it. Slack has commands of its own, so those of an app stand behind a word of the app's:
-    /// `/polyclaw status` is `/status`. A word that is not the app's name, as an agent's, is kept before what is no
-    /// command.
+    /// Returns the text of the command. Slack reserves commands, so those of an app follow its own name: `/polyclaw
+    /// status` is `/status`. If the first word is not the app's name, for example an agent's, it is kept in front of
+    /// text that is no command.
     fn command_text(&self, me: &SlackIdentity) -> String {
         let text = text::to_plain_text(&self.text, &me.user);
         let text = text.trim();
@@ -174,7 +174,8 @@ impl SlashCommand {
     }
 }
 
-/// Whether a command or a press is for another workspace. An app that a whole organisation has is in all of them.
+/// Whether a command or button press is for another workspace. An app installed for a whole organisation serves all of
+/// them.
 pub(super) fn is_foreign(me: &SlackIdentity, team: Option<&str>, is_everywhere: &Value) -> bool {
     let is_everywhere = is_everywhere == true || is_everywhere == "true";
     !is_everywhere && team.zip(me.team.as_deref()).is_some_and(|(team, own)| !team.is_empty() && team != own)
@@ -189,7 +190,8 @@ pub(super) fn reply_address(me: &SlackIdentity, channel: &str, thread: Option<&s
     }
 }
 
-/// The first letter of a conversation's id says what it is: of one person (`D`), of a few (`G`), or a channel (`C`).
+/// Builds the routing context. The first letter of a conversation id tells its kind: direct message (`D`), group (`G`)
+/// or channel (`C`).
 pub(super) fn inbound_context(
     me: &SlackIdentity,
     channel: &str,

@@ -1,4 +1,4 @@
-//! Buttons under a message, and what Slack says when one is pressed.
+//! Message buttons and the deliveries of their presses.
 
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::delivery::CommandButton;
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::event::{SlackIdentity, inbound_context, is_foreign, reply_address};
 
-/// What Slack takes of the text of a block.
+/// Slack's limit for the text of a block.
 const MAX_BLOCK_TEXT_CHARS: usize = 3_000;
 
-/// A text with its buttons. `None` where there are none, or the text does not fit: it is sent alone then, and names the
-/// commands.
+/// Builds the blocks of a text with buttons. Returns `None` if there are no buttons or the text is too long. The text
+/// is then sent alone and names the commands.
 pub(super) fn message_blocks(text: &str, buttons: &[CommandButton]) -> Option<Value> {
     if buttons.is_empty() || text.chars().count() > MAX_BLOCK_TEXT_CHARS {
         return None;
@@ -33,21 +33,21 @@ pub(super) fn message_blocks(text: &str, buttons: &[CommandButton]) -> Option<Va
     Some(json!([reply, { "type": "actions", "elements": buttons }]))
 }
 
-/// Somebody pressed a button.
+/// A press of a button.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SlackInteraction {
     #[serde(rename = "type")]
     kind: String,
     user: SlackObject,
-    /// The workspace that has the app; nothing where a whole organisation has it.
+    /// The workspace of the app; `None` if it is installed for a whole organisation.
     team: Option<SlackObject>,
     is_enterprise_install: Value,
     channel: SlackObject,
-    /// The message the button is under.
+    /// The message with the button.
     message: InteractionMessage,
     actions: Vec<BlockAction>,
-    /// Names this press.
+    /// The unique id of this press.
     trigger_id: String,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct SlackInteraction {
 #[serde(default)]
 struct SlackObject {
     id: String,
-    /// Of a person.
+    /// Set for users.
     username: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl SlackInteraction {
         is_foreign(me, self.team_id(), &self.is_enterprise_install)
     }
 
-    /// Its command, given by whoever pressed it where its message is.
+    /// Converts the press to an inbound message with the button's command, from the user who pressed it.
     pub fn to_inbound(&self, me: &SlackIdentity) -> Option<InboundMessage> {
         let command = self.actions.first().map(|action| action.value.as_str()).unwrap_or_default();
         let ids = [command, &self.user.id, &self.channel.id, &self.trigger_id];

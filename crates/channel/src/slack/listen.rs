@@ -1,5 +1,5 @@
-//! Socket Mode: a WebSocket that this instance opens, and opens again whenever it breaks. An envelope is acknowledged
-//! after the letter in it was taken; what is not acknowledged Slack sends again.
+//! Socket Mode: a WebSocket that this instance opens and reopens. An envelope is acknowledged after its message was
+//! accepted; Slack redelivers unacknowledged ones.
 
 use futures_util::{SinkExt, StreamExt};
 use polyclaw_domain::channel::{InboundSink, IngestOutcome};
@@ -25,24 +25,31 @@ struct SocketEnvelope {
 }
 
 impl SlackAccount {
-    /// Receives until it is dropped.
+    /// Receives until the future is dropped.
     pub(super) async fn receive_events(&self, inbox: &dyn InboundSink) {
         let mut backoff = self.retry_timing.backoff();
         loop {
             let ended = self.run_socket(inbox, &mut backoff).await;
             let pause = backoff.next();
             match ended {
-                Ok(reason) => tracing::debug!(account = self.name, reason, "Slack asks for another socket"),
+                Ok(reason) => {
+                    tracing::debug!(account = self.name, reason, "Slack asked for a new socket; reconnecting")
+                }
                 Err(reason) => {
                     self.connection.set_disconnected(&*reason);
-                    tracing::warn!(account = self.name, reason, ?pause, "Slack is not connected");
+                    tracing::warn!(
+                        account = self.name,
+                        reason,
+                        ?pause,
+                        "Slack connection failed; reconnecting"
+                    );
                 }
             }
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// One socket, from its opening to its end. Slack's own wish to end it is not a failure.
+    /// Runs one socket until it ends. `Ok` means that Slack asked for a new connection, which is not a failure.
     async fn run_socket(&self, inbox: &dyn InboundSink, backoff: &mut Backoff) -> Result<String, String> {
         let me = self.identity().await?;
         let mut socket = self.open_socket().await?;
@@ -53,7 +60,7 @@ impl SlackAccount {
                 "hello" => {
                     backoff.reset();
                     self.connection.set_connected();
-                    tracing::info!(account = self.name, "Slack is connected");
+                    tracing::info!(account = self.name, "connected to Slack");
                 }
                 "disconnect" if envelope.reason == "link_disabled" => {
                     return Err("Socket Mode is turned off for this app".to_owned());
@@ -71,7 +78,7 @@ impl SlackAccount {
         socket::open_socket(answer["url"].as_str().unwrap_or_default()).await
     }
 
-    /// The next text. A socket that is silent is asked whether it is still there, and given up if it does not say.
+    /// Returns the next text frame. Pings a silent socket and gives it up if there is no reply.
     async fn next_text(&self, socket: &mut PlatformSocket) -> Result<Option<String>, String> {
         let mut received = timeout(self.retry_timing.request_timeout, socket.next()).await;
         if received.is_err() {
@@ -100,7 +107,7 @@ impl SlackAccount {
                 tracing::debug!(
                     account = self.name,
                     kind = envelope.kind,
-                    "Slack sends what is not understood"
+                    "could not parse a Slack envelope; acknowledged without processing"
                 );
                 IngestOutcome::Done
             }
@@ -109,7 +116,7 @@ impl SlackAccount {
             tracing::warn!(
                 account = self.name,
                 reason,
-                "a letter is not taken now: Slack will send it again"
+                "could not accept a Slack message; Slack will redeliver it"
             );
             return Ok(());
         }

@@ -1,11 +1,11 @@
-//! Slack's way to write text: `&`, `<` and `>` are escaped, and whatever stands in `<…>` is a link or a name.
+//! Slack's text format: `&`, `<` and `>` are escaped, and `<…>` contains a link or a mention.
 
-/// As Slack wants it: nothing in the text can become a link, a mention or a call of everybody.
+/// Escapes text for Slack, so that nothing in it becomes a link or a mention.
 pub(super) fn escape_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// As a person reads it, without the account's own name in front.
+/// Converts Slack text to plain text and strips the account's own name in front.
 pub(super) fn to_plain_text(raw: &str, own: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = without_own_name(raw, own);
@@ -37,7 +37,7 @@ fn without_own_name<'a>(raw: &'a str, own: &str) -> &'a str {
     }
 }
 
-/// What stands between `<` and `>`: `@U1`, `#C1|general`, `!here`, `https://…|label`.
+/// Renders the content of `<…>`: `@U1`, `#C1|general`, `!here`, `https://…|label`.
 fn render_markup(inside: &str) -> String {
     let (target, label) = inside.split_once('|').unwrap_or((inside, ""));
     let (target, label) = (unescape_entities(target), unescape_entities(label));

@@ -1,4 +1,4 @@
-//! The Events API: Slack posts to `/channels/slack/<account>`, signed.
+//! The Events API: Slack sends signed POST requests to `/channels/slack/<account>`.
 
 use polyclaw_domain::channel::{InboundSink, WebhookRequest, WebhookResponse};
 use polyclaw_domain::config::SlackMode;
@@ -9,7 +9,7 @@ use super::account::{SlackAccount, SlackDelivery};
 use crate::signature;
 use crate::webhook_request::{find_header, ingest_response, parse_form, text_response};
 
-/// A request that is older, or newer, is somebody's copy of it.
+/// Maximum clock difference of a request. Anything beyond it is treated as a replay.
 const MAX_REQUEST_AGE_MS: i64 = 5 * 60 * 1000;
 
 impl SlackAccount {
@@ -25,7 +25,7 @@ impl SlackAccount {
             return text_response(405, "");
         }
         if !self.is_genuine(call, self.clock.now()) {
-            tracing::warn!(account = self.name, "a request that Slack did not sign is refused");
+            tracing::warn!(account = self.name, "rejected a webhook request without a valid Slack signature");
             return text_response(401, "");
         }
         match parse_delivery(call) {
@@ -41,7 +41,11 @@ impl SlackAccount {
         match self.identity().await {
             Ok(me) => ingest_response(&self.ingest_delivery(me, delivery, inbox).await),
             Err(reason) => {
-                tracing::warn!(account = self.name, reason, "Slack has to deliver an event again");
+                tracing::warn!(
+                    account = self.name,
+                    reason,
+                    "could not look up the Slack app; Slack will redeliver the event"
+                );
                 text_response(503, "")
             }
         }
@@ -60,7 +64,7 @@ impl SlackAccount {
     }
 }
 
-/// Events are JSON, commands are forms.
+/// Parses the delivery. Events are JSON; commands and button presses are forms.
 fn parse_delivery(call: &WebhookRequest) -> Option<SlackDelivery> {
     let media_type = find_header(call, "content-type").unwrap_or_default();
     if media_type.starts_with("application/x-www-form-urlencoded") {

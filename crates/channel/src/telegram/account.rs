@@ -1,4 +1,4 @@
-//! One bot.
+//! One Telegram bot.
 
 use polyclaw_domain::channel::{
     AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, MenuItem, SendOutcome,
@@ -15,14 +15,14 @@ use crate::client::{self, PlatformClients};
 use crate::connection_state::ConnectionTracker;
 use crate::{Error, RetryTiming};
 
-/// Telegram takes 4096 characters. Whether it counts a character outside the basic plane (most emoji) as one or, as
-/// its entities do, as two is told differently; half of it fits either way.
+/// Telegram's limit is 4096 characters. Sources disagree whether a character outside the basic plane (most emoji)
+/// counts as one or, as in entities, as two. Half the limit is safe either way.
 const MAX_MESSAGE_CHARS: usize = 2048;
 const DEFAULT_API_URL: &str = "https://api.telegram.org";
-/// What Telegram takes of a menu.
+/// Telegram's limits for the command menu.
 const MAX_MENU_COMMANDS: usize = 100;
 const MAX_COMMAND_DESCRIPTION_CHARS: usize = 256;
-/// What Telegram takes of what a button says when it is pressed, in bytes.
+/// Telegram's limit for the callback data of a button.
 const MAX_CALLBACK_DATA_BYTES: usize = 64;
 
 pub struct TelegramAccount {
@@ -90,7 +90,11 @@ impl accounts::PlatformAccount for TelegramAccount {
         let mut body = chat_target(address);
         body["action"] = "typing".into();
         if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
-            tracing::debug!(account = self.name, reason = refusal.reason, "Telegram shows nobody typing");
+            tracing::debug!(
+                account = self.name,
+                reason = refusal.reason,
+                "could not show the typing indicator on Telegram"
+            );
         }
     }
 
@@ -125,7 +129,8 @@ fn chat_target(address: &ChatAddress) -> Value {
     body
 }
 
-/// The buttons in one row. One whose command is longer than Telegram takes would have the message refused.
+/// Puts the buttons in one row. Returns `None` if a command exceeds the limit, because Telegram would reject the
+/// message.
 fn inline_keyboard(buttons: &[CommandButton]) -> Option<Value> {
     let fit =
         !buttons.is_empty() && buttons.iter().all(|button| button.command.len() <= MAX_CALLBACK_DATA_BYTES);
@@ -133,12 +138,12 @@ fn inline_keyboard(buttons: &[CommandButton]) -> Option<Value> {
     fit.then(|| json!({ "inline_keyboard": [buttons.iter().map(button).collect::<Vec<_>>()] }))
 }
 
-/// Ids are numbers, but for the public names of channels.
+/// Ids are numbers, except for public names of channels.
 fn id(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| text.into(), Into::into)
 }
 
-/// A preview makes Telegram's servers fetch an address because a model wrote it: nobody has asked for that.
+/// Turns off the link preview: Telegram's servers must not fetch a URL only because a model wrote it.
 fn disable_link_preview(body: &mut Value) {
     body["link_preview_options"] = json!({ "is_disabled": true });
 }

@@ -1,4 +1,4 @@
-//! The Bot API: methods by name, JSON both ways. The token is part of every address, so no address is ever shown.
+//! The Bot API: named methods, JSON in both directions. The token is part of every URL, so no URL is ever shown.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::client;
 use crate::response::{self, PlatformCallError, PlatformResponse};
 
-/// A hundred updates of the longest text are far below this.
+/// Far above the size of a hundred updates of maximum length.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 pub(super) struct TelegramApi {
@@ -20,7 +20,7 @@ pub(super) struct TelegramApi {
 }
 
 impl TelegramApi {
-    /// A method that changes nothing people see, or nothing that matters twice.
+    /// Calls a method that changes nothing visible, or that does no harm when repeated.
     pub async fn call(
         &self,
         method: &str,
@@ -41,7 +41,8 @@ impl TelegramApi {
         }
     }
 
-    /// A method that shows people something. `is_idempotent`: it may be called again when its fate is unknown.
+    /// Calls a method that creates or changes a visible message. `is_idempotent`: it may be repeated if its outcome is
+    /// unknown.
     pub async fn write_message(&self, method: &str, body: &Value, is_idempotent: bool) -> SendOutcome {
         match self.build_request(method, body).send().await {
             Ok(response) => {
@@ -55,7 +56,7 @@ impl TelegramApi {
         }
     }
 
-    /// Where the bytes of a file are.
+    /// Builds the request for the content of a file.
     pub fn download_request(&self, file_path: &str) -> RequestBuilder {
         let file = ["file".to_owned(), self.bot_path()];
         self.client
@@ -72,8 +73,8 @@ impl TelegramApi {
     }
 }
 
-/// What Telegram says in its body it does not always say in the head: the pause it asks for, and, where a server of
-/// one's own is careless, the status.
+/// Copies the retry delay and error status from the body, because Telegram does not always set them in the header and
+/// status line. Self-hosted servers may omit the status.
 fn normalize_response(mut answer: PlatformResponse) -> PlatformResponse {
     let body = &answer.body;
     let seconds = body.pointer("/parameters/retry_after").and_then(Value::as_u64);
@@ -87,7 +88,7 @@ fn normalize_response(mut answer: PlatformResponse) -> PlatformResponse {
     answer
 }
 
-/// An edit to the text that is there already: people see what they should.
+/// Whether an edit was rejected because the message already has that text. Counts as success.
 fn is_unmodified(answer: &PlatformResponse) -> bool {
     let words = answer.words.as_deref().unwrap_or_default();
     answer.status == StatusCode::BAD_REQUEST && words.contains("message is not modified")

@@ -1,5 +1,5 @@
-//! What is attached to a message. The address of a file holds the bot's token, so it goes into no message: a short text
-//! file and an image are read here, of anything else only its name and kind are said.
+//! Attachments of Telegram messages. File URLs contain the bot's token, so no message includes them. Small text files
+//! and images are read here; any other file is included by name and type only.
 
 use polyclaw_domain::channel::AttachmentRef;
 use polyclaw_domain::media::MAX_IMAGE_BYTES;
@@ -32,7 +32,7 @@ pub(super) async fn fetch_attachment(
     .await
 }
 
-/// With the name and the type it has where Telegram says neither.
+/// Lists the media of a message, each with the name and type to use if Telegram gives none.
 fn media_files(
     message: &TelegramMessage,
 ) -> impl Iterator<Item = (&TelegramMedia, &'static str, &'static str)> {
@@ -46,7 +46,8 @@ fn media_files(
     [photo, document, audio, voice, video, note].into_iter().flatten()
 }
 
-/// A photo comes in several sizes, from small to large: the largest that is taken.
+/// Returns the largest size of a photo that is within the limit, else the largest. Sizes are ordered from small to
+/// large.
 fn largest_photo(sizes: &[TelegramMedia]) -> Option<&TelegramMedia> {
     let is_taken = |size: &&TelegramMedia| size.file_size.is_none_or(|bytes| bytes <= MAX_IMAGE_BYTES as u64);
     sizes.iter().rev().find(is_taken).or(sizes.last())

@@ -1,4 +1,4 @@
-//! A message of Telegram as a letter. Pure: nothing is asked for.
+//! Converts Telegram messages to inbound messages. Performs no I/O.
 
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
@@ -6,8 +6,8 @@ use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, T
 use super::update::{CallbackQuery, MessageEntity, TelegramMessage, TelegramUser};
 use super::{CHANNEL_NAME, attachments};
 
-/// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
-/// Telegram makes, which may be of this bot's own posts.
+/// Converts a message. Returns `None` for messages of bots (including this one), commands addressed to other bots, and
+/// automatic copies by Telegram, which may be of this bot's own posts.
 pub(super) fn inbound_from_message(
     message: &TelegramMessage,
     me: &TelegramUser,
@@ -35,7 +35,7 @@ pub(super) fn inbound_from_message(
     })
 }
 
-/// A pressed button is its command, given by whoever pressed it where its message is.
+/// Converts a button press to an inbound message with the button's command, from the user who pressed it.
 pub(super) fn inbound_from_callback(press: &CallbackQuery, account: &str) -> Option<InboundMessage> {
     let (message, command) = (press.message.as_ref()?, press.data.as_ref()?);
     if press.from.is_bot {
@@ -53,7 +53,7 @@ pub(super) fn inbound_from_callback(press: &CallbackQuery, account: &str) -> Opt
     })
 }
 
-/// Where a message is, as routing sees it and as answers find it.
+/// Returns the routing context and the reply address of a message.
 fn context_and_address(
     message: &TelegramMessage,
     account: &str,
@@ -83,7 +83,7 @@ fn context_and_address(
     )
 }
 
-/// Who wrote it: a person, or a group or channel that somebody wrote in the name of.
+/// Returns the sender: a person, or the group or channel in whose name the message was written.
 fn sender_identity(message: &TelegramMessage) -> Option<(String, Option<String>)> {
     if let Some(chat) = &message.sender_chat {
         return Some((chat.id.to_string(), chat.title.clone()));
@@ -112,7 +112,7 @@ fn mentions_bot(message: &TelegramMessage, entities: &[MessageEntity], me: &Tele
 }
 
 fn replies_to_bot(message: &TelegramMessage, me: &TelegramUser) -> bool {
-    // In a topic everything replies to the message that opened it.
+    // Every message in a topic replies to the message that opened the topic.
     let reply = message.reply_to_message.as_ref();
     let reply = reply.filter(|reply| Some(reply.message_id) != message.message_thread_id);
     reply.and_then(|reply| reply.from.as_ref()).is_some_and(|user| user.id == me.id)
@@ -123,7 +123,7 @@ fn is_bot_name(text: &str, me: &TelegramUser) -> bool {
     me.username.as_ref().is_some_and(|username| username.eq_ignore_ascii_case(name))
 }
 
-/// `@bot /new` is `/new`: whom it is said to is known already. The name alone stays.
+/// Strips a leading mention of the bot, so that `@bot /new` is `/new`. A mention without further text is kept.
 fn without_mention<'a>(text: &'a str, me: &TelegramUser) -> &'a str {
     match text.split_once(char::is_whitespace) {
         Some((first, rest)) if is_bot_name(first, me) && !rest.trim().is_empty() => rest.trim_start(),
@@ -131,7 +131,8 @@ fn without_mention<'a>(text: &'a str, me: &TelegramUser) -> &'a str {
     }
 }
 
-/// `/new@bot rest` is `/new rest`, and was said to this bot; nothing, if it was said to another.
+/// Turns `/new@bot rest` into `/new rest` and reports that it was addressed to this bot. Returns `None` if it is for
+/// another bot.
 fn parse_command(text: &str, me: &TelegramUser) -> Option<(String, bool)> {
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (first, rest) = text.split_at(end);

@@ -1,5 +1,5 @@
-//! Receiving: one long poll after the other. What is asked for next confirms what came before, so the next question
-//! names only what was taken.
+//! Receive loop: one long poll after another. The offset of a poll confirms all updates before it, so it advances only
+//! past accepted updates.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use super::update::{CallbackQuery, TelegramUpdate, TelegramUser};
 use crate::backoff::Backoff;
 use crate::response::PlatformCallError;
 
-/// Updates of other kinds, edited messages among them, are not even asked for.
+/// Other update kinds, such as edited messages, are not requested.
 const UPDATE_KINDS: [&str; 3] = ["message", "channel_post", "callback_query"];
 const UPDATE_BATCH_SIZE: usize = 100;
-/// Longest wait for a button to be let go of: what comes next waits for it.
+/// Timeout of acknowledging a button press. Later updates wait for it.
 const BUTTON_ACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where an account is in its updates.
+/// Polling state of an account.
 struct PollState {
     me: TelegramUser,
-    /// The first update that was not taken.
+    /// Offset of the first update that was not accepted.
     next: i64,
-    /// Pauses while nothing can be taken here.
+    /// Backoff while updates cannot be accepted.
     later: Backoff,
 }
 
@@ -39,7 +39,7 @@ impl TelegramAccount {
             }
         };
         self.connection.set_connected();
-        tracing::info!(account = self.name, bot = me.username, "Telegram is connected");
+        tracing::info!(account = self.name, bot = me.username, "connected to Telegram");
         let mut place = PollState { me, next: 0, later: self.retry_timing.backoff() };
         loop {
             match self.poll_updates(&mut place, inbox).await {
@@ -74,7 +74,7 @@ impl TelegramAccount {
         let updates = self.api.call("getUpdates", &question, Some(timeout)).await?;
         let updates = updates.as_array().map(Vec::as_slice).unwrap_or_default();
         if updates.is_empty() && asked.elapsed() < poll / 2 {
-            // A server that does not wait would be asked without end.
+            // Prevents a busy loop with a server that does not long-poll.
             tokio::time::sleep(self.retry_timing.initial_backoff).await;
         }
         for update in updates {
@@ -85,7 +85,7 @@ impl TelegramAccount {
         Ok(())
     }
 
-    /// False if it has to come again.
+    /// Processes one update. Returns false if it must be delivered again.
     async fn process_update(&self, update: &Value, place: &mut PollState, inbox: &dyn InboundSink) -> bool {
         let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
         let update = self.parse_update(update);
@@ -97,7 +97,7 @@ impl TelegramAccount {
                 account = self.name,
                 reason,
                 ?pause,
-                "a message from Telegram cannot be taken now"
+                "could not accept a Telegram message; retrying"
             );
             tokio::time::sleep(pause).await;
             return false;
@@ -113,7 +113,7 @@ impl TelegramAccount {
     fn parse_update(&self, update: &Value) -> Option<TelegramUpdate> {
         let read = TelegramUpdate::deserialize(update);
         read.inspect_err(|error| {
-            tracing::warn!(account = self.name, %error, "an update from Telegram is not understood");
+            tracing::warn!(account = self.name, %error, "could not parse a Telegram update; skipped");
         })
         .ok()
     }
@@ -124,18 +124,18 @@ impl TelegramAccount {
         }
         let message = update.message.as_ref().or(update.channel_post.as_ref())?;
         let inbound = inbound::inbound_from_message(message, me, &self.name)?;
-        // Somebody joined, something was pinned: nobody said anything.
+        // Service messages, such as a join or a pin, have neither text nor attachments.
         (!inbound.text.is_empty() || !inbound.attachments.is_empty()).then_some(inbound)
     }
 
-    /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.
+    /// Ends the progress indicator of the pressed button. The result of the command is sent as a message.
     async fn acknowledge_button(&self, press: &CallbackQuery) {
         let heard = json!({ "callback_query_id": press.id });
         if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, Some(BUTTON_ACK_TIMEOUT)).await {
             tracing::debug!(
                 account = self.name,
                 reason = refusal.reason,
-                "a button on Telegram stays pressed"
+                "could not acknowledge a Telegram button press; the button keeps loading"
             );
         }
     }

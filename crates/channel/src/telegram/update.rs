@@ -1,21 +1,21 @@
-//! What of an update is read. Everything but ids may be missing: what Telegram adds or leaves out breaks nothing.
+//! The fields of updates that are read. All but ids are optional, so additions and omissions by Telegram break nothing.
 
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 pub(super) struct TelegramUpdate {
     pub message: Option<TelegramMessage>,
-    /// What is posted in a channel, in its own name.
+    /// A post in a channel, in the name of the channel.
     pub channel_post: Option<TelegramMessage>,
     pub callback_query: Option<CallbackQuery>,
 }
 
-/// Somebody pressed a button under a message of this bot.
+/// A press of a button under a message of this bot.
 #[derive(Deserialize)]
 pub(super) struct CallbackQuery {
     pub id: String,
     pub from: TelegramUser,
-    /// The message the button is under.
+    /// The message with the button.
     pub message: Option<TelegramMessage>,
     pub data: Option<String>,
 }
@@ -25,9 +25,9 @@ pub(super) struct TelegramMessage {
     pub message_id: i64,
     pub chat: TelegramChat,
     pub from: Option<TelegramUser>,
-    /// The group or channel in whose name it was written.
+    /// The group or channel in whose name the message was written.
     pub sender_chat: Option<TelegramChat>,
-    /// Telegram put it there itself: a post of the channel that the group belongs to.
+    /// An automatic copy by Telegram of a post in the channel that is linked to the group.
     #[serde(default)]
     pub is_automatic_forward: bool,
     pub message_thread_id: Option<i64>,
@@ -40,7 +40,7 @@ pub(super) struct TelegramMessage {
     pub caption: Option<String>,
     #[serde(default)]
     pub caption_entities: Vec<MessageEntity>,
-    /// The same picture in several sizes.
+    /// The same photo in several sizes.
     #[serde(default)]
     pub photo: Vec<TelegramMedia>,
     pub document: Option<TelegramMedia>,
@@ -69,7 +69,7 @@ pub(super) struct TelegramUser {
     pub username: Option<String>,
 }
 
-/// A stretch of the text that means something, counted in UTF-16 units.
+/// A marked range of the text, counted in UTF-16 code units.
 #[derive(Deserialize)]
 pub(super) struct MessageEntity {
     #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! What is known about one receiver of answers.
+//! Settings of one reply receiver.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use crate::client;
 
 #[derive(Clone)]
 pub struct WebhookAccount {
-    /// May hold a secret of its own in its path or query, so it is never shown.
+    /// May contain a secret in its path or query, so it is never shown.
     pub reply_url: String,
     pub reply_secret: Option<Secret>,
-    /// The receiver knows a key it has seen.
+    /// The receiver deduplicates by idempotency key.
     pub idempotent: bool,
     pub max_chars: usize,
 }
 
 impl WebhookAccount {
-    /// Longest text of one message where nothing else is known.
+    /// Default maximum characters per message.
     pub const DEFAULT_MAX_CHARS: usize = 16_000;
 
     pub fn from_config(webhook: &config::WebhookConfig) -> Option<Self> {

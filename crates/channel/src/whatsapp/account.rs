@@ -1,4 +1,4 @@
-//! One number.
+//! One WhatsApp number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,15 +21,15 @@ use crate::attachment::{self, AttachmentContent};
 use crate::client::{self, PlatformClients};
 use crate::connection_state::ConnectionTracker;
 
-/// Meta's own limit for the text of one message.
+/// Meta's limit for the text of a message.
 const MAX_MESSAGE_CHARS: usize = 4_096;
 const DEFAULT_API_URL: &str = "https://graph.facebook.com/v23.0";
-/// Of how many conversations the last message is remembered.
+/// Maximum conversations whose last message is remembered.
 const MAX_REMEMBERED_CONVERSATIONS: usize = 1000;
-/// Meta's limits for the menu: so many commands, and so many characters about each.
+/// Meta's limits for the command menu: commands, and characters per description.
 const MAX_MENU_COMMANDS: usize = 30;
 const MAX_COMMAND_DESCRIPTION_CHARS: usize = 256;
-/// Meta's limit for a text with buttons under it.
+/// Meta's limit for a text with buttons.
 const MAX_BUTTON_TEXT_CHARS: usize = 1_024;
 
 pub struct WhatsappAccount {
@@ -38,7 +38,7 @@ pub struct WhatsappAccount {
     pub(super) clock: Arc<dyn WallClock>,
     api: WhatsappApi,
     connection: ConnectionTracker,
-    /// The last message of each conversation: the sign that an answer is being written is shown under a message.
+    /// The last message of each conversation, because the typing indicator is attached to a message.
     last: Mutex<BTreeMap<String, String>>,
 }
 
@@ -85,7 +85,7 @@ impl WhatsappAccount {
 
 impl accounts::PlatformAccount for WhatsappAccount {
     const CHANNEL: &'static str = CHANNEL_NAME;
-    /// Meta knows no keys of messages, so a repeat would be shown twice; and what was sent cannot be changed.
+    /// Meta has no idempotency keys, so a repeat would be shown twice. Sent messages cannot be edited.
     const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: false,
         max_chars: MAX_MESSAGE_CHARS,
@@ -93,7 +93,7 @@ impl accounts::PlatformAccount for WhatsappAccount {
         acknowledges: true,
     };
 
-    /// There is no connection; whether Meta takes the token is known since it was told the menu.
+    /// There is no connection. Setting the command menu has shown whether Meta accepts the token.
     fn connection_state(&self) -> ConnectionState {
         match self.connection.connection_state() {
             ConnectionState::Connected => ConnectionState::WebhookOnly,
@@ -101,7 +101,7 @@ impl accounts::PlatformAccount for WhatsappAccount {
         }
     }
 
-    /// A person is a number, a group is not.
+    /// A person's id is a phone number, a group's is not.
     async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let peer = &outgoing.address().peer;
         let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
@@ -110,7 +110,7 @@ impl accounts::PlatformAccount for WhatsappAccount {
             "recipient_type": if is_person { "individual" } else { "group" },
             "to": peer,
         });
-        // Meta offers buttons to single people only.
+        // Meta allows buttons only in conversations with one person.
         match interactive_body(outgoing).filter(|_| is_person) {
             Some(interactive) => {
                 body["type"] = "interactive".into();
@@ -118,14 +118,14 @@ impl accounts::PlatformAccount for WhatsappAccount {
             }
             None => {
                 body["type"] = "text".into();
-                // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
+                // Link previews are off: Meta would fetch a URL that an agent wrote and so tell that server about it.
                 body["text"] = json!({ "preview_url": false, "body": outgoing.text() });
             }
         }
         self.api.send_message(&self.settings.phone_number_id, &body).await
     }
 
-    /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
+    /// Meta shows the indicator for 25 seconds or until a reply arrives, and marks the message as read.
     async fn send_typing(&self, address: &ChatAddress) {
         let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&address.peer).cloned();
         let Some(message) = message else { return };
@@ -136,7 +136,7 @@ impl accounts::PlatformAccount for WhatsappAccount {
             "typing_indicator": { "type": "text" },
         });
         let sent = self.api.send_message(&self.settings.phone_number_id, &body).await;
-        tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
+        tracing::trace!(account = self.name, ?sent, "sent the typing indicator to WhatsApp");
     }
 
     async fn fetch_attachment(&self, attached: &AttachmentRef) -> Option<AttachmentContent> {
@@ -171,8 +171,8 @@ impl accounts::PlatformAccount for WhatsappAccount {
     }
 }
 
-/// A text with buttons. `None` where there are none, or the text is too long for it: it is sent alone then, and names
-/// the commands.
+/// Builds the body of a text with buttons. Returns `None` if there are no buttons or the text is too long. The text is
+/// then sent alone and names the commands.
 fn interactive_body(outgoing: &OutgoingMessage) -> Option<serde_json::Value> {
     let (text, buttons) = (outgoing.text(), outgoing.buttons());
     if buttons.is_empty() || text.chars().count() > MAX_BUTTON_TEXT_CHARS {

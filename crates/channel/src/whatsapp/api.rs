@@ -1,4 +1,4 @@
-//! Meta's Graph API, as far as WhatsApp needs it.
+//! The parts of Meta's Graph API that WhatsApp needs.
 
 use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::client;
 use crate::response::{self, PlatformResponse};
 
-/// Longest answer that is read.
+/// Maximum response size.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-/// Where Meta keeps files.
+/// Domains of Meta's file hosts.
 const FILE_HOSTS: [&str; 3] = [".fbsbx.com", ".whatsapp.net", ".facebook.com"];
 
 pub(super) struct WhatsappApi {
@@ -31,7 +31,7 @@ impl WhatsappApi {
         }
     }
 
-    /// Changes what a number offers to who opens its chat.
+    /// Configures the number's command menu.
     pub async fn configure_number(&self, number: &str, body: &Value) -> Result<(), String> {
         let answer = self
             .post(&[number, "conversational_automation"], body)
@@ -45,7 +45,8 @@ impl WhatsappApi {
         Ok(PlatformResponse::read(request.json(body).send().await?, MAX_RESPONSE_BYTES).await)
     }
 
-    /// A request for a file: first its address has to be asked for. The token goes to Meta's own servers only.
+    /// Builds the request for a file, after looking up its URL. The token is sent only to Meta's servers and the
+    /// configured API.
     pub async fn file_request(&self, id: &str) -> Option<RequestBuilder> {
         let about =
             self.client.get(self.endpoint_url(&[id])).bearer_auth(self.token.expose()).send().await.ok()?;
@@ -65,12 +66,12 @@ impl WhatsappApi {
     }
 }
 
-/// What became of a message. Meta's own number says more than the status.
+/// Returns the outcome of a send. Meta's error code is more specific than the status.
 fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     let code = answer.body["error"]["code"].as_u64();
     let reason = |code: u64| format!("WhatsApp answered with error {code}");
     match code {
-        // Too many requests: of the app, of the business, of the number, to this person.
+        // Rate limits: of the app, the business, the number, and for this recipient.
         Some(code @ (4 | 80_007 | 130_429 | 131_056)) => {
             SendOutcome::Retry { reason: reason(code), after_ms: answer.retry_after_ms }
         }

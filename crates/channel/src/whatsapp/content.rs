@@ -1,4 +1,4 @@
-//! What a message says, by its kind.
+//! Message content by type.
 
 use polyclaw_domain::channel::AttachmentRef;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub(super) struct InteractiveReply {
 
 #[derive(Debug, Deserialize)]
 struct ReplyChoice {
-    /// What was given to the button: a command where it is one of ours.
+    /// The id given to the button; a command for buttons of this channel.
     #[serde(default)]
     id: String,
     title: String,
@@ -85,7 +85,7 @@ pub(super) struct WhatsappMedia {
 }
 
 impl WhatsappContent {
-    /// Where Meta keeps a file is nobody else's to fetch, so it has no address.
+    /// Media has no URL here, because only the token holder can fetch Meta's files.
     pub fn attachment_refs(&self) -> Vec<AttachmentRef> {
         let attached = |(kind, media): (&str, &WhatsappMedia)| AttachmentRef {
             name: media.filename.clone().unwrap_or_else(|| kind.to_owned()),
@@ -108,7 +108,7 @@ impl WhatsappContent {
         }
     }
 
-    /// Nothing where the kind has no words and no file, like a reaction.
+    /// Returns `None` for types without text and media, such as reactions.
     pub fn text(&self) -> Option<String> {
         Some(match self {
             Self::Text { text } => text.body.clone(),

@@ -1,4 +1,4 @@
-//! What Meta delivers, and the letters in it. Reactions, and reports on messages of our own, are none.
+//! Meta's webhook deliveries and their conversion to inbound messages. Reactions and status reports yield no message.
 
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
@@ -26,7 +26,7 @@ struct CallbackChange {
     value: ChangeValue,
 }
 
-/// What happened to one number.
+/// Changes of one number.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ChangeValue {
@@ -36,7 +36,7 @@ pub(super) struct ChangeValue {
     statuses: Vec<WhatsappStatus>,
 }
 
-/// What became of a message of ours.
+/// Delivery status of a message that this number sent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WhatsappStatus {
@@ -75,7 +75,7 @@ struct ContactProfile {
 pub(super) struct WhatsappMessage {
     from: String,
     id: String,
-    /// Seconds since 1970, as text.
+    /// Seconds since 1970, as a string.
     timestamp: String,
     group_id: Option<String>,
     context: Option<QuotedContext>,
@@ -94,7 +94,7 @@ impl WhatsappCallback {
         serde_json::from_slice(body).ok()
     }
 
-    /// What happened to numbers, in order.
+    /// Returns the changes of all numbers in order.
     pub fn message_changes(&self) -> impl Iterator<Item = &ChangeValue> {
         let changes = self.entry.iter().flat_map(|entry| &entry.changes);
         changes.filter(|change| change.field == "messages").map(|change| &change.value)
@@ -102,12 +102,12 @@ impl WhatsappCallback {
 }
 
 impl ChangeValue {
-    /// One that cannot be read does not take the others with it.
+    /// Returns the messages. One that cannot be parsed does not affect the others.
     pub fn messages(&self) -> impl Iterator<Item = WhatsappMessage> {
         self.messages.iter().filter_map(|message| WhatsappMessage::deserialize(message).ok())
     }
 
-    /// The messages of ours that were accepted and failed later: their ids, and Meta's numbers for why.
+    /// Returns sent messages that were accepted and failed later: id and Meta's error code.
     pub fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
         self.statuses.iter().filter_map(|status| Some((status.id.as_str(), status.errors.first()?.code)))
     }
@@ -154,7 +154,7 @@ impl ChangeValue {
         })
     }
 
-    /// The number's digits: it is shown with spaces and signs.
+    /// Returns the digits of the number, which Meta shows with spaces and signs.
     fn own_number(&self) -> String {
         self.metadata.display_phone_number.chars().filter(char::is_ascii_digit).collect()
     }
@@ -165,8 +165,8 @@ impl ChangeValue {
     }
 }
 
-/// A text without the account's own number in it, and whether it was there. A number that goes on is another one; what
-/// is nothing but the number stays, since somebody said it.
+/// Strips mentions of the account's own number and returns whether there were any. A longer number that starts with it
+/// is another one. A text of nothing but the mention is kept.
 fn strip_own_number(own: &str, text: String) -> (String, bool) {
     if own.is_empty() {
         return (text, false);
@@ -190,7 +190,7 @@ impl WhatsappMessage {
         &self.id
     }
 
-    /// When it was written, in milliseconds since 1970.
+    /// Returns the time of writing in milliseconds since 1970.
     pub fn written_ms(&self) -> Option<i64> {
         self.timestamp.parse::<i64>().ok()?.checked_mul(1000)
     }

@@ -1,4 +1,4 @@
-//! What Meta asks of this instance: whether the webhook is there, and to take messages, signed.
+//! Meta's webhook requests: verification of the subscription, and signed deliveries of messages.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::event::{ChangeValue, WhatsappCallback, WhatsappMessage};
 use crate::signature;
 use crate::webhook_request::{find_header, ingest_response, parse_form, text_response};
 
-/// As long as a platform's id is remembered, so that an old request cannot be played back.
+/// Maximum age of a message. Equal to the retention of platform ids, so that an old request cannot be replayed.
 const MAX_MESSAGE_AGE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// Longest word that is repeated to who sets up the webhook.
+/// Maximum length of a challenge that is echoed.
 const MAX_CHALLENGE_LEN: usize = 256;
 
 impl WhatsappAccount {
@@ -26,7 +26,10 @@ impl WhatsappAccount {
             "GET" => self.verify_subscription(call),
             "POST" if self.is_genuine(call) => self.ingest_webhook(call, inbox, all).await,
             "POST" => {
-                tracing::warn!(account = self.name, "a request that Meta did not sign is refused");
+                tracing::warn!(
+                    account = self.name,
+                    "rejected a webhook request without a valid Meta signature"
+                );
                 text_response(401, "")
             }
             _ => text_response(405, ""),
@@ -40,7 +43,7 @@ impl WhatsappAccount {
         all: &BTreeMap<String, Self>,
     ) -> WebhookResponse {
         let Some(callback) = WhatsappCallback::from_body(&call.body) else {
-            tracing::warn!(account = self.name, "a request of Meta cannot be read");
+            tracing::warn!(account = self.name, "could not parse a webhook request of Meta; skipped");
             return text_response(200, "");
         };
         for value in callback.message_changes() {
@@ -49,7 +52,7 @@ impl WhatsappAccount {
                     account = self.name,
                     id,
                     code,
-                    "WhatsApp could not deliver a message after all"
+                    "WhatsApp failed to deliver a message that it had accepted"
                 );
             });
             let Some(owner) = all.values().find(|account| account.owns_change(value, self)) else { continue };
@@ -64,7 +67,8 @@ impl WhatsappAccount {
         text_response(200, "")
     }
 
-    /// All numbers of one app are delivered to one address, and signed with one secret.
+    /// Whether the change is for this account. All numbers of an app are delivered to one URL and signed with one
+    /// secret.
     fn owns_change(&self, value: &ChangeValue, called: &Self) -> bool {
         self.settings.phone_number_id == value.metadata.phone_number_id
             && self.settings.app_secret == called.settings.app_secret
@@ -78,7 +82,11 @@ impl WhatsappAccount {
     ) -> IngestOutcome {
         let now = self.clock.now();
         if now.since(message.written_ms().map_or(now, Millis)) > MAX_MESSAGE_AGE_MS {
-            tracing::warn!(account = self.name, id = message.id(), "a message over a week old is left out");
+            tracing::warn!(
+                account = self.name,
+                id = message.id(),
+                "ignoring a WhatsApp message that is over a week old"
+            );
             return IngestOutcome::Done;
         }
         match self.inbound_from_message(value, message) {

@@ -6,7 +6,7 @@ fn place(parent: Option<&str>) -> DiscordLocation {
     DiscordLocation { channel: "c1".into(), guild: Some("g1".into()), parent: parent.map(str::to_owned) }
 }
 
-/// A message of a channel, with these fields put over it.
+/// A channel message with the fields of `over` replaced.
 fn said(over: Value) -> Option<InboundMessage> {
     said_at(&place(None), over)
 }

@@ -6,7 +6,7 @@ fn me() -> TelegramUser {
     serde_json::from_value(json!({ "id": 1, "is_bot": true, "username": "PolyBot" })).unwrap()
 }
 
-/// A message of a group, with these fields put over it.
+/// A group message with the fields of `over` replaced.
 fn said(over: Value) -> Option<InboundMessage> {
     let mut message = json!({
         "message_id": 10,
@@ -28,7 +28,7 @@ fn a_message_keeps_its_whole_place() {
     assert_eq!((found.context.sender.as_str(), found.context.account.as_str()), ("7", "biz"));
     assert_eq!((found.address.peer.as_str(), found.address.thread.as_deref()), ("-5", Some("3")));
     assert_eq!((found.platform_id.as_str(), found.sender_name.as_deref()), ("-5:10", Some("Ann Lee")));
-    // A chain of replies has a thread id too, but is no topic.
+    // A reply chain has a thread id as well, but is no topic.
     assert_eq!(said(json!({ "message_thread_id": 3 })).unwrap().address.thread, None);
 }
 
