@@ -1,4 +1,4 @@
-//! A whole answer of a model, and what makes it whole.
+//! A complete model answer and the checks that make it complete.
 
 use polyclaw_domain::provider::{ErrorClass, TokenUsage};
 use polyclaw_domain::tool::ToolCall;
@@ -6,7 +6,7 @@ use polyclaw_domain::tool::ToolCall;
 use crate::error_class::ModelCallError;
 use crate::tool_calls::ToolCallAssembler;
 
-/// A model that never stops fills no memory: what it says beyond this is not waited for.
+/// Limit on the size of an answer, so that a model that never stops cannot fill the memory.
 pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 pub(crate) struct ModelAnswer {
@@ -16,25 +16,25 @@ pub(crate) struct ModelAnswer {
     pub truncated: bool,
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinishReason {
     Done,
     Calls,
-    /// It ran out of room.
+    /// The token limit was reached.
     Length,
     Filtered,
 }
 
 #[derive(Default)]
 pub(crate) struct AnswerEnd {
-    /// `None`: it did not say.
+    /// `None` if the provider gave no reason.
     pub stop: Option<FinishReason>,
     pub usage: TokenUsage,
 }
 
 impl ModelAnswer {
-    /// What there is of one that is longer than anybody reads.
+    /// Builds the answer from what was read before it exceeded the size limit.
     pub fn from_truncated(
         text: String,
         calls: ToolCallAssembler,

@@ -1,4 +1,4 @@
-//! Which models there are: those configured, and what servers that were given no list say they have.
+//! The list of available models: configured ones, and for servers without a configured list the ones that they report.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,15 +13,14 @@ use serde::Deserialize;
 use crate::endpoint::ProviderEndpoint;
 use crate::settings::ProviderVendor;
 
-/// Somebody waits for the list.
+/// Kept short, because somebody waits for the list.
 const LISTING_TIMEOUT: Duration = Duration::from_millis(500);
 const LISTING_TTL_MS: i64 = 30_000;
 
 #[derive(Default)]
 pub(crate) struct ModelCatalog {
     listings: Mutex<HashMap<String, ModelListing>>,
-    /// Providers that could not be reached when they were last asked something. A list says nothing about them until
-    /// they answer again.
+    /// Providers that were unreachable at the last call. A cached listing does not clear this; an answer does.
     lost: Mutex<HashSet<String>>,
 }
 
@@ -32,7 +31,7 @@ struct ModelListing {
     reachable: bool,
 }
 
-/// A model as a server lists it.
+/// A model as listed by its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListedModel {
     pub name: String,
@@ -66,7 +65,7 @@ impl ModelCatalog {
         self.unreachable_providers().insert(provider.to_owned());
     }
 
-    /// It answered.
+    /// Records that the provider answered.
     pub fn mark_reachable(&self, provider: &str) {
         let mut lost = self.unreachable_providers();
         if !lost.is_empty() {
@@ -78,7 +77,7 @@ impl ModelCatalog {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that was lost is asked whether it is there again; whatever it says then is an answer.
+    /// Probes a provider that was unreachable. Any response counts as reachable.
     async fn is_reachable(&self, endpoint: &ProviderEndpoint) -> bool {
         let is_lost = self.unreachable_providers().contains(&endpoint.name);
         let answers = !is_lost
@@ -128,7 +127,7 @@ async fn fetch_models(endpoint: &ProviderEndpoint) -> Option<Vec<ListedModel>> {
     listing.read_models(request).await
 }
 
-/// How a server is asked for its models.
+/// The API for listing models of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListingProtocol {
     OpenAi,
@@ -136,7 +135,7 @@ pub(crate) enum ListingProtocol {
 }
 
 impl ListingProtocol {
-    /// `base` is the address of the chat interface, `…/v1/`.
+    /// `base` is the base URL of the chat API, `…/v1/`.
     pub fn list_url(self, base: &Url) -> Option<Url> {
         match self {
             Self::OpenAi => base.join("models").ok(),
@@ -144,7 +143,7 @@ impl ListingProtocol {
         }
     }
 
-    /// `None` unless the answer is what such a server would say.
+    /// Returns `None` if the response is not a model list of this kind.
     pub async fn read_models(self, request: reqwest::RequestBuilder) -> Option<Vec<ListedModel>> {
         let response = request.send().await.ok()?.error_for_status().ok()?;
         match self {
@@ -166,7 +165,7 @@ struct OpenAiList {
     data: Vec<OpenAiModel>,
 }
 
-/// The size of the context is no part of OpenAI's list; each server that tells it has its own place for it.
+/// OpenAI's list has no context size. Each server that reports it uses a field of its own.
 #[derive(Deserialize)]
 struct OpenAiModel {
     id: String,

@@ -1,4 +1,4 @@
-//! Which models to leave alone for a while, and how long.
+//! Which models are in cooldown, and for how long.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use polyclaw_domain::time::Millis;
 
 const SECOND_MS: i64 = 1000;
 
-/// A provider that asks for a longer rest than this is asked again anyway.
+/// Maximum cooldown. A provider that asks for more is called again after this.
 const MAX_COOLDOWN_MS: i64 = 3600 * SECOND_MS;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Cooldowns {
 
     pub fn clear(&self, credential: usize, model: &str) {
         let mut resting = self.lock();
-        // The usual case is an empty map, and that needs no key.
+        // The map is usually empty; then no key needs to be built.
         if !resting.is_empty() {
             resting.remove(&(credential, model.to_owned()));
         }
@@ -31,7 +31,7 @@ impl Cooldowns {
 
     pub fn is_cooling(&self, credential: usize, model: &str, now: Millis) -> bool {
         let resting = self.lock();
-        // A rest longer than the longest is none: the clock was set back.
+        // A remaining cooldown above the maximum means that the clock was set back; it is ignored.
         let rests = |until: &Millis| (1..=MAX_COOLDOWN_MS).contains(&until.since(now));
         !resting.is_empty() && resting.get(&(credential, model.to_owned())).is_some_and(rests)
     }
@@ -41,12 +41,12 @@ impl Cooldowns {
     }
 }
 
-/// How long a failure keeps a model out, in milliseconds; `None` for failures that say nothing about the next call.
+/// Returns the cooldown after a failure in milliseconds, or `None` for failures that say nothing about the next call.
 pub(crate) fn cooldown_ms(class: ErrorClass, retry_after_ms: Option<u64>) -> Option<i64> {
     let usual = match class {
         ErrorClass::RateLimit => 30 * SECOND_MS,
         ErrorClass::Overload => 10 * SECOND_MS,
-        // One that hangs costs a whole timeout each time it is asked.
+        // A hanging model costs a full timeout on each call.
         ErrorClass::Timeout => 120 * SECOND_MS,
         ErrorClass::Quota | ErrorClass::Auth => 60 * SECOND_MS,
         _ => return None,

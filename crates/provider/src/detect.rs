@@ -1,4 +1,4 @@
-//! Finds a model on a machine where nobody configured one: keys in the environment, then local servers.
+//! Finds a model on a machine without configuration: API keys in the environment first, then local servers.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::settings::{ProviderSettings, ProviderVendor};
 
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A server that is busy loading a model may need a moment to list its models.
+/// A server that is loading a model may be slow to list its models.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// In the order in which they are preferred, each with the model to begin with: small, current, able to use tools.
+/// In order of preference, each with the default model: small, current and able to use tools.
 const ENVIRONMENT_KEYS: [(&str, ProviderVendor, &str); 8] = [
     ("ANTHROPIC_API_KEY", ProviderVendor::Anthropic, "claude-haiku-4-5"),
     ("OPENAI_API_KEY", ProviderVendor::OpenAi, "gpt-5.4-mini"),
@@ -27,7 +27,7 @@ const ENVIRONMENT_KEYS: [(&str, ProviderVendor, &str); 8] = [
     ("MISTRAL_API_KEY", ProviderVendor::Mistral, "mistral-small-latest"),
 ];
 
-/// What to answer with, and where it was found.
+/// The detected provider and model, and their source.
 #[derive(Clone, Debug)]
 pub struct DetectedProvider {
     pub provider: ProviderSettings,
@@ -37,13 +37,13 @@ pub struct DetectedProvider {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DetectionSource {
-    /// The environment variable that held the key.
+    /// The environment variable with the key.
     Environment(&'static str),
-    /// The local server's name and address.
+    /// Name and URL of the local server.
     Server { name: &'static str, url: String },
 }
 
-/// Where local servers listen.
+/// Default ports of local servers.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalServerPorts {
     pub ollama: u16,
@@ -57,7 +57,7 @@ impl Default for LocalServerPorts {
     }
 }
 
-/// The environment comes in as a function, so that tests have their own.
+/// Looks in the environment first, then on local ports. `variable` reads the environment, so that tests can replace it.
 pub async fn detect_provider(
     variable: impl Fn(&str) -> Option<String>,
     ports: LocalServerPorts,
@@ -77,7 +77,7 @@ pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Det
     })
 }
 
-/// Asks all ports at once; the order below decides between several that answer.
+/// Probes all ports concurrently. If several answer, the order of the list decides.
 pub async fn from_servers(ports: LocalServerPorts) -> Option<DetectedProvider> {
     let client = http::probe_client(PROBE_CONNECT_TIMEOUT, PROBE_TIMEOUT).ok()?;
     let servers = [
@@ -95,7 +95,7 @@ struct LocalServer {
 }
 
 impl LocalServer {
-    /// A server without a model to chat with is of no use here, and any other program on the port lists none.
+    /// Returns `None` if the server has no chat model or is another program.
     async fn probe_server(&self, client: &reqwest::Client) -> Option<DetectedProvider> {
         let base = Url::parse(&format!("http://127.0.0.1:{}/v1/", self.port)).ok()?;
         let listed = self.protocol.read_models(client.get(self.protocol.list_url(&base)?)).await?;
@@ -112,7 +112,7 @@ impl LocalServer {
     }
 }
 
-/// Embedding models stand in the same lists.
+/// Embedding models are in the same lists.
 fn can_chat(model: &ListedModel) -> bool {
     !model.name.is_empty() && !model.name.to_lowercase().contains("embed")
 }

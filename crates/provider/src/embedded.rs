@@ -1,9 +1,9 @@
-//! A small model of our own inside the program: it answers where there is no key, no server and no network.
+//! A small model inside the program. It answers without a key, a server or a network.
 //!
-//! A file is read (`gguf`) into matrices (`matrix`), which the kernels multiply (`kernel`, the only file of the
-//! project with `unsafe`). `llama` is the network, `tokenizer` its alphabet, `constraint` what it may write,
-//! `generate` the loop; `worker` is the one thread all of it runs on, and `profile` how such a small model is
-//! asked. `encoder` is the embedding model, on the same kernels, behind `embed`.
+//! `gguf` reads the file into matrices (`matrix`), which the kernels multiply (`kernel`, the only part of the project
+//! with `unsafe`). `llama` is the network, `tokenizer` its tokenizer, `constraint` restricts the output to a schema and
+//! `generate` is the loop. `worker` is the thread that runs all of it, and `profile` builds prompts for such a small
+//! model. `encoder` is the embedding model, on the same kernels, behind `embed`.
 
 use polyclaw_domain::provider::ModelRef;
 
@@ -47,24 +47,24 @@ pub use chat::EmbeddedChat;
 pub use embed::{CONVERTED_FILE_SHA256, LocalEmbeddings, convert_model, measure_embeddings};
 pub use weights::file_sha256;
 
-/// The provider's name: a model of it is `embedded/<name>`.
+/// The provider name. A model reference is `embedded/<name>`.
 pub const EMBEDDED_PROVIDER: &str = "embedded";
-/// The chat model's name.
+/// The name of the chat model.
 pub const CHAT_MODEL_NAME: &str = "smollm2-135m";
-/// The chat model as models are named everywhere.
+/// Returns the reference of the chat model.
 pub fn chat_model() -> ModelRef {
     ModelRef { provider: EMBEDDED_PROVIDER.to_owned(), model: CHAT_MODEL_NAME.to_owned() }
 }
 
-/// The product of two vectors in bytes, as fast as this processor multiplies: a `domain::embedding::Product`.
+/// Returns the dot product of two byte vectors on the fastest kernel: a `domain::embedding::DotProductFn`.
 pub fn byte_dot_product(a: &[i8], b: &[i8]) -> i32 {
     kernel::Kernel::detect().dot_product(a, b)
 }
 
-/// How many tokens the chat model is shown at most, with its answer.
+/// The context size that is reported for the chat model, in tokens.
 pub const CHAT_CONTEXT_TOKENS: u64 = 2048;
 
-/// What is wrong with a model file, after "this file can not be used: ".
+/// The reason why a model file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this model file can not be used: {0}")]
 pub struct CorruptModelFile(String);

@@ -1,4 +1,4 @@
-//! Embeddings of a provider on the network, behind the same port as the embedded ones.
+//! Embeddings of a remote provider, behind the same port as the embedded ones.
 
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::port::BoxFuture;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::error_class::ModelCallError;
 use crate::settings::{ApiKey, ProviderSettings};
 
-/// Texts of one request: what every provider takes.
+/// Texts per request. Every provider accepts this many.
 const REQUEST_BATCH_SIZE: usize = 64;
 
 pub struct RemoteEmbeddings {
@@ -22,7 +22,7 @@ pub struct RemoteEmbeddings {
 }
 
 impl RemoteEmbeddings {
-    /// `dim` is what the model is known to give; a vector of another length is an error.
+    /// `dim` is the expected dimension. A vector of another length is an error.
     pub fn new(settings: ProviderSettings, model: &str, dim: usize) -> Result<Self, Error> {
         let model = ModelRef { provider: settings.name.clone(), model: model.to_owned() };
         let endpoint = ProviderEndpoint::new(settings, &mut EndpointClients::default())?;
@@ -58,7 +58,7 @@ impl RemoteEmbeddings {
         vectors.into_iter().map(|vector| self.to_unit_vector(vector)).collect()
     }
 
-    /// A vector of length one.
+    /// Normalizes a vector to length one.
     fn to_unit_vector(&self, mut vector: Vec<f32>) -> Result<Vec<f32>, ModelCallError> {
         if vector.len() != self.dim {
             let message = format!("a vector has {} numbers, not {}", vector.len(), self.dim);

@@ -19,15 +19,15 @@ pub(crate) struct ProviderEndpoint {
     pub kind: ProviderVendor,
     pub models: Vec<String>,
     pub first_token_timeout: Duration,
-    /// Whether its models can see.
+    /// Whether its models accept images.
     pub images: bool,
     pub http: reqwest::Client,
     client: Client,
-    /// Clients that keep no connection, made when the first pooled one was dead.
+    /// Clients without a connection pool, created when a pooled connection turned out to be dead.
     fresh: OnceLock<(reqwest::Client, Client)>,
     pub base: Url,
     pub key: Option<ApiKey>,
-    /// Equal for entries that would be limited together: the same address and key.
+    /// Equal for entries that share rate limits: same URL and key.
     pub credential: usize,
     pub chat_url: Url,
     target: genai::resolver::Endpoint,
@@ -35,7 +35,7 @@ pub(crate) struct ProviderEndpoint {
     has_own_url: bool,
 }
 
-/// The clients, built when the first provider needs them: reading the certificate store takes time.
+/// HTTP clients, created when a provider first needs them, because loading the certificate store takes time.
 #[derive(Default)]
 pub(crate) struct EndpointClients {
     remote: Option<(reqwest::Client, Client)>,
@@ -59,11 +59,11 @@ fn with_library(http: reqwest::Client) -> Result<(reqwest::Client, Client), Erro
     Ok((http, client.map_err(|error| Error::Client(error.to_string()))?))
 }
 
-/// Which connection a call is made on.
+/// Which connection a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionReuse {
     Pooled,
-    /// A pooled one may have been closed by the server meanwhile: this one is made for the call.
+    /// A new connection for the call, because the server may have closed a pooled one.
     Fresh,
 }
 
@@ -97,7 +97,7 @@ impl ProviderEndpoint {
         })
     }
 
-    /// The client library's own.
+    /// Returns the client of the genai library.
     pub fn genai_client(&self, connection: ConnectionReuse) -> Result<&Client, ModelCallError> {
         Ok(match connection {
             ConnectionReuse::Pooled => &self.client,
@@ -119,7 +119,7 @@ impl ProviderEndpoint {
         ServiceTarget { endpoint: self.target.clone(), auth: self.auth.clone(), model }
     }
 
-    /// At its own address a provider wants a key; at another one it is up to whoever listens there.
+    /// Whether a required key is missing. A provider's own URL requires one; for other URLs the server decides.
     pub fn lacks_key(&self) -> bool {
         self.key.is_none() && self.has_own_url && !self.kind.key_is_optional()
     }
@@ -128,25 +128,25 @@ impl ProviderEndpoint {
         self.base == other.base && self.key == other.key
     }
 
-    /// Whether the server itself can say which models it has.
+    /// Whether the server can list its own models.
     pub fn lists_models(&self) -> bool {
         self.kind.key_is_optional() || is_loopback(&self.base)
     }
 }
 
-/// The library has no word for a call without a key; a server that wants none ignores an empty one.
+/// The library cannot send a call without a key. Servers that need none ignore an empty one.
 fn auth_data(settings: &ProviderSettings) -> AuthData {
     AuthData::Key(settings.api_key.as_ref().map_or_else(String::new, |key| key.expose().to_owned()))
 }
 
-/// What stands behind a `?` in the base is kept: some want their version there.
+/// Keeps the query of the base URL, because some providers have a version there.
 fn chat_url(base: &Url) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}chat/completions", base.path()));
     url
 }
 
-/// People write base URLs with and without the final slash, and often without the version.
+/// Normalizes a base URL: with a final slash and with a version if it has no path.
 fn base_url(settings: &ProviderSettings) -> Result<Url, Error> {
     let given = settings.base_url.as_deref().or_else(|| settings.kind.official_url());
     let given = given.ok_or_else(|| Error::NoBaseUrl { provider: settings.name.clone() })?;

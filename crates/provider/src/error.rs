@@ -1,4 +1,4 @@
-//! What can be wrong with the settings. What goes wrong in a call is `polyclaw_domain::provider::ProviderError`.
+//! Errors in the settings. Errors of calls are `polyclaw_domain::provider::ProviderError`.
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! Why a call failed: the class decides what happens next, the message is for a person.
+//! Errors of model calls. The class decides what happens next; the message is for people.
 
 mod detail;
 
@@ -17,9 +17,9 @@ pub(crate) struct ModelCallError {
     pub class: ErrorClass,
     pub message: String,
     pub retry_after_ms: Option<u64>,
-    /// The request has too many bytes, of whatever: an image may be the reason.
+    /// The request is too large in bytes. Images may be the reason.
     pub is_too_large: bool,
-    /// The connection broke before an answer began. A pooled one may have been dead already: a fresh one tells.
+    /// The connection broke before the answer started. A pooled one may have been dead; a retry on a fresh one tells.
     pub is_stale_connection: bool,
 }
 
@@ -42,19 +42,20 @@ impl ModelCallError {
         Self::malformed("the answer ended before it was complete")
     }
 
-    /// A model that said nothing for too long, before its answer or in the middle of it.
+    /// The model sent nothing for too long, before or during its answer.
     pub fn silence_timeout(has_started: bool) -> Self {
         let message =
             if has_started { "silence in the middle of its answer" } else { "no first token in time" };
         Self::new(ErrorClass::Timeout, message)
     }
 
-    /// The provider says that it does not take this request: another one it may.
+    /// Whether the provider rejects this request. A different one may succeed.
     pub fn is_about_request(&self) -> bool {
         self.is_too_large || matches!(self.class, ErrorClass::BadRequest | ErrorClass::NotConfigured)
     }
 
-    /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
+    /// Builds the port's error. Messages quote the provider only about rejected requests; even there it may repeat the
+    /// key, so the key is redacted.
     pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
         let message = match key {
             Some(key) if !key.is_empty() => redact_key(&self.message, key),
@@ -69,7 +70,7 @@ impl ModelCallError {
     }
 }
 
-/// A key so short that it is part of ordinary words is hidden only where it stands by itself.
+/// Redacts the key. A short one, which may be part of ordinary words, is redacted only if it stands alone.
 fn redact_key(message: &str, key: &str) -> String {
     const REDACTED_KEY: &str = "[key]";
     if key.len() >= MIN_SECRET_BYTES {
@@ -104,7 +105,7 @@ impl From<Error> for ModelCallError {
             Error::RequiresApiKey { .. } | Error::NoAuthData { .. } | Error::NoAuthResolver { .. } => {
                 Self::new(ErrorClass::Auth, "no API key")
             }
-            // What is left are requests the library will not make; its texts may hold the request.
+            // The remaining errors are requests that the library refuses to send. Its texts may contain the request.
             _ => Self::new(ErrorClass::BadRequest, "the request can not be put in this provider's format"),
         }
     }
@@ -116,7 +117,7 @@ impl From<reqwest::Error> for ModelCallError {
     }
 }
 
-/// A call that is not streamed.
+/// Converts the error of a call without streaming.
 fn from_call(error: genai::webc::Error) -> ModelCallError {
     match error {
         genai::webc::Error::ResponseFailedStatus { status, body, headers } => {
@@ -151,7 +152,7 @@ fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Mo
     }
 }
 
-/// Whether the operating system refused a socket for want of descriptors, of the process or of the machine.
+/// Whether the operating system has no file descriptor left, for the process or the machine.
 fn is_out_of_descriptors(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     const EMFILE: i32 = 24;
     const ENFILE: i32 = 23;
@@ -172,7 +173,7 @@ fn cannot_connect(error: &reqwest::Error) -> String {
         Some(format!("{}:{port}", url.host_str()?))
     });
     let place = place.unwrap_or_else(|| "the server".to_owned());
-    // The innermost cause is the operating system's word: refused, not found, certificate.
+    // The innermost cause comes from the operating system: refused, not found, certificate.
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(|cause| cause.source()) {
         cause = Some(inner);
@@ -193,7 +194,7 @@ pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Model
         404 => ErrorClass::NotConfigured,
         408 | 504 | 524 => ErrorClass::Timeout,
         413 => ErrorClass::ContextTooLong,
-        // Local servers report a long prompt as a failure of their own.
+        // Local servers report a prompt that is too long as a server error.
         400 | 422 | 500 if detail.is_context_too_long() => ErrorClass::ContextTooLong,
         400 if detail.is_bad_key() => ErrorClass::Auth,
         500.. => ErrorClass::Overload,
@@ -205,7 +206,7 @@ pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Model
     ModelCallError { retry_after_ms, is_too_large: status == 413, ..ModelCallError::new(class, message) }
 }
 
-/// An error that arrives inside a stream that began well.
+/// Converts an error event in a stream that had started.
 pub(crate) fn from_event(body: &Value) -> ModelCallError {
     let detail = ProviderErrorDetail::from_json(body);
     let class = if detail.is_out_of_credit() {

@@ -1,6 +1,6 @@
-//! Asks models. Many providers behind one port: streaming, tool calls, usage, error classes, fallbacks.
+//! Calls models. Many providers behind one port: streaming, tool calls, usage, error classes, fallbacks.
 //!
-//! [`Models`] is the port's implementation; [`detect`] finds something to answer with on a fresh machine.
+//! [`ModelProviders`] implements the port; [`detect`] finds a model on a fresh machine.
 
 mod answer;
 mod catalog;

@@ -1,4 +1,4 @@
-//! The port: asks the candidates in order until one answers.
+//! The model port: tries the candidates in order until one answers.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,24 +25,24 @@ use crate::settings::{ApiKey, ModelProvidersSettings};
 use crate::stream::AnswerReader;
 use crate::{openai, prompt, tool_calls, wire};
 
-/// A model that only asks to slow down does not mean a long time.
+/// Retry delay of a rate limit without Retry-After: short, because such limits pass quickly.
 const RATE_LIMIT_RETRY_MS: u64 = 2_000;
 
-/// A call that failed by chance is made again before anything that asks to slow down.
+/// Retry delay of other transient failures. Shorter than a rate limit, so they are retried first.
 const TRANSIENT_RETRY_MS: u64 = 250;
 
-/// What is asked of one candidate.
+/// A request to one candidate.
 #[derive(Clone, Copy)]
 pub(crate) struct CandidateRequest<'a> {
     pub prompt: &'a Prompt,
     pub sink: DeltaSink<'a>,
-    /// Another model can be asked, so that nobody has to wait for one that is silent.
+    /// Another candidate can be tried, so a silent model need not be waited for.
     pub has_next: bool,
     pub connection: ConnectionReuse,
 }
 
 impl CandidateRequest<'_> {
-    /// How long it may be silent, before its first token and after each.
+    /// Maximum silence, before the first token and after each one. `None`: no limit.
     pub fn silence_timeout(&self, endpoint: &ProviderEndpoint) -> Option<Duration> {
         self.has_next.then_some(endpoint.first_token_timeout)
     }
@@ -50,7 +50,7 @@ impl CandidateRequest<'_> {
 
 pub struct ModelProviders {
     endpoints: HashMap<String, ProviderEndpoint>,
-    /// As configured, for lists.
+    /// In configured order, for listing.
     names: Vec<String>,
     cooldowns: Cooldowns,
     catalog: ModelCatalog,
@@ -107,7 +107,7 @@ impl ModelProviders {
                 sink(StreamDelta::Restart);
             }
             match self.ask_model(model, question).await {
-                // Whoever asked decides about the last one: it was paid for.
+                // An empty answer of the last candidate is returned, because it was paid for and the caller decides.
                 Ok(reply) if reply.is_empty() && at < last => {
                     let fault = ModelCallError::new(ErrorClass::Empty, "the model returned an empty answer");
                     failed.push(self.record_failure(model, fault));
@@ -126,8 +126,8 @@ impl ModelProviders {
         Err(summarize_failures(failed))
     }
 
-    /// Each candidate once, and whether one that is worth hurrying for comes next. Those that are cooling come last: an
-    /// old refusal is no answer where nobody else has one.
+    /// Returns each candidate once, and whether another one of the same group follows. Cooling candidates come last:
+    /// they are still tried, because an old failure does not help if no other model answers.
     fn order_candidates<'a>(&self, candidates: &'a [ModelRef]) -> Vec<(&'a ModelRef, bool)> {
         let is_first = |(at, model): &(usize, &ModelRef)| !candidates[..*at].contains(model);
         let each = candidates.iter().enumerate().filter(is_first).map(|(_, model)| model);
@@ -145,8 +145,8 @@ impl ModelProviders {
         })
     }
 
-    /// A model that can not see is told so in words. One that refuses what it was shown is asked again without: an image
-    /// it can not read, or no eyes at all, must not end a conversation for good.
+    /// Asks a model. One without image support gets text placeholders. One that rejects a prompt with images is asked
+    /// again without them, so that an unsupported image does not block a conversation for good.
     async fn ask_model(
         &self,
         model: &ModelRef,
@@ -163,14 +163,14 @@ impl ModelProviders {
         let shown = CandidateRequest { prompt: fitting.as_ref().unwrap_or(question.prompt), ..question };
         match self.ask_watched(model, shown).await {
             Err(fault) if fault.is_about_request() => {
-                warn!(model = %model, "a model refused a prompt with images; it is asked without them");
+                warn!(model = %model, "model rejected a prompt with images; retrying without them");
                 self.ask_once(model, CandidateRequest { prompt: &text_of(), ..question }).await
             }
             answered => answered,
         }
     }
 
-    /// What was streamed before a request was refused no longer counts.
+    /// Like [`Self::ask_once`], but discards streamed text if the request was rejected.
     async fn ask_watched(
         &self,
         model: &ModelRef,
@@ -189,7 +189,7 @@ impl ModelProviders {
         answered
     }
 
-    /// Where a model is asked that takes images.
+    /// Returns the endpoint of a model that accepts images.
     fn image_endpoint(&self, model: &ModelRef) -> Option<&ProviderEndpoint> {
         let endpoint = self.endpoints.get(&model.provider).filter(|endpoint| endpoint.images);
         endpoint.filter(|_| *model != embedded::chat_model())
@@ -232,7 +232,7 @@ impl ModelProviders {
             return Err(ModelCallError::new(ErrorClass::Auth, message));
         }
         let answer = match ask_wire(endpoint, &model.model, question).await {
-            // Nobody is to blame for a connection that died while it was idle.
+            // The pooled connection died while idle, which is no failure of the provider.
             Err(fault) if fault.is_stale_connection => {
                 let afresh = CandidateRequest { connection: ConnectionReuse::Fresh, ..question };
                 ask_wire(endpoint, &model.model, afresh).await?
@@ -254,7 +254,7 @@ impl ModelProviders {
         if fault.class == ErrorClass::Unreachable {
             self.catalog.mark_unreachable(&model.provider);
         }
-        warn!(model = %model, class = fault.class.as_str(), "a model did not answer");
+        warn!(model = %model, class = fault.class.as_str(), "model call failed");
         let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
         fault.into_error(model, key.map(ApiKey::expose))
     }
@@ -287,7 +287,7 @@ fn embedded_model_info(chat: &EmbeddedChat) -> ModelInfo {
     ModelInfo { model, context_window: Some(embedded::CHAT_CONTEXT_TOKENS), status, demo: true }
 }
 
-/// When a failure will be over by itself, in milliseconds, as whoever waits takes it.
+/// Returns the delay in milliseconds after which a retry may succeed, as callers use it.
 fn retry_in_ms(error: &ProviderError) -> Option<u64> {
     match (error.class, error.retry_after_ms) {
         (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Some(ms),
@@ -297,8 +297,8 @@ fn retry_in_ms(error: &ProviderError) -> Option<u64> {
     }
 }
 
-/// The last failure speaks, and names those before it; unless one of them will be over by itself. That helps nobody where
-/// the request is wrong.
+/// Combines the failures. Returns the one that can be retried soonest, else the last one, and names the others. If the
+/// last one says that the request is wrong, waiting does not help, and it is returned.
 fn summarize_failures(mut failed: Vec<ProviderError>) -> ProviderError {
     let may_wait = failed.last().is_some_and(|error| error.class.may_try_next());
     let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((retry_in_ms(error)?, Reverse(at))));

@@ -1,5 +1,5 @@
-//! OpenAI's chat completions, which most providers and every local server speak. Written and read here and not by the
-//! client library: a call is made into JSON once, from what is there, where the library makes trees of it three times.
+//! OpenAI's chat completions, which most providers and every local server support. Implemented here and not by the
+//! client library, which builds three JSON trees per call; this code serializes the prompt once.
 
 mod body;
 mod chunk;
@@ -22,7 +22,7 @@ use crate::stream::CLOSE_DELAY;
 use crate::tool_calls::ToolCallAssembler;
 use crate::wire::ToolCallStreaming;
 
-/// What a provider says about an error is short; more of it is not read.
+/// Maximum bytes read of an error body.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn ask_openai(
@@ -45,7 +45,7 @@ pub(crate) async fn ask_openai(
             Ok(Ok(true)) => return reply.finish(),
             Ok(Ok(false)) => {}
             Ok(Err(fault)) => return Err(fault),
-            // It has said why it stopped: only the end of the connection is missing.
+            // The model has reported its finish reason; only the end of the connection is missing.
             Err(_) if reply.ending.stop.is_some() => return reply.finish(),
             Err(_) => return Err(ModelCallError::silence_timeout(reply.tokens > 0)),
         }
@@ -98,7 +98,7 @@ struct StreamedReply<'a> {
     text: String,
     calls: ToolCallAssembler,
     ending: AnswerEnd,
-    /// Pieces of words, thoughts and calls so far.
+    /// Number of text, reasoning and tool call deltas so far.
     tokens: usize,
 }
 
@@ -115,10 +115,10 @@ impl<'a> StreamedReply<'a> {
         }
     }
 
-    /// Takes what came next; true when the answer is complete.
+    /// Processes the next bytes. Returns true when the answer is complete.
     async fn read_chunk(&mut self) -> Result<bool, ModelCallError> {
         let Some(bytes) = self.response.chunk().await? else {
-            // Some servers say why they stopped and then just hang up.
+            // Some servers send a finish reason and then close the connection.
             return match self.ending.stop {
                 Some(_) => Ok(true),
                 None => Err(ModelCallError::cut_off()),
@@ -180,8 +180,8 @@ impl<'a> StreamedReply<'a> {
     }
 }
 
-/// The last event is not yet the end of the HTTP answer. Dropped now, the connection would be closed and the next
-/// call of this turn would begin with a new handshake. Mostly the end is there already.
+/// Reads the response to its end. The last event is not the end of the HTTP response, and dropping it now would close
+/// the connection and cost the next call of this turn a new handshake. Usually the end has arrived already.
 fn drain_to_eof(mut response: Response) {
     if let Some(Ok(None) | Err(_)) = response.chunk().now_or_never() {
         return;

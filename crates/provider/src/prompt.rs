@@ -1,4 +1,4 @@
-//! A prompt in the words of the library that puts it on the wire.
+//! Converts a prompt to the types of the client library.
 
 use genai::chat::{
     CacheControl, ChatMessage, ChatOptions, ChatRequest, ContentPart, MessageContent, Tool, ToolCall,
@@ -13,7 +13,7 @@ use crate::settings::ProviderVendor;
 use crate::thinking;
 use crate::tool_calls::replayed_arguments;
 
-/// Anthropic takes 5 MB of an image, and counts its base64.
+/// Anthropic accepts 5 MB per image, counted in base64.
 const MAX_ANTHROPIC_IMAGE_BYTES: usize = 5 * 1024 * 1024 / 4 * 3;
 
 pub(crate) fn chat_request(prompt: &Prompt, kind: ProviderVendor) -> ChatRequest {
@@ -27,8 +27,8 @@ pub(crate) fn chat_request(prompt: &Prompt, kind: ProviderVendor) -> ChatRequest
     request
 }
 
-/// The same without images that the provider refuses for their size, if there are such: with one of them it would
-/// refuse all.
+/// Returns the prompt without images that exceed the provider's limit, or `None` if there are none. One such image
+/// would make the provider reject the whole request.
 pub(crate) fn without_oversized_images(prompt: &Prompt, kind: ProviderVendor) -> Option<Prompt> {
     let is_large =
         |image: &Image| kind == ProviderVendor::Anthropic && image.bytes().len() > MAX_ANTHROPIC_IMAGE_BYTES;
@@ -54,18 +54,18 @@ pub(crate) fn without_oversized_images(prompt: &Prompt, kind: ProviderVendor) ->
 pub(crate) fn chat_options(prompt: &Prompt, kind: ProviderVendor, model: &str) -> ChatOptions {
     let effort = thinking::reasoning_effort(prompt, kind, model);
     ChatOptions {
-        // Anthropic refuses a temperature where it is to think.
+        // Anthropic rejects a temperature together with reasoning.
         temperature: prompt.temperature.filter(|_| effort.is_none() || kind != ProviderVendor::Anthropic),
         max_tokens: prompt.max_tokens,
         capture_usage: Some(true),
         reasoning_effort: effort,
-        // Anthropic caches only what is marked; the others do it by themselves.
+        // Anthropic caches only marked prompts; other providers cache automatically.
         cache_control: (kind == ProviderVendor::Anthropic).then_some(CacheControl::Ephemeral),
         ..ChatOptions::default()
     }
 }
 
-/// The results of one round go into one message: Anthropic wants them together.
+/// Converts the messages. The results of one tool round are combined into one message, as Anthropic requires.
 fn chat_messages(messages: &[PromptMessage], kind: ProviderVendor) -> Vec<ChatMessage> {
     let mut mapped = Vec::with_capacity(messages.len());
     let mut results = Vec::new();
@@ -83,7 +83,7 @@ fn chat_messages(messages: &[PromptMessage], kind: ProviderVendor) -> Vec<ChatMe
             PromptMessage::User { text, images } => mapped.push(user_message(text, images)),
             PromptMessage::Assistant { text, calls } => {
                 let parts = assistant_parts(text, calls);
-                // An answer without content is not accepted back.
+                // Providers reject an assistant message without content.
                 if !parts.is_empty() {
                     mapped.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
                 }
@@ -122,7 +122,7 @@ fn assistant_parts(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec
     text.into_iter().chain(calls).collect()
 }
 
-/// The library has no word for a failed result, but passes foreign parts through.
+/// The library has no type for a failed result, but passes custom parts through.
 fn failed_result(call_id: &str, content: &str) -> ContentPart {
     let block =
         json!({ "type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": true });

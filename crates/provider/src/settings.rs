@@ -1,4 +1,4 @@
-//! Which providers there are, as plain values: reading files and resolving secrets is the caller's part.
+//! Provider settings as plain values. Reading files and resolving secrets is up to the caller.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::error::Error;
 #[derive(Clone, Default)]
 pub struct ModelProvidersSettings {
     pub providers: Vec<ProviderSettings>,
-    /// The model inside the program, where its weights are there. Shared, so that a reload keeps what is loaded.
+    /// The model inside the program, if its weights are installed. Shared, so that a config reload keeps it loaded.
     pub embedded: Option<Arc<EmbeddedChat>>,
 }
 
@@ -20,19 +20,20 @@ pub struct ProviderSettings {
     /// The part of a model reference before the slash.
     pub name: String,
     pub kind: ProviderVendor,
-    /// `None` is the provider's own address.
+    /// `None`: the provider's official URL.
     pub base_url: Option<String>,
     pub api_key: Option<ApiKey>,
-    /// Shown in lists. Empty, and a server that can say what it has is asked.
+    /// Models to list. If empty, a server that can list its models is asked.
     pub models: Vec<String>,
-    /// How long a model may be silent before the next candidate is tried. Where there is none, the caller decides.
+    /// How long a model may be silent before the next candidate is tried. Without another candidate, the caller
+    /// decides.
     pub first_token_timeout: Duration,
-    /// Whether its models can see.
+    /// Whether its models accept images.
     pub images: bool,
 }
 
 impl ProviderSettings {
-    /// Long enough for a model that thinks, short enough for two that are silent before a turn counts as stalled.
+    /// Long enough for a reasoning model, and short enough for two silent models before a turn counts as stalled.
     pub const DEFAULT_FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(45);
 
     pub fn new(name: impl Into<String>, kind: ProviderVendor) -> Self {
@@ -63,7 +64,7 @@ impl ProviderSettings {
     }
 }
 
-/// A key that does not show itself in logs or errors.
+/// An API key that is not shown in logs or errors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -94,7 +95,7 @@ pub enum ProviderVendor {
     DeepSeek,
     Xai,
     Mistral,
-    /// Anything that speaks OpenAI's chat completions; the key is optional.
+    /// Any server with OpenAI's chat completions API; the key is optional.
     OpenAiCompatible,
 }
 
@@ -127,7 +128,7 @@ impl ProviderVendor {
         }
     }
 
-    /// Where the provider itself listens.
+    /// Returns the provider's official URL.
     pub(crate) fn official_url(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("https://api.openai.com/v1/"),

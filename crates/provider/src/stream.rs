@@ -1,4 +1,4 @@
-//! Reads one answer that the client library streams to its end.
+//! Reads a streamed answer of the client library to its end.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::error_class::ModelCallError;
 use crate::tool_calls::ToolCallAssembler;
 use crate::wire::ToolCallStreaming;
 
-/// How long a finished answer's connection may take to say that it is over.
+/// Time given to a finished response to reach its end.
 pub(crate) const CLOSE_DELAY: Duration = Duration::from_millis(50);
 
-/// How an answer is to be read.
+/// Settings for reading an answer.
 pub(crate) struct AnswerReader<'a> {
     pub pieces: ToolCallStreaming,
-    /// How long it may be silent, before its first token and after each.
+    /// Maximum silence, before the first token and after each one.
     pub silence_timeout: Option<Duration>,
     pub sink: DeltaSink<'a>,
 }
@@ -46,7 +46,7 @@ impl AnswerReader<'_> {
                     delay_close(stream);
                     return ModelAnswer::from_parts(text, calls, answer_end(end, self.pieces)?);
                 }
-                // Said before the request is even sent.
+                // The library sends this before the request.
                 ChatStreamEvent::Start => continue,
                 _ => {}
             }
@@ -59,7 +59,8 @@ impl AnswerReader<'_> {
     }
 }
 
-/// The library logs whole error bodies; ours may hold prompts, so while it works nobody listens.
+/// Returns the next event. Logging is suppressed while the library works, because it logs entire error bodies, which
+/// may contain prompts.
 async fn next_event(
     stream: &mut ChatStream,
     (timeout, has_started): (Option<Duration>, bool),
@@ -81,7 +82,7 @@ fn answer_end(end: StreamEnd, pieces: ToolCallStreaming) -> Result<AnswerEnd, Mo
         stop if stop.is_max_tokens() => FinishReason::Length,
         _ => FinishReason::Done,
     });
-    // For Gemini the library makes up an end when the stream just stops.
+    // For Gemini the library synthesizes an end when the stream just stops.
     if stop.is_none() && pieces == ToolCallStreaming::Whole {
         return Err(ModelCallError::cut_off());
     }
@@ -98,8 +99,8 @@ fn token_usage(usage: Option<genai::chat::Usage>) -> TokenUsage {
     }
 }
 
-/// The last event is not yet the end of the HTTP answer. Dropped now, the connection would be closed and the next
-/// call of this turn would begin with a new handshake; a moment later it goes back to the pool.
+/// Drops the stream after a moment. The last event is not the end of the HTTP response, and dropping it now would close
+/// the connection and cost the next call of this turn a new handshake; later it returns to the pool.
 fn delay_close(stream: ChatStream) {
     tokio::spawn(async move {
         tokio::time::sleep(CLOSE_DELAY).await;

@@ -1,5 +1,5 @@
-//! How long a model is asked to think. Anthropic's older models are given a budget of tokens, and hold callers to more
-//! than those that take a word for it.
+//! Reasoning effort of a model. Anthropic's older models take a token budget and have stricter rules than models that
+//! take an effort level.
 
 use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 
@@ -7,10 +7,10 @@ use crate::settings::ProviderVendor;
 
 type GenaiEffort = genai::chat::ReasoningEffort;
 
-/// Anthropic takes no smaller budget.
+/// Anthropic's minimum budget.
 const MIN_BUDGET_TOKENS: u32 = 1_024;
 
-/// What the model is told; nothing where the request would be refused for it.
+/// Returns the effort to request, or `None` if the provider would reject it.
 pub(crate) fn reasoning_effort(prompt: &Prompt, kind: ProviderVendor, model: &str) -> Option<GenaiEffort> {
     let (word, budget) = match prompt.reasoning_effort? {
         ReasoningEffort::Low => (GenaiEffort::Low, MIN_BUDGET_TOKENS),
@@ -20,11 +20,11 @@ pub(crate) fn reasoning_effort(prompt: &Prompt, kind: ProviderVendor, model: &st
     if kind != ProviderVendor::Anthropic || accepts_effort_word(model) {
         return Some(word);
     }
-    // Between a call and its result the thoughts before the call have to come back, and they are not kept.
+    // Within a tool round Anthropic requires the reasoning before the call to be sent back, and it is not stored.
     if is_inside_round(&prompt.messages) {
         return None;
     }
-    // Thoughts count as answer: half of what there is stays for the words.
+    // Reasoning counts as output, so half of the limit stays for the text.
     let budget = prompt.max_tokens.map_or(budget, |most| budget.min(most / 2));
     (budget >= MIN_BUDGET_TOKENS).then_some(GenaiEffort::Budget(budget))
 }
@@ -35,7 +35,8 @@ fn is_inside_round(messages: &[PromptMessage]) -> bool {
     matches!(last, Some(PromptMessage::Assistant { calls, .. }) if !calls.is_empty())
 }
 
-/// Whether the library tells this model of Anthropic an effort in a word. A name nobody knows is an old one's.
+/// Whether the library sends this Anthropic model an effort level instead of a budget. Unknown names count as older
+/// models.
 fn accepts_effort_word(model: &str) -> bool {
     let mut parts = model.split('-');
     let node_name = (parts.next() == Some("claude")).then(|| parts.next()).flatten();

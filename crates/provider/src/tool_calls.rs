@@ -1,4 +1,4 @@
-//! Puts tool calls together from the pieces they are streamed in.
+//! Assembles tool calls from streamed pieces.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -36,7 +36,7 @@ impl ToolCallAssembler {
         self.open.is_empty()
     }
 
-    /// How much they take so far.
+    /// Returns the bytes of arguments so far.
     pub fn byte_count(&self) -> usize {
         self.bytes
     }
@@ -58,8 +58,8 @@ impl ToolCallAssembler {
         }
     }
 
-    /// The call a piece belongs to. A piece without an id comes as `call_<index>`, which counts the calls as
-    /// they began; servers that count from elsewhere send one call after the other, so the last is meant.
+    /// Returns the call that a piece continues. A piece without an id arrives as `call_<index>`, with the index in
+    /// order of the calls. Servers that count differently send one call after another, so the last call is meant.
     fn find_continued(&self, piece: &OpenToolCall) -> Option<usize> {
         if self.pieces == ToolCallStreaming::Whole {
             return None;
@@ -72,8 +72,8 @@ impl ToolCallAssembler {
         index.filter(|index: &usize| *index < self.open.len()).or_else(|| self.open.len().checked_sub(1))
     }
 
-    /// The finished calls. `truncated` explains a call that breaks off: it is dropped. Any other whose arguments are no
-    /// object keeps them as the text they came as, for whoever tells the model.
+    /// Returns the finished calls. If the answer is `truncated`, an incomplete call is dropped. Otherwise arguments
+    /// that are no object are kept as the original text, to be reported to the model.
     pub fn into_tool_calls(self, truncated: bool) -> Result<Vec<ToolCall>, ModelCallError> {
         let mut calls = Vec::with_capacity(self.open.len());
         for open in self.open {
@@ -105,7 +105,7 @@ impl OpenToolCall {
 }
 
 impl PartialArguments {
-    /// What is no text came whole, with a message that was bounded itself.
+    /// Values other than text arrive complete in an event of bounded size.
     fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -113,7 +113,7 @@ impl PartialArguments {
         }
     }
 
-    /// An object, or the text that is none. Servers write "no arguments" as nothing, as `null` or as `{}`.
+    /// Parses an object, else returns the text as the error. Servers write "no arguments" as nothing, `null` or `{}`.
     fn parse(self) -> Result<Value, String> {
         let (value, text) = match self {
             Self::Text(text) if text.trim().is_empty() => (Value::Null, text),
@@ -134,8 +134,8 @@ impl PartialArguments {
     }
 }
 
-/// The arguments of an earlier call as its model is shown them again. Providers refuse a request with any that are no
-/// object, so what a model wrote instead of one stands in one.
+/// Returns the arguments of an earlier call for a new request. Providers reject arguments that are no object, so other
+/// values are wrapped in one.
 pub(crate) fn replayed_arguments(call: &ToolCall) -> Cow<'_, Value> {
     match &call.arguments {
         Value::Object(_) => Cow::Borrowed(&call.arguments),
@@ -144,7 +144,7 @@ pub(crate) fn replayed_arguments(call: &ToolCall) -> Cow<'_, Value> {
     }
 }
 
-/// Some servers give no ids, or the same in every round. Results are paired by id, so each gets its own.
+/// Makes the ids unique. Some servers send none, or the same in every round, and results are matched by id.
 pub(crate) fn make_ids_unique(calls: &mut [ToolCall], prompt: &Prompt) {
     if calls.is_empty() {
         return;
@@ -153,7 +153,7 @@ pub(crate) fn make_ids_unique(calls: &mut [ToolCall], prompt: &Prompt) {
     for call in calls {
         if call.id.is_empty() || used.contains(&call.id) {
             let stem = if call.id.is_empty() { "call_" } else { &call.id };
-            // Digits, because the library reads Gemini's calls by the form `call#name#number`.
+            // Digits, because the library parses Gemini's calls in the form `call#name#number`.
             let free = (1..).map(|n| format!("{stem}{n}")).find(|id| !used.contains(id));
             call.id = free.unwrap_or_default();
         }

@@ -1,23 +1,23 @@
-//! What differs between the providers on the wire, seen from the library that speaks to them.
+//! Differences between providers, as seen by the client library.
 
 use genai::adapter::AdapterKind;
 
 use crate::settings::ProviderVendor;
 
-/// How a tool call comes while it is being streamed.
+/// How a tool call is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolCallStreaming {
-    /// Each piece continues the one before.
+    /// Each piece continues the previous one.
     Fragments,
-    /// Each piece repeats all that came before.
+    /// Each piece repeats all previous ones.
     Snapshots,
-    /// Each piece is a call.
+    /// Each piece is a complete call.
     Whole,
 }
 
 pub(crate) fn adapter_kind(kind: ProviderVendor) -> AdapterKind {
     match kind {
-        // Ollama's own protocol does not pair a tool result with its call; its OpenAI-shaped one does.
+        // Ollama's own protocol does not match a tool result with its call; its OpenAI-compatible one does.
         ProviderVendor::OpenAi | ProviderVendor::Ollama | ProviderVendor::OpenAiCompatible => {
             AdapterKind::OpenAI
         }
@@ -31,7 +31,8 @@ pub(crate) fn adapter_kind(kind: ProviderVendor) -> AdapterKind {
     }
 }
 
-/// Who is asked through the library; the others speak OpenAI's chat completions, which we do ourselves.
+/// Returns how tool calls are streamed, for providers called through the library. `None` for those with OpenAI's chat
+/// completions, which are called directly.
 pub(crate) fn tool_call_streaming(kind: ProviderVendor) -> Option<ToolCallStreaming> {
     match kind {
         ProviderVendor::Anthropic => Some(ToolCallStreaming::Snapshots),
@@ -40,7 +41,8 @@ pub(crate) fn tool_call_streaming(kind: ProviderVendor) -> Option<ToolCallStream
     }
 }
 
-/// The library reads `a::b` as model `b` of namespace `a`; a name that holds `::` itself gets a namespace to lose.
+/// The library reads `a::b` as model `b` of namespace `a`, so a name containing `::` gets a namespace that is stripped
+/// again.
 pub(crate) fn model_name(model: &str) -> String {
     if model.contains("::") { format!("model::{model}") } else { model.to_owned() }
 }

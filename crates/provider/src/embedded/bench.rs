@@ -1,4 +1,4 @@
-//! How fast the chat model is here, and how well it foresees a text: what `polyclaw model bench` shows.
+//! Measures the speed of the chat model on this machine and how well it predicts a text, for `polyclaw model bench`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,23 +13,24 @@ use super::{CorruptModelFile, profile};
 pub struct ModelBenchReport {
     pub kernel: &'static str,
     pub load_seconds: f64,
-    /// From a short question to its first token, with the model loaded.
+    /// Time from a short question to the first token, with the model loaded.
     pub first_token_seconds: f64,
-    /// The same for an agent with tools, up to the first letter of its reply: with its opening to take in, and prepared.
+    /// Time to the first character of an agent's reply, with tools: once with a cold prompt prefix and once with a
+    /// prefilled one.
     pub agent_cold_seconds: f64,
     pub agent_prepared_seconds: f64,
     pub agent_prompt_tokens: usize,
-    /// Tokens of a long prompt taken in each second.
+    /// Tokens of a long prompt processed per second.
     pub prompt_rate: f64,
     pub prompt_tokens: usize,
-    /// Tokens written each second.
+    /// Tokens generated per second.
     pub answer_rate: f64,
     pub answer_tokens: usize,
-    /// The mean of -ln p over the tokens of the given text.
+    /// Mean of -ln p over the tokens of the given text.
     pub surprise: f64,
 }
 
-/// `text` is what the surprise is measured on, and a part of the long prompt; `opening` is an agent's.
+/// `text` is the text to predict and part of the long prompt; `opening` is the prompt prefix of an agent.
 pub fn measure_model(
     file: &Path,
     text: &str,
@@ -45,7 +46,7 @@ pub fn measure_model(
     let prompt = time_answer(&mut engine, &long[..cut], 1);
     let story = time_answer(&mut engine, "Tell me a long story about a ship and its crew.", 128);
     let answer_rate = tokens_per_second(&story)?;
-    // What was told last is not what an agent begins with: the first question is a cold one.
+    // The cache holds another prompt, so the first question measures a cold prefix.
     let (agent_cold_seconds, agent_prompt_tokens) =
         time_to_first_char(&mut engine, opening, "Hello! Who are you?");
     let (agent_prepared_seconds, _) = time_to_first_char(&mut engine, opening, "What can you do for me?");
@@ -64,8 +65,8 @@ pub fn measure_model(
     })
 }
 
-/// Seconds to the first letter for a person, and the tokens of the whole prompt. An answer that calls a tool has no
-/// letter: then it is the seconds to its end.
+/// Returns the seconds to the first character shown to a person, and the token count of the prompt. If the answer is a
+/// tool call, which shows no text, returns the seconds to its end.
 fn time_to_first_char(engine: &mut EmbeddedEngine, opening: &Prompt, question: &str) -> (f64, usize) {
     let messages = vec![PromptMessage::user_text(question)];
     let prompt = Prompt { messages, max_tokens: Some(24), ..opening.clone() };
@@ -88,7 +89,7 @@ struct TimedAnswer {
     output: usize,
 }
 
-/// Tokens each second after the first one.
+/// Returns the tokens per second after the first token.
 fn tokens_per_second(story: &TimedAnswer) -> Result<f64, CorruptModelFile> {
     match story.output {
         0 => Err(CorruptModelFile::new("no token came")),

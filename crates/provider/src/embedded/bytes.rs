@@ -1,11 +1,11 @@
-//! Reads little-endian values from something whose length is known, never past its end and never trusting a
-//! length it finds inside.
+//! Reads little-endian values from a file of known length. Never reads past the end and never trusts a length in the
+//! file.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use super::CorruptModelFile;
 
-/// Longer than any word a real file holds, short enough that a lie costs nothing.
+/// Longer than any string in a real file, and short enough to allocate without harm.
 const MAX_TEXT_LEN: u64 = 1 << 20;
 
 pub(super) struct ModelFileReader<R> {
@@ -15,7 +15,7 @@ pub(super) struct ModelFileReader<R> {
 }
 
 impl<R: Read + Seek> ModelFileReader<R> {
-    /// Of the whole file.
+    /// Returns the length of the whole file.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -46,7 +46,7 @@ impl<R: Read + Seek> ModelFileReader<R> {
         Ok(())
     }
 
-    /// Memory is asked for only after the file is known to hold that much.
+    /// Allocates only after checking that the file has that many bytes left.
     pub fn read_bytes(&mut self, count: u64) -> Result<Vec<u8>, CorruptModelFile> {
         if count > self.remaining_bytes() {
             return Err(self.too_short_error(count));
@@ -76,7 +76,7 @@ impl<R: Read + Seek> ModelFileReader<R> {
         self.read_array().map(u64::from_le_bytes)
     }
 
-    /// A length, then so many bytes of text.
+    /// Reads a length-prefixed string.
     pub fn read_text(&mut self) -> Result<String, CorruptModelFile> {
         let len = self.read_u64()?;
         if len > MAX_TEXT_LEN {

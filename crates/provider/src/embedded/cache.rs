@@ -1,4 +1,4 @@
-//! What the model remembers of the tokens it has seen: the keys and values of every layer, in half precision.
+//! The KV cache of processed tokens: keys and values of every layer, in half precision.
 
 use super::tokenizer::VocabToken;
 
@@ -26,13 +26,13 @@ impl KvCache {
         &mut self.layers[index]
     }
 
-    /// Notes tokens whose keys and values every layer now holds.
+    /// Records tokens whose keys and values are in every layer.
     pub fn append_tokens(&mut self, tokens: &[VocabToken]) {
         self.tokens.extend_from_slice(tokens);
     }
 
-    /// Keeps what the new tokens begin with too and forgets the rest. The last token is always computed again:
-    /// what comes after it is not remembered.
+    /// Keeps the common prefix with the new tokens, drops the rest and returns its length. The last new token is always
+    /// recomputed, because the cache does not hold its output.
     pub fn reuse_prefix(&mut self, tokens: &[VocabToken]) -> usize {
         let same = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         let kept = same.min(tokens.len().saturating_sub(1));

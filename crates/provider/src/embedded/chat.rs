@@ -1,4 +1,4 @@
-//! The embedded model as one more model that can be asked.
+//! The embedded model as a chat model.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +19,16 @@ use super::{CorruptModelFile, profile};
 use crate::answer::ModelAnswer;
 use crate::error_class::ModelCallError;
 
-/// How long the model stays in memory after its last answer.
+/// How long an idle model stays in memory.
 const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Answers with the model in a file, on a thread of its own. Nothing is loaded before the first question.
+/// Answers with the model in a file, on its own thread. The model is loaded on first use.
 pub struct EmbeddedChat {
     file: PathBuf,
     worker: ModelWorker<EmbeddedEngine>,
-    /// While an opening is taken in.
+    /// Set while the cache is being prefilled.
     preparing: Mutex<Option<CancelOnDrop>>,
-    /// The file that could not be loaded, when it was last tried.
+    /// Identity of the file when it could last not be loaded.
     damaged: Arc<Mutex<Option<FileIdentity>>>,
 }
 
@@ -37,7 +37,7 @@ enum GenerationEvent {
     Done(Result<GeneratedAnswer, ModelCallError>),
 }
 
-/// Tells the thread to stop when the one who asked is gone.
+/// Cancels the job when the caller is gone.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -58,19 +58,19 @@ impl EmbeddedChat {
         Self { file, worker, preparing: Mutex::default(), damaged }
     }
 
-    /// Whether the weights are still where they were.
+    /// Whether the model file exists.
     pub fn weights_exist(&self) -> bool {
         self.file.exists()
     }
 
-    /// Whether they could not be loaded when that was last tried, and are still the same.
+    /// Whether the last load failed and the file has not changed since.
     pub fn is_corrupt(&self) -> bool {
         let damaged = *self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.is_some() && damaged == FileIdentity::from_path(&self.file)
     }
 
-    /// Loads the model and takes in what conversations will begin with. No question waits for this: it stops it and
-    /// goes on from where it was.
+    /// Loads the model and prefills the cache with the start of conversations. A question does not wait for this: it
+    /// cancels the prefill and reuses what is done.
     pub async fn warm_up(&self, opening: Prompt) {
         let (send, done) = oneshot::channel();
         let asking = CancelOnDrop(Arc::new(AtomicBool::new(false)));
@@ -80,7 +80,7 @@ impl EmbeddedChat {
             let _ = send.send(());
         };
         *self.preparing.lock().unwrap_or_else(PoisonError::into_inner) = Some(asking);
-        // A full queue is full of questions, and those bring their own opening.
+        // If the queue is full, questions wait in it, and they load the model anyway.
         if self.worker.submit(job).is_ok() {
             let _ = done.await;
         }
@@ -126,7 +126,7 @@ fn busy_error() -> ModelCallError {
     ModelCallError { retry_after_ms: Some(5000), ..ModelCallError::new(ErrorClass::Overload, message) }
 }
 
-/// Runs on the model's thread.
+/// Runs on the model thread.
 fn load_engine(
     path: &Path,
     damaged: &Mutex<Option<FileIdentity>>,
@@ -138,12 +138,12 @@ fn load_engine(
     tracing::info!(
         kernel = engine.kernel_name(),
         ms = began.elapsed().as_millis(),
-        "the embedded model is loaded"
+        "loaded the embedded model"
     );
     Ok(engine)
 }
 
-/// Runs on the model's thread.
+/// Runs on the model thread.
 fn warm_up_engine(
     engine: Result<&mut EmbeddedEngine, CorruptModelFile>,
     opening: &Prompt,
@@ -153,13 +153,13 @@ fn warm_up_engine(
         Ok(engine) => {
             let began = Instant::now();
             engine.prefill(&profile::opening_lines(opening), &|| !cancelled.load(Ordering::Relaxed));
-            tracing::info!(ms = began.elapsed().as_millis(), "the embedded model has taken in its opening");
+            tracing::info!(ms = began.elapsed().as_millis(), "prefilled the embedded model");
         }
-        Err(damaged) => tracing::warn!(%damaged, "the embedded model can not be loaded"),
+        Err(damaged) => tracing::warn!(%damaged, "could not load the embedded model"),
     }
 }
 
-/// Runs on the model's thread.
+/// Runs on the model thread.
 fn run_generation(
     engine: Result<&mut EmbeddedEngine, CorruptModelFile>,
     prompt: &Prompt,
@@ -208,7 +208,7 @@ fn build_answer(
     Ok(ModelAnswer { text: text.trim().to_owned(), calls, usage, truncated: answer.truncated })
 }
 
-/// The call in a line of JSON; a reply is none.
+/// Parses the tool call in a line of JSON. A reply yields no call.
 fn parse_tool_call(line: &str) -> Result<Vec<ToolCall>, ModelCallError> {
     let unreadable =
         || ModelCallError::malformed("the embedded model's answer is not the JSON it was held to");
@@ -216,7 +216,7 @@ fn parse_tool_call(line: &str) -> Result<Vec<ToolCall>, ModelCallError> {
     let name = value["tool"].as_str().ok_or_else(unreadable)?.to_owned();
     match value["arguments"].take() {
         Value::Null => Ok(Vec::new()),
-        // The id is made unique where the reply is put together.
+        // The id is made unique in `make_ids_unique`.
         arguments => Ok(vec![ToolCall { id: "call_1".to_owned(), name, arguments }]),
     }
 }

@@ -1,8 +1,8 @@
-//! What a model may write next, byte by byte, so that its text always fits a JSON Schema.
+//! Restricts the output of a model, byte by byte, so that it always matches a JSON Schema.
 //!
-//! `schema` turns a schema into a graph of byte steps; a [`Constraint`] is the set of places in that graph where
-//! the text so far can be. Every place knows how many bytes the shortest end takes, so a text can always be brought
-//! to its end before the tokens run out: a byte takes at most one token.
+//! `schema` compiles a schema into a graph of byte transitions. A [`SchemaConstraint`] is the set of nodes that the
+//! text so far can be at. Every node knows the number of bytes of its shortest completion, so a text can always be
+//! completed before the tokens run out: a byte takes at most one token.
 
 mod schema;
 #[cfg(test)]
@@ -12,15 +12,15 @@ use std::rc::Rc;
 
 pub(super) use schema::{UnsupportedSchema, compile_schema, to_spaced_json};
 
-/// No end from here.
+/// The end cannot be reached.
 const UNREACHABLE_END: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CharCount {
     Keep,
-    /// A text begins; it may have so many characters.
+    /// A string starts; it may have this many characters.
     Begin(u32),
-    /// One character more of it.
+    /// Uses up one character of the string.
     Spend,
 }
 
@@ -35,7 +35,7 @@ struct GraphEdge {
 #[derive(Clone, Debug, Default)]
 struct GraphNode {
     edges: Vec<GraphEdge>,
-    /// Places that are reached without a byte.
+    /// Nodes reached without a byte.
     free: Vec<usize>,
     distance: u32,
 }
@@ -46,7 +46,7 @@ pub(super) struct ConstraintGraph {
     end: usize,
 }
 
-/// Where a text can be, with the characters its open text still may have.
+/// A node, with the number of characters that the open string may still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GraphPosition {
     place: usize,
@@ -59,11 +59,12 @@ pub(super) struct SchemaConstraint {
     spots: Vec<GraphPosition>,
 }
 
-/// Places a text may be at, at once: a schema with thousands of choices would make every byte a search.
+/// Maximum concurrent positions. Without it, a schema with thousands of choices would make every byte a search.
 const MAX_POSITIONS: usize = 256;
 
 impl ConstraintGraph {
-    /// Fills in the shortest ways to the end, from the end backwards. Only bytes the model can write count.
+    /// Computes the shortest distance of each node to the end, backwards from the end. Only bytes that the model can
+    /// write count.
     fn measure_distances(
         &mut self,
         start: usize,
@@ -75,7 +76,7 @@ impl ConstraintGraph {
         self.places[self.end].distance = 0;
         loop {
             let mut changed = false;
-            // Places are made back to front, so most ways are found in the first round.
+            // Nodes are created back to front, so the first pass finds most distances.
             for at in 0..self.places.len() {
                 let place = &self.places[at];
                 let free = place.free.iter().map(|to| self.places[*to].distance);
@@ -106,7 +107,7 @@ impl SchemaConstraint {
     }
 
     fn add_position(&mut self, spot: GraphPosition) {
-        // Fewer ways are still right ways: each of them leads to an end.
+        // Dropping positions is safe: each remaining one leads to the end.
         if self.spots.len() >= MAX_POSITIONS || self.spots.contains(&spot) {
             return;
         }
@@ -117,7 +118,7 @@ impl SchemaConstraint {
         }
     }
 
-    /// The text goes on with this byte. `false`, and nothing changes, where it can not.
+    /// Advances by one byte. Returns `false` and changes nothing if the byte is not allowed.
     pub fn advance_byte(&mut self, byte: u8) -> bool {
         let before = std::mem::take(&mut self.spots);
         for spot in &before {
@@ -141,10 +142,10 @@ impl SchemaConstraint {
         true
     }
 
-    /// Whether all these bytes fit and leave a way to the end of at most `room` bytes.
+    /// Whether all bytes are allowed and the text can then be completed within `room` bytes.
     pub fn allows_bytes(&self, bytes: &[u8], room: u32) -> bool {
         let Some(first) = bytes.first() else { return false };
-        // Most tokens fail at their first byte: that is asked before anything is copied.
+        // Most tokens fail at their first byte, so it is checked before anything is copied.
         let begins = |spot: &GraphPosition| {
             let fits = |edge: &GraphEdge| (edge.first..=edge.last).contains(first);
             self.graph.places[spot.place].edges.iter().any(fits)
@@ -156,22 +157,22 @@ impl SchemaConstraint {
         bytes.iter().all(|byte| ahead.advance_byte(*byte)) && ahead.distance_to_end() <= room
     }
 
-    /// The fewest bytes to the end.
+    /// Returns the minimum number of bytes to the end.
     pub fn distance_to_end(&self) -> u32 {
         self.spots.iter().map(|spot| self.graph.places[spot.place].distance).min().unwrap_or(UNREACHABLE_END)
     }
 
-    /// The text is whole as it is.
+    /// Whether the text is complete as it is.
     pub fn is_complete(&self) -> bool {
         self.spots.iter().any(|spot| spot.place == self.graph.end)
     }
 
-    /// The text is whole and nothing can be added.
+    /// Whether the text is complete and cannot be extended.
     pub fn is_over(&self) -> bool {
         self.is_complete() && self.spots.iter().all(|spot| self.graph.places[spot.place].edges.is_empty())
     }
 
-    /// The bytes that must come next, whatever the model thinks.
+    /// Returns the bytes that must come next in any case.
     pub fn forced_bytes(&self) -> Vec<u8> {
         let mut ahead = self.clone();
         let mut forced = Vec::new();

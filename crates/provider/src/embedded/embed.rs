@@ -16,17 +16,17 @@ use super::wordpiece::WordPiece;
 use super::worker::ModelWorker;
 use super::{CorruptModelFile, weights};
 
-/// How long the model stays in memory after its last text.
+/// How long an idle model stays in memory.
 const EMBEDDING_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// The model was trained on texts of this many tokens; what is longer is cut.
+/// The model was trained on texts of up to this many tokens. Longer texts are truncated.
 const MAX_INPUT_TOKENS: usize = 256;
-/// Texts of one call: a long one takes 40 ms, and a question may wait behind all of them.
+/// Texts per call. A long text takes 40 ms, and a query may wait behind the whole batch.
 const EMBEDDING_BATCH_SIZE: usize = 2;
 const EMBEDDING_MODEL_ID: &str = "embedded/all-minilm-l6-v2";
-/// The SHA-256 of the file [`convert`] makes, which is the same on every machine.
+/// The SHA-256 of the file that [`convert_model`] writes. It is the same on every machine.
 pub const CONVERTED_FILE_SHA256: &str = "2e7fd66fbb2e8dbf0d05677ccfe0791e5ad98991134dcafc7679e2905cb68c09";
 
-/// Embeds with the model in a file. Nothing is loaded before the first text.
+/// Embeds with the model in a file. The model is loaded on first use.
 pub struct LocalEmbeddings {
     worker: ModelWorker<EmbeddingModel>,
 }
@@ -43,7 +43,7 @@ impl EmbeddingModel {
         Ok(Self { encoder, words, kernel })
     }
 
-    /// A text the model can not read is as one without words.
+    /// Returns the vector of a text. A text in a script that the model does not know is embedded like an empty one.
     pub fn embed_text(&self, text: &str) -> Vec<f32> {
         let most = MAX_INPUT_TOKENS.min(self.encoder.shape.positions);
         let tokens = self.words.encode(text, most);
@@ -65,7 +65,7 @@ impl LocalEmbeddings {
         let (send, receive) = oneshot::channel();
         let job = move |model: Result<&mut EmbeddingModel, CorruptModelFile>| {
             let embedded = model.map(|model| {
-                // Nobody waits any more: the rest of the batch would be for nothing.
+                // The caller is gone, so the rest of the batch is skipped.
                 let wanted = texts.iter().take_while(|_| !send.is_closed());
                 wanted.map(|text| model.embed_text(text)).collect()
             });
@@ -108,12 +108,12 @@ impl Embedder for LocalEmbeddings {
     }
 }
 
-/// Makes the file that [`Embeddings`] reads of the published weights and vocabulary of all-MiniLM-L6-v2.
+/// Builds the file that [`LocalEmbeddings`] reads, from the published weights and vocabulary of all-MiniLM-L6-v2.
 pub fn convert_model<R: Read + Seek>(weights: R, vocabulary: &str) -> Result<Vec<u8>, CorruptModelFile> {
     encoder_file::convert_encoder(weights, vocabulary, encoder_file::MINILM_SHAPE)
 }
 
-/// Short texts embedded each second on this machine.
+/// Returns the number of short texts embedded per second on this machine.
 pub fn measure_embeddings(file: &Path) -> Result<f64, CorruptModelFile> {
     let model = open_model(file)?;
     let text = |n: usize| format!("The ferry number {n} leaves the harbour at nine in the morning.");

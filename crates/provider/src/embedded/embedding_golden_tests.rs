@@ -1,4 +1,4 @@
-//! The embedding model on its real weights, against the same network in plain 32-bit numbers.
+//! The embedding model with its real weights, compared with the same network in plain f32.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -20,11 +20,11 @@ fn embedding_model(kernel: Kernel) -> EmbeddingModel {
     EmbeddingModel::read(Cursor::new(&CONVERTED_MODEL[..]), kernel).unwrap()
 }
 
-/// A sentence, its paraphrase, another that shares its words, and one that is nearly a copy with another meaning.
+/// Rows of a sentence, its paraphrase, a sentence that shares its words, and a near copy with another meaning.
 const PARAPHRASES: &str = include_str!("../../tests/golden/paraphrases.tsv");
-/// The same without the last, on other matters.
+/// The same without the last column, on other topics.
 const NOTES: &str = include_str!("../../tests/golden/notes.tsv");
-/// As before; where the distractors of the others are made of all words of the sentence, these share one with it.
+/// Like the notes. Distractors of the other sets use all words of the sentence; these share one word with it.
 const MEMOS: &str = include_str!("../../tests/golden/memos.tsv");
 
 fn tsv_rows<const COLUMNS: usize>(set: &str) -> Vec<[&str; COLUMNS]> {
@@ -38,7 +38,7 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// How many queries have their paraphrase among the `most` nearest.
+/// Returns how many queries have their paraphrase among the `most` nearest.
 fn count_in_nearest(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>], most: usize) -> usize {
     let is_found = |(query, answer): &(&Vec<f32>, &Vec<f32>)| {
         let near = cosine_similarity(query, answer);
@@ -48,7 +48,8 @@ fn count_in_nearest(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f3
     queries.iter().zip(answers).filter(is_found).count()
 }
 
-/// Found first among the answers of all rows; then with a further column added to them, found first and in three.
+/// Counts how often the paraphrase ranks first among the answers of all rows; then, with each further column added, how
+/// often it ranks first and in the top three.
 fn measure_recall<const COLUMNS: usize>(model: &EmbeddingModel, set: &str) -> Vec<usize> {
     let rows = tsv_rows::<COLUMNS>(set);
     let column = |at: usize| rows.iter().map(|row| model.embed_text(row[at])).collect::<Vec<_>>();
@@ -58,7 +59,7 @@ fn measure_recall<const COLUMNS: usize>(model: &EmbeddingModel, set: &str) -> Ve
     std::iter::once(with(&[], 1)).chain(further).collect()
 }
 
-/// llama.cpp on the same weights in 32 bits finds exactly as many: what is missed is beyond the model.
+/// llama.cpp finds exactly as many with the same weights in 32 bits, so the misses are the model's.
 #[test]
 fn what_means_the_same_is_near_without_and_with_distractors() {
     let model = embedding_model(Kernel::detect());
@@ -124,7 +125,7 @@ fn both_paths_and_the_plain_network_agree() {
                 "{text}: {}",
                 cosine_similarity(&fast, &exact)
             );
-            // A last bit that differs moves a rounding, and that moves others.
+            // A different last bit changes a rounding, and that changes others.
             assert!(cosine_similarity(&fast, &plain.embed_text(text)) >= 0.999, "{text}");
         }
     }
@@ -144,7 +145,7 @@ fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
     assert!(open(&changed).contains("version is 9"));
 }
 
-/// What is in it is well-formed and has a hash that fits; only a pinned one tells it from the model.
+/// The content is well-formed and its hash matches. Only the pinned hash distinguishes it from the model.
 #[test]
 fn a_file_of_the_right_shape_with_other_weights_is_refused() {
     let folder = std::env::temp_dir().join(format!("polyclaw-converted-{}", std::process::id()));
@@ -161,7 +162,7 @@ fn a_file_of_the_right_shape_with_other_weights_is_refused() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The network as its authors describe it: slow, exact, and sharing nothing with the kernels.
+/// The network as its authors describe it: slow, exact and without the kernels.
 struct ReferenceEncoder {
     weights: Safetensors<File>,
     words: WordPiece,
@@ -260,7 +261,7 @@ impl ReferenceEncoder {
     }
 }
 
-/// The series of the error function; beyond 6 it is 1 to all digits.
+/// The power series of the error function. Beyond 6 it is 1 in all digits.
 fn erf(x: f64) -> f64 {
     if x.abs() > 6.0 {
         return x.signum();

@@ -1,11 +1,11 @@
-//! The embedding network: a text's tokens all look at each other, and the mean of what they see is its vector.
+//! The embedding network: every token attends to all others, and the mean of the outputs is the vector of the text.
 
 use super::kernel::{Activations, HeadSlice, Kernel};
 use super::matrix::QuantMatrix;
 
 const NORM_EPSILON: f32 = 1e-12;
 
-/// The numbers that shape a network, in the order in which its file has them.
+/// The dimensions of a network, in the order of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EncoderShape {
     pub layers: usize,
@@ -28,7 +28,7 @@ pub(super) struct DenseLayer {
     pub bias: Vec<f32>,
 }
 
-/// Weights and shifts of a layer norm.
+/// Weights and biases of a layer norm.
 pub(super) struct LayerNorm {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
@@ -48,14 +48,14 @@ pub(super) struct EncoderLayer {
 pub(super) struct TextEncoder {
     pub shape: EncoderShape,
     pub words: QuantMatrix,
-    /// Of each position, with what every token of a single text gets besides.
+    /// One row per position. Includes the token-type embedding that every token of a single text gets.
     pub places: QuantMatrix,
     pub norm: LayerNorm,
     pub layers: Vec<EncoderLayer>,
 }
 
 impl TextEncoder {
-    /// A vector of length one, or of zeros where there are no tokens or the weights lead beyond all numbers.
+    /// Returns a vector of length one. Returns zeros if there are no tokens or the result is not finite.
     pub fn embed(&self, kernel: Kernel, tokens: &[u32]) -> Vec<f32> {
         let width = self.shape.width;
         let mut mean = vec![0.0; width];
@@ -75,7 +75,7 @@ impl TextEncoder {
             mean.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
         }
         let length = kernel.dot(&mean, &mean).sqrt();
-        // A factor of zero would not do: what is no number stays none.
+        // Multiplying by zero would not help: NaN stays NaN.
         if !(length > 0.0 && length.is_finite()) {
             return vec![0.0; width];
         }

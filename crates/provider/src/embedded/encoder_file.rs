@@ -1,8 +1,8 @@
-//! The embedding model as a file of our own: signed bytes instead of the 32 bits each number has where it comes from,
-//! so a quarter of the size. Written once when the model is pulled.
+//! The file format of the embedding model: 8-bit instead of the published 32-bit weights, so a quarter of the size.
+//! Written once when the model is pulled.
 //!
-//! `PCLEMBED`, a version, the SHA-256 of all that follows; then the shape, the vocabulary and the tensors, each in a
-//! fixed order.
+//! `PCLEMBED`, a version, the SHA-256 of all that follows; then the shape, the vocabulary and the tensors in a fixed
+//! order.
 
 use std::io::{Read, Seek};
 
@@ -19,11 +19,11 @@ const FILE_MAGIC: [u8; 8] = *b"PCLEMBED";
 const FILE_VERSION: u32 = 1;
 const MAX_FILE_BYTES: u64 = 1 << 28;
 
-/// all-MiniLM-L6-v2.
+/// The shape of all-MiniLM-L6-v2.
 pub(super) const MINILM_SHAPE: EncoderShape =
     EncoderShape { layers: 6, width: 384, inner: 1536, heads: 12, vocabulary: 30_522, positions: 512 };
 
-/// Makes our file of the one that is published.
+/// Converts the published model to this format.
 pub(super) fn convert_encoder<R: Read + Seek>(
     weights: R,
     vocabulary: &str,
@@ -66,7 +66,7 @@ impl<R: Read + Seek> EncoderFileWriter<'_, R> {
         Ok(())
     }
 
-    /// Every token of a single text is of the first kind, so what a kind adds is added to the positions at once.
+    /// Every token of a single text has the first token type, so its embedding is added to the positions here.
     fn write_positions(&mut self, shape: EncoderShape) -> Result<(), CorruptModelFile> {
         let (rows, width) = (shape.positions, shape.width);
         let mut values = self.source.read_floats("embeddings.position_embeddings.weight", &[rows, width])?;
@@ -95,7 +95,7 @@ impl<R: Read + Seek> EncoderFileWriter<'_, R> {
     }
 }
 
-/// Reads a file of ours, if the network in it has this shape.
+/// Reads a file of this format with the given shape.
 pub(super) fn read_encoder<R: Read + Seek>(
     file: R,
     shape: EncoderShape,

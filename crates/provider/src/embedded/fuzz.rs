@@ -1,5 +1,5 @@
-//! Model files changed at random: no panic, no memory without bound, no vector that is none. `make fuzz` runs more;
-//! `POLYCLAW_SEED` repeats one case.
+//! Fuzzing of model files: no panic, no unbounded memory, no vector with NaN. `make fuzz` runs more cases;
+//! `POLYCLAW_SEED` repeats one.
 
 use std::io::Cursor;
 
@@ -15,7 +15,7 @@ use super::synthetic::{self, GgufBuilder};
 use super::tokenizer::Tokenizer;
 use super::wordpiece::WordPiece;
 
-/// Lengths, counts and sizes at which something ends.
+/// Values at the limits of lengths, counts and sizes.
 const EDGE_VALUES: [u64; 18] = [
     0,
     1,
@@ -37,11 +37,11 @@ const EDGE_VALUES: [u64; 18] = [
     0x7ff8_0000_0000_0000,
 ];
 const EXTREME_FLOATS: [f32; 7] = [f32::NAN, f32::INFINITY, f32::MAX, f32::MIN, 1e30, 1e-45, 0.0];
-/// Kilobytes of address space a target may take. Its files have some hundred; the rest is for tests beside it in the same
-/// process, and is still less than the larger edges ask for.
+/// Address space that a target may use, in kilobytes. Files use some hundred; the rest is for parallel tests in the
+/// same process and is still below what the larger edge values would allocate.
 const MAX_GROWTH_KB: u64 = 3 << 20;
 
-/// The file changed a few times, mostly in its first `head` bytes, which say what the rest is.
+/// Returns the file with a few mutations, mostly in its first `head` bytes, which describe the rest.
 fn mutate_file(good: &[u8], head: usize, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..rng.usize(1..5) {
@@ -77,7 +77,7 @@ fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
     bytes.iter_mut().skip(at).zip(with).for_each(|(byte, with)| *byte = *with);
 }
 
-/// Makes a stretch of weights, which are in the second half, extreme.
+/// Overwrites a range of weights, which are in the second half, with an extreme value.
 fn overwrite_weights(bytes: &mut [u8], extreme: [u8; 4], rng: &mut Rng) {
     let half = bytes.len() / 2;
     let weights = bytes[half..].chunks_exact_mut(4);
@@ -89,7 +89,8 @@ fn random_kernel(rng: &mut Rng) -> Kernel {
     if rng.bool() { Kernel::Scalar } else { Kernel::detect() }
 }
 
-/// The most address space this process ever had, in kilobytes: memory that was asked for counts before it is touched.
+/// Returns the peak address space of this process in kilobytes. It includes memory that was allocated and never
+/// touched.
 fn peak_memory_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
@@ -139,7 +140,7 @@ fn safetensors_files() {
     });
 }
 
-/// Their hash is right: it is no secret, and whoever changes the content can make a new one.
+/// The hash is valid: anyone who changes the content can compute a new one.
 #[test]
 fn embedding_files() {
     let good = convert_encoder(Cursor::new(published()), WORDS, TINY).unwrap();
@@ -177,7 +178,7 @@ fn random_piece(most: usize, rng: &mut Rng) -> &'static str {
     TOKENIZER_PIECES[rng.usize(..most)]
 }
 
-/// The lists of a tokenizer in a file that is well-formed otherwise.
+/// A well-formed file with random tokenizer lists.
 fn random_tokenizer_file(rng: &mut Rng) -> Vec<u8> {
     let count = rng.usize(..300);
     let word = |rng: &mut Rng| {

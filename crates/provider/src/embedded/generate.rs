@@ -1,5 +1,4 @@
-//! The loop that writes: a prompt goes in, tokens come out one by one until the model, the schema or the limit ends
-//! the text.
+//! The generation loop: takes a prompt and produces tokens until the model, the schema or the limit ends the text.
 
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -28,11 +27,11 @@ pub(super) struct EmbeddedEngine {
 struct ChatMarkers {
     begin: VocabToken,
     end: VocabToken,
-    /// Ends a document; a model that writes it is done as well.
+    /// End of a document. Ends the answer as well.
     stop: VocabToken,
 }
 
-/// One message of a conversation, in the words of the model's template.
+/// A message in the model's chat template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TemplateMessage {
     pub role: &'static str,
@@ -41,7 +40,7 @@ pub(super) struct TemplateMessage {
 
 pub(super) struct GenerationRequest {
     pub lines: Vec<TemplateMessage>,
-    /// What the answer must fit; `None` for plain text.
+    /// The schema of the answer; `None` for plain text.
     pub schema: Option<Value>,
     pub temperature: f32,
     pub seed: u64,
@@ -57,12 +56,12 @@ pub(super) struct GeneratedAnswer {
     pub truncated: bool,
 }
 
-/// Why there is no whole answer.
+/// The reason why there is no complete answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GenerationError {
     Cancelled,
     Schema(String),
-    /// The prompt has so many tokens.
+    /// The token count of a prompt that is too long.
     TooLong(usize),
 }
 
@@ -97,7 +96,7 @@ impl EmbeddedEngine {
         &self.tokenizer
     }
 
-    /// How badly the model foresees a text: the mean of -ln p over its tokens after the first.
+    /// Returns the mean of -ln p over the tokens of a text after the first: how badly the model predicts it.
     pub fn mean_surprise(&self, text: &str) -> f64 {
         let tokens = self.tokenizer.encode(text);
         let scores = self.llama.extend_each(&mut self.llama.new_cache(), &tokens);
@@ -110,7 +109,7 @@ impl EmbeddedEngine {
         costs.sum::<f64>() / (tokens.len().max(2) - 1) as f64
     }
 
-    /// Writes an answer. `said` gets each piece of text as it comes; `go_on` is asked before every token.
+    /// Generates an answer. `text` receives each piece of text; `go_on` is checked before every token.
     pub fn generate(
         &mut self,
         ask: &GenerationRequest,
@@ -121,7 +120,7 @@ impl EmbeddedEngine {
             Some(schema) => Some(self.compile_constraint(schema)?),
             None => None,
         };
-        // However short it is wanted, an answer that must have a form needs room for it.
+        // A constrained answer gets at least as many tokens as its shortest form needs.
         let shortest = constraint.as_ref().map_or(0, |constraint| constraint.distance_to_end() as usize);
         let most = ask.most.max(shortest);
         let prompt = self.prompt_tokens(&ask.lines);
@@ -155,7 +154,7 @@ impl EmbeddedEngine {
                 return Err(GenerationError::Cancelled);
             };
             let room = u32::try_from(most - writing.answer.output - 1).unwrap_or(u32::MAX);
-            // Far from every rule a choice can take long: whoever went away is not chosen for.
+            // Picking under a constraint can take long, so a cancelled request stops here too.
             let picked = writing.sampler.pick_token(&mut scores, &mut |token| {
                 go_on() && self.allows_token(constraint.as_ref(), token, room)
             });
@@ -171,7 +170,7 @@ impl EmbeddedEngine {
                 bytes.iter().for_each(|byte| {
                     constraint.advance_byte(*byte);
                 });
-                // Near its limit a text is brought to its end, whatever it still wanted to say.
+                // Near the limit the text is completed early.
                 writing.answer.truncated |= constraint.distance_to_end() >= room && !constraint.is_over();
             }
             writing.write_token(token, bytes);
@@ -184,7 +183,7 @@ impl EmbeddedEngine {
     fn allows_token(&self, constraint: Option<&SchemaConstraint>, token: VocabToken, room: u32) -> bool {
         let bytes = self.tokenizer.token_bytes(token);
         match constraint {
-            // Every other special token would be shown as nothing.
+            // Other special tokens would add no text.
             _ if bytes.is_empty() => {
                 let ends = [self.marks.end, self.marks.stop].contains(&token);
                 ends && constraint.is_none_or(SchemaConstraint::is_complete)
@@ -200,7 +199,7 @@ impl EmbeddedEngine {
             .map_err(|error| GenerationError::Schema(error.to_string()))
     }
 
-    /// What must come next anyway is not asked for token by token: the constraint takes it, and it is returned.
+    /// Advances the constraint over the bytes that must come next and returns their tokens, without running the model.
     fn forced_tokens(&self, constraint: &mut SchemaConstraint) -> Vec<VocabToken> {
         let bytes = constraint.forced_bytes();
         let text = match std::str::from_utf8(&bytes) {
@@ -213,15 +212,15 @@ impl EmbeddedEngine {
         self.tokenizer.encode(text)
     }
 
-    /// Takes in what a conversation begins with, so that its first answer comes sooner. Where `go_on` says no, what is
-    /// done so far is kept all the same.
+    /// Fills the cache with the start of a conversation, so that its first answer comes sooner. If `go_on` returns
+    /// false, the part done so far is kept.
     pub fn prefill(&mut self, lines: &[TemplateMessage], go_on: &dyn Fn() -> bool) {
         let tokens = self.template_tokens(lines);
         let cached = self.cache.reuse_prefix(&tokens);
         self.llama.extend(&mut self.cache, &tokens[cached..], go_on);
     }
 
-    /// The conversation in the model's template, up to where its answer begins.
+    /// Returns the tokens of the conversation in the model's template, up to the start of the answer.
     fn prompt_tokens(&self, lines: &[TemplateMessage]) -> Vec<VocabToken> {
         let mut tokens = self.template_tokens(lines);
         tokens.push(self.marks.begin);
@@ -241,7 +240,7 @@ impl EmbeddedEngine {
     }
 }
 
-/// An answer on its way out.
+/// Writes the answer as it is generated.
 struct AnswerWriter<'a> {
     sampler: Sampler,
     text: Utf8Decoder,

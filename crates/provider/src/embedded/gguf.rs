@@ -1,5 +1,4 @@
-//! The GGUF file format: a header, named values, named tensors. Everything a file says about itself is checked
-//! against the file before it is believed.
+//! The GGUF file format: a header, key-value pairs and tensors. Everything that a file claims about itself is checked.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -8,11 +7,11 @@ use super::CorruptModelFile;
 use super::bytes::ModelFileReader;
 use super::matrix::TensorFormat;
 
-/// Real models have some dozens of values and some hundreds of tensors.
+/// Real models have dozens of values and hundreds of tensors.
 const MAX_ENTRIES: u64 = 20_000;
-/// Of all lists together: a byte of a list takes eight in memory.
+/// Maximum items of all lists together. One byte of a list takes eight in memory.
 const MAX_LIST_ITEMS: u64 = 1 << 20;
-/// The engine reads models of a few hundred megabytes; a bigger file is a mistake.
+/// Supported models have a few hundred megabytes. A larger file is a mistake.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +26,7 @@ pub(super) enum GgufValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TensorInfo {
     pub format: TensorFormat,
-    /// The innermost dimension first, as the format has it.
+    /// The innermost dimension comes first, as in the file.
     pub columns: usize,
     pub rows: usize,
     offset: u64,
@@ -38,7 +37,7 @@ pub(super) struct Gguf<R> {
     values: HashMap<String, GgufValue>,
     tensors: HashMap<String, TensorInfo>,
     data: u64,
-    /// Bytes of tensors read so far.
+    /// Tensor bytes read so far.
     handed_out: u64,
 }
 
@@ -106,7 +105,7 @@ impl<R: Read + Seek> Gguf<R> {
         self.tensors.contains_key(name)
     }
 
-    /// The raw bytes of a tensor, if it has the expected shape.
+    /// Returns the raw bytes of a tensor with the expected shape.
     pub fn read_tensor(
         &mut self,
         name: &str,
@@ -123,7 +122,7 @@ impl<R: Read + Seek> Gguf<R> {
         let (format, offset) = (tensor.format, tensor.offset);
         let size = format.byte_len(rows, columns).ok_or_else(|| odd_shape_error(name))?;
         let start = self.data.checked_add(offset).ok_or_else(|| odd_shape_error(name))?;
-        // Tensors that share their bytes would make a small file a large model.
+        // Overlapping tensors would turn a small file into a large model.
         self.handed_out = self.handed_out.saturating_add(size);
         if self.handed_out > self.bytes.len() {
             return Err(CorruptModelFile::new("its tensors overlap".to_owned()));
@@ -159,7 +158,7 @@ fn read_values<R: Read + Seek>(
     Ok(values)
 }
 
-/// `room`: how many items lists may still have.
+/// `room`: how many more items lists may have.
 fn read_value<R: Read + Seek>(
     bytes: &mut ModelFileReader<R>,
     kind: u32,
@@ -194,14 +193,14 @@ fn read_list<R: Read + Seek>(
     room: &mut u64,
 ) -> Result<GgufValue, CorruptModelFile> {
     let (kind, items) = (bytes.read_u32()?, bytes.read_u64()?);
-    // Every item takes at least a byte, so a list can not be longer than what is left of the file.
+    // Every item takes at least one byte, so the rest of the file bounds the list.
     if items > *room || items > bytes.remaining_bytes() {
         return Err(CorruptModelFile::new(format!("a list of {items} items is announced")));
     }
     *room -= items;
     match kind {
         8 => (0..items).map(|_| bytes.read_text()).collect::<Result<_, _>>().map(GgufValue::Texts),
-        // A list of lists would let a small file ask for a deep stack.
+        // Nested lists would let a small file cause deep recursion.
         9 => Err(CorruptModelFile::new("it holds a list of lists")),
         _ => (0..items).map(|_| read_number(bytes, kind)).collect::<Result<_, _>>().map(GgufValue::Numbers),
     }

@@ -1,4 +1,4 @@
-//! The engine on the real weights, against what llama.cpp makes of the same file (`tests/outside/golden.py`).
+//! The engine with its real weights, compared with llama.cpp on the same file (`tests/outside/golden.py`).
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
     let nll = fast.mean_surprise(&golden.text);
     println!("nll {nll:.5}, llama.cpp {:.5}, {:?}", golden.nll, began.elapsed());
     assert!((nll - golden.nll).abs() < 0.01 * golden.nll, "{nll} against {}", golden.nll);
-    // The plain path is slow: a part of the text shows that both agree.
+    // The scalar kernel is slow, so only a part of the text is compared.
     let part = &golden.text[..300];
     let (fast, plain) = (fast.mean_surprise(part), golden_engine(Kernel::Scalar).mean_surprise(part));
     assert!((fast - plain).abs() < 0.002 * plain, "{fast} against {plain}");
@@ -96,7 +96,8 @@ fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
     assert!(again.cached + 1 == again.input && first.text.len() > 10);
 }
 
-/// Left to itself the model answers most of them with a reply: here it may not, so that each question is a call.
+/// On its own the model answers most of them with a reply. The test removes that choice, so that each question becomes
+/// a call.
 #[test]
 fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_schema() {
     let (mut engine, tools) = (golden_engine(Kernel::detect()), four_tools());

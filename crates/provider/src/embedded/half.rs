@@ -1,9 +1,9 @@
-//! Half-precision numbers, which files and the cache hold as 16 bits.
+//! Half-precision numbers, stored as 16 bits in files and in the cache.
 
 pub(super) fn to_f32(half: u16) -> f32 {
     let (sign, exponent, fraction) = (u32::from(half >> 15) << 31, (half >> 10) & 31, u32::from(half & 1023));
     match exponent {
-        // Below the smallest normal number the fraction alone counts, in steps of 2^-24.
+        // Subnormal: only the fraction counts, in steps of 2^-24.
         0 => {
             let size = fraction as f32 / 16_777_216.0;
             if sign == 0 { size } else { -size }
@@ -13,7 +13,7 @@ pub(super) fn to_f32(half: u16) -> f32 {
     }
 }
 
-/// Rounds to the nearest, halves to even, as the processor's own instruction does.
+/// Rounds to nearest, ties to even, like the processor's instruction.
 pub(super) fn from_f32(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;
@@ -23,7 +23,7 @@ pub(super) fn from_f32(value: f32) -> u16 {
         return sign | 0x7c00 | not_a_number;
     }
     if size < 0x3880_0000 {
-        // Adding 0.5 moves the steps of 2^-24 to the end of the fraction, and the addition rounds.
+        // Adding 0.5 aligns the steps of 2^-24 with the end of the fraction, and the addition rounds.
         let moved = f32::from_bits(size) + 0.5;
         return sign | (moved.to_bits() - 0.5_f32.to_bits()) as u16;
     }

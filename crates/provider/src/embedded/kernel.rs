@@ -1,5 +1,5 @@
-//! The arithmetic that takes all the time, on the fastest path this processor has. Every operation exists twice:
-//! in plain Rust, which says what is meant, and for AVX2, which tests hold against it.
+//! The hot arithmetic, on the fastest path of this processor. Every operation exists in plain Rust, which is the
+//! reference, and for AVX2, which tests compare with it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,8 +16,8 @@ pub(super) enum Kernel {
     Avx2(avx2::Avx2),
 }
 
-/// Numbers on their way into a matrix: signed bytes in blocks of 32, one row a token. `sums` are what a matrix
-/// with minima needs besides.
+/// Quantized inputs of a matrix: signed bytes in blocks of 32, one row per token. `sums` are needed by matrices with
+/// minima.
 #[derive(Default)]
 pub(super) struct Activations {
     pub count: usize,
@@ -27,13 +27,13 @@ pub(super) struct Activations {
     pub sums: Vec<[f32; 8]>,
 }
 
-/// Keys or values of one head among those of all heads and positions.
+/// Keys or values of one head within those of all heads and positions.
 #[derive(Clone, Copy)]
 pub(super) struct HeadSlice<'a> {
     pub halves: &'a [u16],
-    /// From one position to the next.
+    /// Distance between positions.
     pub stride: usize,
-    /// Where the head begins in a position.
+    /// Start of the head within a position.
     pub offset: usize,
     pub positions: usize,
 }
@@ -72,7 +72,7 @@ impl Kernel {
         }
     }
 
-    /// Every row of `values` through `matrix`; `out` gets one row a token.
+    /// Multiplies every row of `values` by `matrix`. `out` gets one row per token.
     pub fn multiply(self, matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
         assert_eq!(matrix.columns, values.columns, "the shapes fit");
         assert_eq!(out.len(), values.count * matrix.rows, "the result has its room");
@@ -83,22 +83,22 @@ impl Kernel {
         on_fastest!(self, dot(a, b))
     }
 
-    /// The product of two rows of bytes.
+    /// Returns the dot product of two byte rows.
     pub fn dot_product(self, a: &[i8], b: &[i8]) -> i32 {
         on_fastest!(self, dot_product(a, b))
     }
 
-    /// What each of several query heads makes of the keys they share. `out` holds a row a head.
+    /// Computes the attention scores of several query heads that share keys. `out` has one row per head.
     pub fn scores(self, queries: &[f32], width: usize, keys: HeadSlice<'_>, out: &mut [f32]) {
         on_fastest!(self, scores(queries, width, keys, out));
     }
 
-    /// The values, weighed by each head's row of `weights`.
+    /// Sums the values, weighted by each head's row of `weights`.
     pub fn mix(self, weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) {
         on_fastest!(self, mix(weights, values, width, out));
     }
 
-    /// Makes a row add up to one.
+    /// Applies softmax to a row.
     pub fn softmax(self, row: &mut [f32]) {
         let largest = row.iter().fold(f32::NEG_INFINITY, |largest, value| largest.max(*value));
         let sum = on_fastest!(self, exponents(row, largest));
@@ -106,7 +106,7 @@ impl Kernel {
         row.iter_mut().for_each(|value| *value *= inverse);
     }
 
-    /// `gate` becomes silu(gate) × up.
+    /// Sets `gate` to silu(gate) × up.
     pub fn gate(self, gate: &mut [f32], up: &[f32]) {
         on_fastest!(self, gate(gate, up));
     }
@@ -121,7 +121,7 @@ impl Kernel {
 }
 
 impl Activations {
-    /// Takes in so many rows of `columns` numbers.
+    /// Quantizes rows of `columns` numbers.
     pub fn quantize_rows(&mut self, kernel: Kernel, values: &[f32], columns: usize) {
         let (blocks, chunks) = (columns / BLOCK, scale_stride(columns) / 8);
         self.columns = columns;

@@ -1,4 +1,4 @@
-//! The network: what follows a sequence of tokens, as a number for each token of the vocabulary.
+//! The Llama network: takes a sequence of tokens and scores each token of the vocabulary as the next one.
 
 use std::io::{Read, Seek};
 
@@ -9,7 +9,7 @@ use super::kernel::{Activations, HeadSlice, Kernel};
 use super::matrix::{BLOCK, QuantMatrix, TensorFormat, decode_floats};
 use super::tokenizer::VocabToken;
 
-/// Tokens that go through the layers together: enough to share the work, few enough to stop soon after a cancel.
+/// Tokens processed per batch: enough to share the work, few enough to react quickly to a cancel.
 pub(super) const PREFILL_BATCH_SIZE: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ struct LlamaShape {
     inner: usize,
     heads: usize,
     kv_heads: usize,
-    /// Numbers of one head.
+    /// Numbers per head.
     head: usize,
     vocabulary: usize,
     epsilon: f32,
@@ -43,11 +43,11 @@ pub(super) struct Llama {
     embedding: QuantMatrix,
     layers: Vec<LlamaLayer>,
     norm: Vec<f32>,
-    /// `None` where the embedding serves for both ways.
+    /// `None` if the embedding matrix is also the output matrix.
     unembedding: Option<QuantMatrix>,
 }
 
-/// Room for one batch on its way through the layers, kept between calls.
+/// Buffers for one batch, reused between layers and batches.
 #[derive(Default)]
 struct LlamaScratch {
     stream: Vec<f32>,
@@ -59,7 +59,7 @@ struct LlamaScratch {
     gate: Vec<f32>,
     up: Vec<f32>,
     scores: Vec<f32>,
-    /// Cosines and sines of each token's position.
+    /// Rotary cosines and sines of each token's position.
     turns: Vec<(f32, f32)>,
     inputs: Activations,
 }
@@ -102,8 +102,8 @@ impl Llama {
         self.kernel.name()
     }
 
-    /// Takes in more tokens and says what follows the last of them. `go_on` is asked between batches; where it says
-    /// no, nothing is said and the cache holds what was taken in so far.
+    /// Processes more tokens and returns the scores after the last one. Checks `go_on` between batches; if it returns
+    /// false, returns `None`, and the cache holds the tokens processed so far.
     pub fn extend(
         &self,
         cache: &mut KvCache,
@@ -121,7 +121,7 @@ impl Llama {
         Some(self.output_scores(&room.stream[last..], &mut room.inputs))
     }
 
-    /// The same, saying what follows after each token: for measuring how well a text is foreseen.
+    /// Like [`Self::extend`], but returns the scores after each token, for measuring how well a text is predicted.
     pub fn extend_each(&self, cache: &mut KvCache, tokens: &[VocabToken]) -> Vec<Vec<f32>> {
         let (mut room, mut all) = (LlamaScratch::default(), Vec::new());
         for batch in tokens.chunks(PREFILL_BATCH_SIZE) {
@@ -147,7 +147,7 @@ impl Llama {
         let (shape, first) = (&self.shape, cache.len());
         room.stream.resize(tokens.len() * shape.width, 0.0);
         for (token, out) in tokens.iter().zip(room.stream.chunks_exact_mut(shape.width)) {
-            // An id beyond the vocabulary can not come from the tokenizer; it would stand for the first token.
+            // The tokenizer never produces an id beyond the vocabulary; it would be treated as the first token.
             let row = if (*token as usize) < shape.vocabulary { *token as usize } else { 0 };
             self.embedding.unpack_row(row, out);
         }
@@ -184,7 +184,7 @@ impl Llama {
         let scale = 1.0 / (shape.head as f32).sqrt();
         room.query.iter_mut().for_each(|value| *value *= scale);
         room.mixed.resize(room.query.len(), 0.0);
-        // Query heads that share keys are asked together.
+        // Query heads that share keys are computed together.
         let group = shape.heads / shape.kv_heads * shape.head;
         let groups = room.query.chunks_exact(group).zip(room.mixed.chunks_exact_mut(group));
         for (at, (query, mixed)) in groups.enumerate() {
@@ -271,7 +271,7 @@ impl LlamaShape {
         }
     }
 
-    /// The angles by which a position turns each pair of numbers.
+    /// Computes the rotary angles of each pair of numbers.
     fn rope_angles(&self, first: usize, count: usize, out: &mut Vec<(f32, f32)>) {
         out.clear();
         for position in first..first + count {

@@ -1,17 +1,17 @@
-//! Matrices as the kernels want them: whole numbers in blocks of 32, scales apart from them.
+//! Matrices in the layout of the kernels: integers in blocks of 32, with the scales stored separately.
 
 use super::{CorruptModelFile, half};
 
 pub(super) const BLOCK: usize = 32;
-/// Scales are read eight at a time, so a row of them is padded to a multiple of this.
+/// Scales are read eight at a time, so each row of them is padded to a multiple of this.
 const SCALE_ALIGNMENT: usize = 8;
 
-/// How a file stores numbers. What is not quantised in the file is when it is read.
+/// The number format of a tensor in a file. Unquantized tensors are quantized when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TensorFormat {
     F32,
     F16,
-    /// Blocks of a scale, a minimum and 32 half bytes.
+    /// Blocks of a scale, a minimum and 32 nibbles.
     Q4_1,
     /// Blocks of a scale and 32 signed bytes.
     Q8_0,
@@ -30,7 +30,7 @@ impl TensorFormat {
         }
     }
 
-    /// How many bytes such a matrix takes; `None` where the shape does not fit the format.
+    /// Returns the byte size of a matrix; `None` if the shape does not fit the format.
     pub fn byte_len(self, rows: usize, columns: usize) -> Option<u64> {
         let (group, size) = match self {
             Self::F32 => (1, 4),
@@ -48,9 +48,9 @@ impl TensorFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuantKind {
-    /// 16 bytes a block; the low halves are the first 16 numbers.
+    /// 16 bytes per block. The low nibbles are the first 16 numbers.
     Nibbles,
-    /// 32 signed bytes a block.
+    /// 32 signed bytes per block.
     Bytes,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct QuantMatrix {
     pub columns: usize,
     pub kind: QuantKind,
     quants: Vec<u8>,
-    /// Half-precision, [`stride`] of them a row.
+    /// Half-precision scales, [`scale_stride`] per row.
     scales: Vec<u16>,
-    /// The same for minima; empty where the format has none.
+    /// Half-precision minima, likewise; empty if the format has none.
     minima: Vec<u16>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct MatrixRow<'a> {
     pub minima: &'a [u16],
 }
 
-/// How many scales a row of so many columns has, with their padding.
+/// Returns the number of scales per row of `columns` numbers, including padding.
 pub(super) fn scale_stride(columns: usize) -> usize {
     (columns / BLOCK).next_multiple_of(SCALE_ALIGNMENT)
 }
@@ -97,7 +97,7 @@ impl QuantMatrix {
                 Self::quantize_floats(rows, columns, &decode_floats(format, bytes))
             }
         };
-        // A scale that is no number would make every answer one.
+        // A scale that is NaN or infinite would spread to every answer.
         for scale in matrix.scales.iter_mut().chain(&mut matrix.minima) {
             if !half::to_f32(*scale).is_finite() {
                 *scale = 0;
@@ -106,7 +106,7 @@ impl QuantMatrix {
         Ok(matrix)
     }
 
-    /// Takes the blocks of a file apart: numbers to numbers, scales to scales.
+    /// Splits the blocks of a file into numbers and scales.
     fn from_blocks(kind: QuantKind, rows: usize, columns: usize, bytes: &[u8]) -> Self {
         let (head, body) = match kind {
             QuantKind::Nibbles => (4, 16),
@@ -127,7 +127,8 @@ impl QuantMatrix {
         Self { rows, columns, kind, quants, scales, minima }
     }
 
-    /// Plain numbers as signed bytes with a scale a block: a fifth of the size, and hardly anything lost.
+    /// Quantizes plain numbers to signed bytes with one scale per block: about a quarter of the size of f32 with hardly
+    /// any loss.
     pub fn quantize_floats(rows: usize, columns: usize, values: &[f32]) -> Self {
         let (stride, per_row) = (scale_stride(columns), columns / BLOCK);
         let mut quants = Vec::with_capacity(values.len());
@@ -144,7 +145,7 @@ impl QuantMatrix {
         Self { rows, columns, kind: QuantKind::Bytes, quants, scales, minima: Vec::new() }
     }
 
-    /// Signed bytes as the blocks of a file.
+    /// Writes signed bytes as the blocks of a file.
     pub fn to_blocks(&self) -> Vec<u8> {
         let (stride, per_row) = (scale_stride(self.columns), self.columns / BLOCK);
         let mut blocks = Vec::with_capacity(self.quants.len() / BLOCK * 34);
@@ -167,7 +168,7 @@ impl QuantMatrix {
         }
     }
 
-    /// One row as plain numbers: a token's embedding.
+    /// Unpacks one row into plain numbers, for example the embedding of a token.
     pub fn unpack_row(&self, index: usize, out: &mut [f32]) {
         let row = self.row(index);
         for (block, out) in out.chunks_exact_mut(BLOCK).enumerate() {
@@ -192,7 +193,7 @@ impl QuantMatrix {
     }
 }
 
-/// Plain numbers of a file. What is no number counts as none.
+/// Decodes plain numbers of a file. NaN and infinity become zero.
 pub(super) fn decode_floats(format: TensorFormat, bytes: &[u8]) -> Vec<f32> {
     let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
     match format {

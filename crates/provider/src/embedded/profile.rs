@@ -1,8 +1,8 @@
-//! How a very small model is asked: a short system prompt, few tools, examples, an answer that is held to a schema, and
-//! only as much history as it can follow.
+//! Builds prompts for a very small model: a short system prompt, few tools, examples, an answer constrained by a
+//! schema, and limited history.
 //!
-//! With tools every answer is one line of JSON: a call, or `reply` with the text for the person. After a tool's
-//! result only `reply` is left to choose, so that a model of this size can not call in circles.
+//! With tools, every answer is one line of JSON: a tool call, or `reply` with the text for the person. After a tool
+//! result only `reply` is allowed, so that such a small model cannot loop.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::constraint::{self, to_spaced_json};
 use super::generate::{GenerationRequest, TemplateMessage};
 
-/// Tokens of one answer, whatever the caller asks for.
+/// Maximum tokens per answer, whatever the caller asks for.
 const MAX_ANSWER_TOKENS: usize = 200;
-/// Tokens of a whole prompt. A longer one takes longer than people wait.
+/// Maximum tokens per prompt. A longer one takes longer than people wait.
 pub(super) const MAX_PROMPT_TOKENS: usize = 2048;
 const MAX_TOOLS: usize = 4;
-/// Characters of one message, of a tool's result, and of what the agent's own prompt says.
+/// Maximum characters of a message, a tool result and the agent's own system prompt.
 const MAX_MESSAGE_CHARS: usize = 2000;
 const MAX_TOOL_RESULT_CHARS: usize = 800;
 const MAX_SYSTEM_CHARS: usize = 400;
@@ -27,10 +27,10 @@ const MAX_REPLY_CHARS: usize = 700;
 const MAX_PARAMETER_NAMES_CHARS: usize = 120;
 const MAX_EXAMPLE_CHARS: usize = 200;
 
-/// What a reply begins with; the text follows.
+/// Start of a reply; the text follows.
 pub(super) const REPLY_JSON_PREFIX: &str = "{\"tool\": \"reply\", \"text\": \"";
 
-/// What is sent to the model for a prompt. `count` says how many tokens a text takes.
+/// Builds the model input for a prompt. `count` returns the token count of a text.
 pub(super) fn build_generation_request(prompt: &Prompt, count: &dyn Fn(&str) -> usize) -> GenerationRequest {
     let tools = select_tools(&prompt.tools);
     let mut lines = system_and_examples(prompt, &tools);
@@ -51,7 +51,7 @@ pub(super) fn build_generation_request(prompt: &Prompt, count: &dyn Fn(&str) -> 
     }
 }
 
-/// What every conversation with this system prompt and these tools begins with.
+/// Returns the common start of all conversations with this system prompt and these tools.
 pub(super) fn opening_lines(prompt: &Prompt) -> Vec<TemplateMessage> {
     system_and_examples(prompt, &select_tools(&prompt.tools))
 }
@@ -62,10 +62,10 @@ fn system_and_examples(prompt: &Prompt, tools: &[&ToolSpec]) -> Vec<TemplateMess
     lines
 }
 
-/// The first four tools, those that only read before those that change something: a model that often picks the
-/// wrong one should find the harmless ones.
+/// Selects the first four tools, read-only ones first: a model that often picks the wrong tool should find the harmless
+/// ones.
 fn select_tools(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
-    // One that an answer can not be held to is left out: the others still work.
+    // A tool whose schema is not supported is omitted; the others still work.
     let can_be_held = |tool: &&ToolSpec| constraint::compile_schema(&tool.parameters, &|_| true).is_ok();
     let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).filter(can_be_held).collect();
     tools.sort_by_key(|tool| (tool.effect != ToolEffect::Pure, tool.risk != ToolRisk::Low));
@@ -74,7 +74,7 @@ fn select_tools(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
 }
 
 fn system_text(prompt: &Prompt, tools: &[&ToolSpec]) -> String {
-    // The agent's own words come first; the rules about frames after them are beyond a model of this size.
+    // Keeps the agent's own text, which comes first. The framing rules after it are too much for such a small model.
     let own = prompt.system.split("\n\n").next().unwrap_or_default().trim();
     let own = if own.is_empty() { "You are a helpful assistant." } else { own };
     let own = truncate_text(own, MAX_SYSTEM_CHARS);
@@ -101,7 +101,8 @@ fn tool_signature(tool: &ToolSpec) -> String {
     )
 }
 
-/// A greeting that is answered, and a call of each of the first two tools: without examples the model picks at random.
+/// Examples: a greeting with its reply, and a call of each of the first two tools. Without them the model picks tools
+/// at random.
 fn example_lines(tools: &[&ToolSpec]) -> Vec<TemplateMessage> {
     if tools.is_empty() {
         return Vec::new();
@@ -125,7 +126,7 @@ fn reply_json(text: &str) -> Value {
     json!({ "tool": "reply", "text": text })
 }
 
-/// Arguments a tool could be given: only what it requires.
+/// Builds sample arguments with only the required properties.
 fn sample_arguments(parameters: &Value) -> Value {
     let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let members = required.map(|name| (name.to_owned(), sample_value(name, &parameters["properties"][name])));
@@ -176,7 +177,7 @@ fn answer_schema(tools: &[&ToolSpec], last: Option<&PromptMessage>) -> Value {
     json!({ "anyOf": choices })
 }
 
-/// A tool's schema refers to its own parts from its own root, which is not the root any more.
+/// Rewrites references from the root of a tool's schema to its new position.
 fn move_references(schema: &mut Value, to: &str) {
     match schema {
         Value::Object(members) => {
@@ -216,7 +217,7 @@ fn message_line(message: &PromptMessage, in_json: bool) -> TemplateMessage {
     }
 }
 
-/// As many of the newest lines as there is room for; the last one always, cut to the room there is.
+/// Returns as many of the newest lines as fit. The last line is always included, truncated if necessary.
 fn newest_lines(
     mut lines: Vec<TemplateMessage>,
     room: usize,
@@ -239,12 +240,12 @@ fn newest_lines(
     lines.into_iter().skip(first).collect()
 }
 
-/// With the marks around each line.
+/// Counts the tokens, including the markers around each line.
 fn count_tokens(lines: &[TemplateMessage], count: &dyn Fn(&str) -> usize) -> usize {
     lines.iter().map(|line| count(&line.text) + 5).sum()
 }
 
-/// The beginning of a text, cut where a character ends.
+/// Truncates a text to `most` characters.
 fn truncate_text(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,5 +1,5 @@
-//! The safetensors file format: a length, a JSON table of tensors, their bytes. Every entry is checked against the
-//! file before it is believed.
+//! The safetensors file format: a length, a JSON table of tensors and their bytes. Every entry is checked against the
+//! file.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -45,7 +45,7 @@ impl<R: Read + Seek> Safetensors<R> {
         Ok(Self { bytes, entries, data })
     }
 
-    /// The numbers of a tensor with exactly this shape.
+    /// Returns the numbers of a tensor with exactly this shape.
     pub fn read_floats(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, CorruptModelFile> {
         let entry = self
             .entries

@@ -1,15 +1,15 @@
-//! Which token comes next: the likeliest, or one drawn by a seed among the likely ones.
+//! Picks the next token: the likeliest, or a seeded random one among the likely ones.
 
 use super::tokenizer::VocabToken;
 
-/// How far back a token counts as repeated, and what that costs it.
+/// How far back a token counts as repeated, and the penalty for it.
 const REPEAT_WINDOW: usize = 64;
 const REPEAT_PENALTY: f32 = 1.1;
-/// Of so many of the likeliest tokens one is drawn.
+/// Number of likeliest tokens to draw from.
 const TOP_K: usize = 40;
 
 pub(super) struct Sampler {
-    /// 0 is always the likeliest token.
+    /// 0 always picks the likeliest token.
     temperature: f32,
     state: u64,
     recent: Vec<VocabToken>,
@@ -20,7 +20,7 @@ impl Sampler {
         Self { temperature: temperature.clamp(0.0, 2.0), state: seed, recent: Vec::new() }
     }
 
-    /// What was written counts as said, also where nobody chose it.
+    /// Records a written token for the repeat penalty, also if it was forced and not picked.
     pub fn record_token(&mut self, token: VocabToken) {
         if self.recent.len() == REPEAT_WINDOW {
             self.recent.remove(0);
@@ -28,7 +28,7 @@ impl Sampler {
         self.recent.push(token);
     }
 
-    /// Picks among the tokens that are allowed; `None` where none is.
+    /// Picks an allowed token; `None` if there is none.
     pub fn pick_token(
         &mut self,
         scores: &mut [f32],
@@ -54,7 +54,7 @@ impl Sampler {
         Some(likeliest.1)
     }
 
-    /// Small models fall into circles; what was said just now becomes less likely, once for each token.
+    /// Lowers the score of recent tokens, once per token, because small models tend to repeat themselves.
     fn penalize_repeats(&self, scores: &mut [f32]) {
         for (at, token) in self.recent.iter().enumerate() {
             if self.recent[..at].contains(token) {
@@ -66,7 +66,7 @@ impl Sampler {
         }
     }
 
-    /// A number below one, by xorshift with a multiplication: small, and good enough to tell tokens apart.
+    /// Returns a number in 0..1, by SplitMix64.
     fn random_float(&mut self) -> f32 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -76,8 +76,8 @@ impl Sampler {
     }
 }
 
-/// The allowed tokens with the highest scores, best first. Whether a token is allowed is asked only where its score
-/// would count: that question is the dear one.
+/// Returns the allowed tokens with the highest scores, best first. Checks whether a token is allowed only if its score
+/// counts, because the check is expensive.
 fn top_scores(
     scores: &[f32],
     wanted: usize,

@@ -1,4 +1,4 @@
-//! A tiny model file made up for tests: the right shape in a few kilobytes, so that they need no weights.
+//! A tiny made-up model file for tests: valid structure in a few kilobytes, so that tests need no weights.
 
 use super::generate::EmbeddedEngine;
 use super::kernel::Kernel;
@@ -7,7 +7,7 @@ const WIDTH: usize = 64;
 const INNER: usize = 96;
 const LAYERS: usize = 2;
 
-/// A file with a head, values and tensors, put together piece by piece.
+/// Builds a GGUF file from values and tensors.
 #[derive(Default)]
 pub struct GgufBuilder {
     values: Vec<Vec<u8>>,
@@ -76,7 +76,7 @@ impl GgufBuilder {
     }
 }
 
-/// Every byte is a token, and a few words are too.
+/// The vocabulary has every byte and a few words.
 pub fn model_file() -> Vec<u8> {
     let mut words: Vec<String> = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].map(str::to_owned).to_vec();
     let mut next = 256;

@@ -1,6 +1,6 @@
-//! Text that comes in pieces: bytes that break inside a character, and the reply inside a line of JSON.
+//! Incremental text: bytes split inside a character, and the reply inside a line of JSON.
 
-/// Puts characters together from bytes; what can not be one becomes �.
+/// Assembles characters from bytes. Invalid bytes become �.
 #[derive(Default)]
 pub(super) struct Utf8Decoder {
     open: Vec<u8>,
@@ -22,7 +22,7 @@ impl Utf8Decoder {
         String::from_utf8_lossy(&std::mem::take(&mut self.open)).into_owned()
     }
 
-    /// How many bytes at the end may still become a character.
+    /// Returns how many bytes at the end may still become a character.
     fn unfinished_len(&self) -> usize {
         let could_go_on = |count: &usize| {
             let tail = &self.open[self.open.len() - count..];
@@ -33,7 +33,7 @@ impl Utf8Decoder {
     }
 }
 
-/// Finds the text of a reply inside the JSON around it, as it comes.
+/// Extracts the text of a reply from a JSON line while it streams.
 pub(super) struct ReplyText {
     before: &'static str,
     seen: String,
@@ -49,7 +49,7 @@ enum ReplyTextState {
 }
 
 impl ReplyText {
-    /// `before` is what stands before the text, with its opening quote.
+    /// `before` is the JSON in front of the text, with its opening quote.
     pub fn starting_after(before: &'static str) -> Self {
         Self { before, seen: String::new(), state: ReplyTextState::Before }
     }
@@ -63,7 +63,7 @@ impl ReplyText {
                     match (self.seen == self.before, self.before.starts_with(&self.seen)) {
                         (true, _) => ReplyTextState::Inside,
                         (false, true) => ReplyTextState::Before,
-                        // A tool call: nothing of it is a reply.
+                        // A tool call, which contains no reply.
                         (false, false) => ReplyTextState::After,
                     }
                 }

@@ -1,7 +1,7 @@
-//! Text to token ids and back, exactly as the model was trained: bytes are joined by a list of merges, inside pieces
-//! that a fixed rule cuts (`pieces`).
+//! Converts text to token ids and back exactly as in training: byte-pair merges within pieces that a fixed rule cuts
+//! (`pieces`).
 //!
-//! Special tokens, such as the end of a message, are never made from text: nobody can write one into a prompt.
+//! Special tokens, such as the end of a message, are never produced from text, so nobody can write one into a prompt.
 
 mod pieces;
 
@@ -14,16 +14,16 @@ use super::gguf::{Gguf, GgufValue};
 
 pub(super) type VocabToken = u32;
 
-/// Real vocabularies stay far below; ids are used as indexes.
+/// Real vocabularies are far smaller. Ids are used as indexes.
 const MAX_VOCABULARY: usize = 1 << 20;
-/// The kind of an ordinary token, in the numbers of the file format.
+/// The type of an ordinary token in the file format.
 const ORDINARY_TOKEN_KIND: f64 = 1.0;
 
 pub(super) struct Tokenizer {
-    /// The bytes of each token; empty for special ones.
+    /// The bytes of each token; empty for special tokens.
     texts: Vec<Box<[u8]>>,
     bytes: [Option<VocabToken>; 256],
-    /// Two neighbours, how early their merge was learned, and what they become.
+    /// Maps a pair of neighbours to the rank of its merge and the merged token.
     merges: HashMap<(VocabToken, VocabToken), (u32, VocabToken)>,
     specials: HashMap<String, VocabToken>,
     cutter: pieces::PieceSplitter,
@@ -92,12 +92,12 @@ impl Tokenizer {
             .ok_or_else(|| CorruptModelFile::new(format!("it lacks the token {word}")))
     }
 
-    /// What a token adds to the text; nothing for special ones.
+    /// Returns the bytes of a token; empty for special tokens.
     pub fn token_bytes(&self, token: VocabToken) -> &[u8] {
         self.texts.get(token as usize).map_or(&[], |text| text)
     }
 
-    /// The token that is just this byte.
+    /// Returns the token of a single byte.
     pub fn byte_token(&self, byte: u8) -> Option<VocabToken> {
         self.bytes[usize::from(byte)]
     }
@@ -110,8 +110,8 @@ impl Tokenizer {
         tokens
     }
 
-    /// Joins neighbours, the earliest learned merge first, until none is left. A byte without a token is left out.
-    /// The merges that are possible wait in a heap: a piece of a million equal signs takes a moment, not a day.
+    /// Merges neighbours, lowest rank first, until no merge applies. Skips bytes without a token. Candidate merges are
+    /// in a heap, so that a piece of a million equal signs takes a moment and not a day.
     fn merge_piece(&self, piece: &[u8], out: &mut Vec<VocabToken>) {
         let mut parts = TokenChain::new(piece.iter().filter_map(|byte| self.byte_token(*byte)));
         let mut waiting = BinaryHeap::new();
@@ -122,7 +122,7 @@ impl Tokenizer {
         };
         waiting.extend((0..parts.tokens.len()).filter_map(|at| merge(&parts, at)));
         while let Some(Reverse((_, at, whole, pair))) = waiting.pop() {
-            // One of the two may have been joined to another in the meantime.
+            // One of the two may have been merged with another token in the meantime.
             if parts.pair_at(at) == Some(pair) {
                 parts.join_pair(at, whole);
                 let before = parts.before[at];
@@ -133,9 +133,9 @@ impl Tokenizer {
     }
 }
 
-/// The tokens of a piece as a chain, so that joining two moves no others.
+/// The tokens of a piece as a linked list, so that merging two moves no others.
 struct TokenChain {
-    /// `None` where a token was joined to the one before it.
+    /// `None` if the token was merged into the previous one.
     tokens: Vec<Option<VocabToken>>,
     before: Vec<Option<usize>>,
     after: Vec<Option<usize>>,
@@ -165,7 +165,7 @@ impl TokenChain {
     }
 }
 
-/// The vocabulary's way to write bytes: printable ones as themselves, the others as letters from 256 on.
+/// The vocabulary's encoding of bytes: printable ones as themselves, the others as characters from 256 on.
 struct ByteAlphabet {
     chars: [char; 256],
     bytes: HashMap<char, u8>,

@@ -1,9 +1,9 @@
-//! Sets of characters by their Unicode category.
+//! Sets of characters by Unicode category.
 
 pub(super) struct UnicodeClass(Vec<(char, char)>);
 
 impl UnicodeClass {
-    /// `class` is written as in a regular expression: `\p{L}`.
+    /// `class` is a regular expression class, such as `\p{L}`.
     pub fn from_class(class: &str) -> Self {
         let class = regex_syntax::parse(class).map(regex_syntax::hir::Hir::into_kind);
         let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = class else {

@@ -1,4 +1,4 @@
-//! A file of weights: which file it is, and that it is the one its folder is named by.
+//! Model files: their identity, and the check against the SHA-256 that names their folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::CorruptModelFile;
 
-/// Tells a file from the one that takes its place.
+/// Distinguishes a file from one that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -20,7 +20,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// `None` where there is no file.
+    /// Returns `None` if there is no file.
     pub fn from_path(path: &Path) -> Option<Self> {
         let meta = fs::metadata(path).ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
@@ -32,7 +32,7 @@ fn open_file(path: &Path) -> Result<File, CorruptModelFile> {
     File::open(path).map_err(|error| file_error(path, &error))
 }
 
-/// Opens a file whose folder may be named by its SHA-256, as weights that were pulled lie: then it must have that one.
+/// Opens a file. If its folder is named by a SHA-256, as for pulled weights, the file must have that hash.
 pub(super) fn open_pinned(path: &Path) -> Result<File, CorruptModelFile> {
     match pinned_sha256(path) {
         Some(pinned) => open_verified(path, pinned),
@@ -55,7 +55,7 @@ pub(super) fn open_verified(path: &Path, pinned: &str) -> Result<File, CorruptMo
     }
 }
 
-/// Of the whole file, which is at its beginning again afterwards.
+/// Hashes the whole file and rewinds it.
 pub fn file_sha256(file: &mut File) -> io::Result<String> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
@@ -89,7 +89,7 @@ mod tests {
         fs::write(file, bytes).unwrap();
     }
 
-    /// One bit of its last tensor is another.
+    /// The model with one bit of its last tensor flipped.
     fn flipped(mut model: Vec<u8>) -> Vec<u8> {
         *model.last_mut().unwrap() ^= 1;
         model

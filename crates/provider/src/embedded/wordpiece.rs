@@ -1,6 +1,6 @@
-//! The alphabet of the embedding model: words without case and accents, cut into the longest pieces it knows.
+//! The tokenizer of the embedding model: words without case and accents, split into the longest known pieces.
 //!
-//! Special tokens are never made from text: the word `[UNK]` in a text is just that.
+//! Special tokens are never produced from text: `[UNK]` in a text is an ordinary word.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::CorruptModelFile;
 use super::unicode::UnicodeClass;
 
-/// A longer word is not one, and would take quadratic time.
+/// Longer words count as unknown, because splitting takes quadratic time.
 const MAX_WORD_CHARS: usize = 100;
 const MAX_VOCABULARY: usize = 1 << 20;
 
@@ -26,7 +26,7 @@ pub(super) struct WordPiece {
 }
 
 impl WordPiece {
-    /// `vocabulary` has a word a line; pieces that continue a word begin with `##`.
+    /// `vocabulary` has one word per line. Pieces that continue a word start with `##`.
     pub fn new(vocabulary: &str) -> Result<Self, CorruptModelFile> {
         let words: HashMap<String, u32> = vocabulary.lines().map(str::to_owned).zip(0..).collect();
         if words.len() > MAX_VOCABULARY {
@@ -53,7 +53,7 @@ impl WordPiece {
         })
     }
 
-    /// At most `most` tokens, with the marks at both ends; none for a text without words.
+    /// Returns at most `most` tokens including the markers at both ends; none for a text without words.
     pub fn encode(&self, text: &str, most: usize) -> Vec<u32> {
         let mut tokens = vec![self.begin];
         for word in self.split_words(text) {
@@ -70,8 +70,8 @@ impl WordPiece {
         tokens
     }
 
-    /// Whether the model can not tell what these tokens mean: more than a third are unknown, or spell a script of which it
-    /// knows no words. All such texts look alike to it.
+    /// Whether the model cannot understand these tokens, because more than a third are unknown or letters of a script
+    /// without words. All such texts get similar vectors.
     pub fn is_mostly_unknown(&self, tokens: &[u32]) -> bool {
         let words = || tokens.iter().filter(|token| **token != self.begin && **token != self.end);
         let unread = words()
@@ -80,7 +80,7 @@ impl WordPiece {
         unread * 3 > words().count()
     }
 
-    /// Words and single signs, in lower case and without accents.
+    /// Splits a text into words and single signs, in lower case and without accents.
     fn split_words(&self, text: &str) -> Vec<String> {
         let seen = text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r') || self.is_visible(*c));
         let spaced = seen.flat_map(|c| {
@@ -110,8 +110,8 @@ impl WordPiece {
         c.is_ascii_punctuation() || self.signs.contains(c)
     }
 
-    /// The longest known beginning, then the longest known continuation, and so on; a word with an unknown rest is
-    /// unknown as a whole.
+    /// Splits a word into the longest known prefix, then the longest known continuation, and so on. If a rest is
+    /// unknown, the whole word is.
     fn word_pieces(&self, word: &str, out: &mut Vec<u32>) {
         let ends: Vec<usize> = word.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
         if ends.len() > MAX_WORD_CHARS {
@@ -140,13 +140,13 @@ impl WordPiece {
     }
 }
 
-/// One letter beyond those of Latin.
+/// Whether a piece is a single letter beyond the Latin blocks.
 fn is_non_latin_piece(piece: &str) -> bool {
     let mut chars = piece.strip_prefix("##").unwrap_or(piece).chars();
     chars.next().is_some_and(|c| c.is_alphabetic() && c > '\u{24f}') && chars.next().is_none()
 }
 
-/// Characters of Chinese writing are words of their own.
+/// Chinese characters are words of their own.
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2ceaf}' | '\u{2f800}'..='\u{2fa1f}')
 }

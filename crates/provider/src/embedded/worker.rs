@@ -1,6 +1,5 @@
-//! One thread for one model: it loads the model when it is first asked, does one job after the other, loads it anew when
-//! another file is in its place, and forgets it when nobody has asked for a while. Two threads on one model would only
-//! fight for the same memory.
+//! One thread per model. It loads the model on first use, runs one job after another, reloads the model if the file was
+//! replaced, and unloads it when idle. Two threads on one model would only compete for memory bandwidth.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use super::CorruptModelFile;
 use super::weights::FileIdentity;
 
-/// Jobs that may wait. Each takes seconds: a longer queue would only be a longer silence.
+/// Maximum queued jobs. Each takes seconds, so a longer queue would only make callers wait longer.
 const MAX_QUEUED_JOBS: usize = 16;
 
 type ModelJob<M> = Box<dyn FnOnce(Result<&mut M, CorruptModelFile>) + Send>;
@@ -20,7 +19,7 @@ pub(super) struct ModelWorker<M> {
     name: &'static str,
     idle: Duration,
     source: Arc<ModelSource<M>>,
-    /// There is no thread until there is work.
+    /// The thread starts with the first job.
     queue: Mutex<Option<SyncSender<ModelJob<M>>>>,
 }
 
@@ -29,13 +28,13 @@ struct ModelSource<M> {
     load: ModelLoader<M>,
 }
 
-/// A model in memory, and the file it was read from.
+/// A loaded model and the identity of its file.
 struct LoadedModel<M> {
     model: M,
     mark: Option<FileIdentity>,
 }
 
-/// Too many jobs wait already.
+/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WorkerBusy;
 
@@ -60,7 +59,7 @@ impl<M: 'static> ModelWorker<M> {
             match open.try_send(job) {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(_)) => return Err(WorkerBusy),
-                // The thread died of its last job; this one gets a new thread and a fresh model.
+                // The last job killed the thread. This one gets a new thread and a fresh model.
                 Err(TrySendError::Disconnected(back)) => job = back,
             }
         }
@@ -76,13 +75,13 @@ impl<M: 'static> ModelWorker<M> {
         let thread = std::thread::Builder::new().name(self.name.to_owned());
         let started = thread.spawn(move || run_jobs(&receive, &source, idle));
         if let Err(error) = started {
-            tracing::error!(%error, "the thread of the embedded model could not be started");
+            tracing::error!(%error, "could not start the thread of the embedded model");
         }
         send
     }
 }
 
-/// Runs until the worker is dropped.
+/// Runs jobs until the worker is dropped.
 fn run_jobs<M>(queue: &Receiver<ModelJob<M>>, source: &ModelSource<M>, idle: Duration) {
     let mut kept: Option<LoadedModel<M>> = None;
     loop {
@@ -96,7 +95,7 @@ fn run_jobs<M>(queue: &Receiver<ModelJob<M>>, source: &ModelSource<M>, idle: Dur
                 Err(damaged) => job(Err(damaged)),
             },
             Err(RecvTimeoutError::Timeout) => {
-                tracing::debug!("the embedded model was not used for a while and is unloaded");
+                tracing::debug!("unloaded the idle embedded model");
                 kept = None;
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -108,11 +107,11 @@ fn load_if_changed<'a, M>(
     kept: &'a mut Option<LoadedModel<M>>,
     source: &ModelSource<M>,
 ) -> Result<&'a mut M, CorruptModelFile> {
-    // Taken before it is read: a file that is replaced meanwhile is loaded by the next job.
+    // Taken before loading: if the file is replaced meanwhile, the next job reloads it.
     let mark = FileIdentity::from_path(&source.file);
     if kept.as_ref().is_some_and(|kept| kept.mark != mark) {
-        tracing::info!("the file of the embedded model is another one and is loaded anew");
-        // Before the next is loaded: two at once would take twice the memory.
+        tracing::info!("file of the embedded model changed; reloading");
+        // Dropped before the next one is loaded, because two would need twice the memory.
         *kept = None;
     }
     match kept {
@@ -171,7 +170,7 @@ mod tests {
             receive.recv().unwrap()
         };
         assert_eq!((ask(), ask()), (0, 0));
-        // The thread tells nobody that it forgot; a job that comes after the wait sees it.
+        // The thread does not report the unload; a job after the wait shows it.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(ask(), 1);
     }
@@ -200,7 +199,7 @@ mod tests {
         };
         worker.submit(job).unwrap();
         assert!(receive.recv().is_err());
-        // The queue closes a moment after the panic; a job in between is lost, and so is its answer.
+        // The queue closes a moment after the panic; a job submitted in between is lost with its answer.
         let asked = || {
             let (send, receive) = channel();
             let _ = worker.submit(move |model| send.send(model.is_ok()).unwrap());

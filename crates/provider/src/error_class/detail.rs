@@ -1,15 +1,15 @@
-//! What a provider writes in the body of an error. Every provider has its own words for the same few things.
+//! Parses the body of an error. Each provider has its own format for the same few cases.
 
 use polyclaw_domain::provider::ErrorClass;
 use serde_json::Value;
 
-/// Enough for one sentence, not enough for a prompt that was sent back.
+/// Enough for one sentence, and not for a prompt that is sent back.
 const MAX_MESSAGE_CHARS: usize = 200;
 
 #[derive(Debug, Default)]
 pub(super) struct ProviderErrorDetail {
     message: String,
-    /// Type, code and status, lower case, with spaces between.
+    /// Type, code and status in lower case, separated by spaces.
     labels: String,
     retry_after_ms: Option<u64>,
 }
@@ -68,7 +68,7 @@ impl ProviderErrorDetail {
         self.mentions_any(&["invalid_api_key", "authentication"], &["api key not valid", "invalid api key"])
     }
 
-    /// The class its labels name, for errors that come without a status.
+    /// Returns the class that the labels name, for errors without a status.
     pub fn error_class(&self) -> Option<ErrorClass> {
         let named = |labels: &[&str]| self.mentions_any(labels, &[]);
         if named(&["rate_limit", "429", "resource_exhausted"]) {
@@ -104,7 +104,7 @@ impl ProviderErrorDetail {
     }
 }
 
-/// Gemini writes its Retry-After into the body: `{"retryDelay": "37s"}`.
+/// Gemini puts its Retry-After into the body: `{"retryDelay": "37s"}`.
 fn retry_delay(error: &Value) -> Option<u64> {
     let details = error["details"].as_array()?;
     let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
@@ -112,7 +112,7 @@ fn retry_delay(error: &Value) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0) as u64)
 }
 
-/// One line of bounded length.
+/// Joins a text into one line of bounded length.
 pub(super) fn to_short_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_MESSAGE_CHARS) {

@@ -1,4 +1,4 @@
-//! A prompt as the body of a request.
+//! Serializes a prompt as a request body.
 
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error_class::ModelCallError;
 use crate::tool_calls::replayed_arguments;
 
-/// What stays the same from call to call comes first: that is what providers keep.
+/// Fields that stay the same from call to call come first, because providers cache the common prefix.
 #[derive(Serialize)]
 struct ChatCompletionBody<'a> {
     model: &'a str,
@@ -62,7 +62,7 @@ enum WireMessage<'a> {
     },
 }
 
-/// Text alone is a string: not every server takes it as a part.
+/// Text alone is a string, because not every server accepts it as a part.
 struct WireContent<'a> {
     text: &'a str,
     images: &'a [Image],
@@ -110,7 +110,7 @@ pub(super) fn request_bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, Mod
     serde_json::to_vec(&body).map_err(|_| ModelCallError::malformed("the request can not be made into JSON"))
 }
 
-/// OpenAI's models that think refuse `max_tokens`, which counts only what is shown.
+/// OpenAI's reasoning models reject `max_tokens`, which counts only visible tokens.
 fn needs_max_completion_tokens(model: &str) -> bool {
     ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|node_name| model.starts_with(node_name))
 }
@@ -140,7 +140,7 @@ impl<'a> WireMessage<'a> {
             PromptMessage::User { text, images } => {
                 Some(Self::User { content: WireContent { text, images } })
             }
-            // An answer without content is not accepted back.
+            // Providers reject an assistant message without content.
             PromptMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
             PromptMessage::Assistant { text, calls } => Some(Self::Assistant {
                 content: text,

@@ -1,4 +1,4 @@
-//! One event of a streamed answer, as the servers we know write it.
+//! A chunk of a streamed answer, in the formats of known servers.
 
 use polyclaw_domain::provider::TokenUsage;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::answer::FinishReason;
 pub(super) struct UpstreamChunk {
     choices: Option<Vec<UpstreamChoice>>,
     usage: Option<Value>,
-    /// Groq's own place for usage.
+    /// Groq's own field for usage.
     x_groq: Option<GroqUsage>,
     pub error: Option<Value>,
 }
@@ -29,7 +29,7 @@ pub(super) struct UpstreamChoice {
 #[derive(Deserialize, Default)]
 pub(super) struct UpstreamDelta {
     content: Option<DeltaContent>,
-    /// Two names for the same thing, by server.
+    /// The reasoning, under either of two names depending on the server.
     reasoning: Option<String>,
     reasoning_content: Option<String>,
     pub tool_calls: Option<Vec<CallPiece>>,
@@ -39,7 +39,7 @@ pub(super) struct UpstreamDelta {
 #[serde(untagged)]
 enum DeltaContent {
     Text(String),
-    /// Mistral's models that think.
+    /// Mistral's reasoning models.
     Parts(Vec<DeltaPart>),
 }
 
@@ -81,7 +81,7 @@ impl UpstreamChunk {
     }
 }
 
-/// Some servers count the thoughts beside the answer and not in it; the total tells which.
+/// Parses the usage. Some servers report reasoning tokens separately from output tokens; the total tells which.
 fn parse_usage(usage: &Value) -> TokenUsage {
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
     let (input, output) = (number("/prompt_tokens"), number("/completion_tokens"));
@@ -110,7 +110,7 @@ impl UpstreamChoice {
 }
 
 impl UpstreamDelta {
-    /// What was thought and what was said.
+    /// Takes the reasoning and the text.
     pub fn take_thought_and_text(&mut self) -> (Option<String>, Option<String>) {
         let (mut thought, mut reply) = (String::new(), String::new());
         match self.content.take() {
@@ -144,7 +144,8 @@ impl DeltaPart {
 }
 
 impl CallPiece {
-    /// Id, name and arguments. A piece without an id is known by its index, or by its place in the list.
+    /// Returns id, name and arguments. A piece without an id is identified by its index, else by its position in the
+    /// list.
     pub fn into_parts(self, place: usize) -> (String, String, Value) {
         let function = self.function.unwrap_or_default();
         let id = self.id.filter(|id| !id.is_empty()).unwrap_or_else(|| match self.index {

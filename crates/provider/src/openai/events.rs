@@ -1,18 +1,18 @@
-//! Server-sent events, taken apart as they arrive.
+//! Incremental parser of server-sent events.
 
 use std::mem;
 
 use crate::error_class::ModelCallError;
 
-/// An event of a model's answer is a few hundred bytes; one that does not end is no answer.
+/// Limit on buffered bytes. Events of an answer are a few hundred bytes.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct SseParser {
     bytes: Vec<u8>,
-    /// How far `bytes` have been handed out.
+    /// Bytes that were already returned.
     read: usize,
-    /// How far they have been looked through for the end of a line.
+    /// Bytes that were already searched for a line end.
     seen: usize,
     data: Option<String>,
 }
@@ -29,7 +29,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The data of the next whole event. Names, ids and comments say nothing here.
+    /// Returns the data of the next complete event. Ignores event names, ids and comments.
     pub fn next_event(&mut self) -> Result<Option<String>, ModelCallError> {
         while let Some(line) = self.next_line() {
             let line = str::from_utf8(&self.bytes[line])

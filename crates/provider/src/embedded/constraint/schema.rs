@@ -1,5 +1,5 @@
-//! The part of JSON Schema that tools use, as a graph of bytes. What a schema leaves open is decided here: members
-//! come in the schema's order, with one space after each comma and colon, and texts, lists and numbers have an end.
+//! Compiles the part of JSON Schema that tools use into a graph of bytes. Fixes what a schema leaves open: properties
+//! are in schema order, a space follows each comma and colon, and strings, arrays and numbers are bounded.
 
 use std::rc::Rc;
 
@@ -7,24 +7,24 @@ use serde_json::{Map, Value};
 
 use super::{CharCount, ConstraintGraph, GraphEdge, GraphNode, SchemaConstraint};
 
-/// The longest text where the schema names no length, and the longest it can name.
+/// Maximum string length if the schema sets none, and the upper limit of what it can set.
 const DEFAULT_MAX_TEXT_CHARS: u64 = 300;
 const MAX_TEXT_CHARS: u64 = 2000;
 const MAX_LIST_ITEMS: u64 = 6;
 const MAX_INTEGER_DIGITS: usize = 12;
 const MAX_DECIMAL_DIGITS: usize = 6;
-/// So many whole numbers are offered one by one.
+/// Integer ranges up to this size are enumerated.
 const MAX_INTEGER_CHOICES: i64 = 128;
-/// A schema deeper or larger than this is no tool's.
+/// Limits on depth and size, above those of real tool schemas.
 const MAX_SCHEMA_DEPTH: usize = 12;
 const MAX_GRAPH_NODES: usize = 40_000;
 
-/// Why a schema can not be kept.
+/// The reason why a schema is not supported for constrained decoding.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this schema can not be kept: {0}")]
 pub(in super::super) struct UnsupportedSchema(pub String);
 
-/// What a text that fits this schema can begin with.
+/// Compiles a schema into a constraint at its start.
 pub(in super::super) fn compile_schema(
     schema: &Value,
     writable: &dyn Fn(u8) -> bool,
@@ -36,7 +36,7 @@ pub(in super::super) fn compile_schema(
     Ok(SchemaConstraint::new(Rc::new(graph), start))
 }
 
-/// Builds back to front: every part is given the place that follows it and returns the place it begins at.
+/// Builds the graph back to front: each method takes the node that follows and returns the node where its part starts.
 struct GraphBuilder<'a> {
     root: &'a Value,
     places: Vec<GraphNode>,
@@ -131,14 +131,14 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Members in the schema's order; those that are not required may be left out.
+    /// Adds the properties in schema order. Optional ones may be omitted.
     fn add_object(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, UnsupportedSchema> {
         let none = Map::new();
         let members = schema["properties"].as_object().unwrap_or(&none);
         let required =
             |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         let close = self.add_literal("}", next)?;
-        // What may follow where a member came before, and where none did.
+        // Continuations with and without a preceding property.
         let (mut after, mut first) = (close, close);
         for (name, member) in members.iter().rev() {
             let value = self.add_value(member, depth + 1, after)?;
@@ -169,7 +169,7 @@ impl GraphBuilder<'_> {
         self.add_literal("[", after)
     }
 
-    /// A text with at most so many characters: whole UTF-8 and the short escapes.
+    /// A string of bounded length: any UTF-8 and the short escapes.
     fn add_text(&mut self, schema: &Value, next: usize) -> Result<usize, UnsupportedSchema> {
         let most = schema["maxLength"].as_u64().unwrap_or(DEFAULT_MAX_TEXT_CHARS).min(MAX_TEXT_CHARS);
         let least = schema["minLength"].as_u64().unwrap_or(0);
@@ -190,7 +190,7 @@ impl GraphBuilder<'_> {
         Ok(open)
     }
 
-    /// One character from one place to another; the ranges are those of well-formed UTF-8.
+    /// Adds one character between two nodes. The ranges are those of well-formed UTF-8.
     fn add_character(&mut self, from: usize, to: usize) -> Result<(), UnsupportedSchema> {
         let tail = (0x80, 0xbf);
         let escape = self.add_node()?;
@@ -222,7 +222,7 @@ impl GraphBuilder<'_> {
         Ok(())
     }
 
-    /// What may follow a first digit, if there are at most so many.
+    /// Adds the digits that may follow a first digit, up to `most` digits in total.
     fn add_more_digits(&mut self, most: usize, next: usize) -> Result<usize, UnsupportedSchema> {
         (1..most).try_fold(next, |more, _| {
             let digit = self.add_step((b'0', b'9'), more)?;
@@ -230,7 +230,7 @@ impl GraphBuilder<'_> {
         })
     }
 
-    /// A few numbers are choices; of more than that only the sign is kept, and that zero is none.
+    /// Enumerates small ranges. For larger ones only the sign and the exclusion of zero are enforced.
     fn add_integer(&mut self, schema: &Value, next: usize) -> Result<usize, UnsupportedSchema> {
         let (least, most) = integer_bounds(schema);
         if let Some((least, most)) = least.zip(most)
@@ -271,7 +271,7 @@ impl GraphBuilder<'_> {
     }
 }
 
-/// The smallest and the largest whole number a schema allows.
+/// Returns the smallest and the largest integer that the schema allows.
 fn integer_bounds(schema: &Value) -> (Option<i64>, Option<i64>) {
     let bound = |key: &str| schema[key].as_f64();
     let least = [bound("minimum").map(f64::ceil), bound("exclusiveMinimum").map(|least| least.floor() + 1.0)];
@@ -286,12 +286,12 @@ fn schema_types(schema: &Value) -> Vec<String> {
         Value::String(kind) => vec![kind.clone()],
         Value::Array(kinds) => kinds.iter().filter_map(named).collect(),
         _ if schema.get("properties").is_some() => vec!["object".to_owned()],
-        // Anything goes; plain values will do.
+        // Any type is allowed; scalars are enough.
         _ => ["string", "number", "boolean", "null"].map(str::to_owned).to_vec(),
     }
 }
 
-/// JSON with a space after each comma and colon, the way it stands in most texts a model has read.
+/// Writes JSON with a space after each comma and colon, as in most training texts.
 pub(in super::super) fn to_spaced_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {

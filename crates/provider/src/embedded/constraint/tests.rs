@@ -92,7 +92,7 @@ fn a_token_is_refused_where_the_end_would_no_longer_be_reached() {
     assert!(constraint.advance_byte(b'}') && constraint.is_over());
 }
 
-/// Whatever bytes come, following what is allowed ends in JSON before the room is used up.
+/// Any allowed sequence of bytes ends in valid JSON within its room.
 #[test]
 fn any_way_through_ends_in_time() {
     let schema = json!({ "anyOf": [

@@ -1,4 +1,4 @@
-//! A tiny network made up for the purpose, and what a hostile file could say instead.
+//! A tiny made-up network, and malicious files.
 
 use std::io::Cursor;
 
@@ -11,7 +11,7 @@ pub const TINY: EncoderShape =
     EncoderShape { layers: 1, width: 32, inner: 64, heads: 1, vocabulary: 7, positions: 4 };
 pub const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nship\nsea\n##s\n";
 
-/// A file as it is published: every tensor of the tiny network, one after the other.
+/// A file in the published format: every tensor of the tiny network in sequence.
 pub fn published() -> Vec<u8> {
     let (width, inner) = (TINY.width, TINY.inner);
     let mut tensors: Vec<(String, Vec<usize>)> = vec![
@@ -47,7 +47,7 @@ fn file(table: &str, data: &[u8]) -> Vec<u8> {
     [&(table.len() as u64).to_le_bytes()[..], table.as_bytes(), data].concat()
 }
 
-/// A file of ours with this content and the hash of it.
+/// A file in our format with this content and its hash.
 pub fn hashed(body: &[u8]) -> Vec<u8> {
     [&FILE_MAGIC[..], &FILE_VERSION.to_le_bytes(), &Sha256::digest(body), body].concat()
 }
@@ -64,7 +64,7 @@ fn a_converted_file_reads_back_and_embeds() {
         let length: f32 = vector.iter().map(|value| value * value).sum();
         assert!((length - 1.0).abs() < 1e-4, "{length}");
         assert_eq!(encoder.embed(kernel, &[]), [0.0; 32]);
-        // Ids and positions beyond the tables come from nowhere, and lead nowhere.
+        // Out-of-range ids and positions are clamped.
         assert!(encoder.embed(kernel, &[9999; 9]).iter().all(|value| value.is_finite()));
     }
 }
@@ -109,7 +109,7 @@ fn tables_that_lie_are_refused() {
     }
 }
 
-/// A file of ours whose hash is right and whose content is not.
+/// The hash of the file is right and its content is not.
 #[test]
 fn our_own_file_with_a_wrong_shape_is_refused() {
     let good = converted(&published()).unwrap();
@@ -127,7 +127,7 @@ fn our_own_file_with_a_wrong_shape_is_refused() {
 #[test]
 fn weights_that_lead_beyond_all_numbers_make_zeros() {
     let mut body = converted(&published()).unwrap()[44..].to_vec();
-    // The last two vectors are those of the last norm.
+    // The last two vectors belong to the last layer norm.
     let norm = body.len() - 2 * 4 * TINY.width;
     body[norm..].chunks_exact_mut(4).for_each(|value| value.copy_from_slice(&f32::MAX.to_le_bytes()));
     let (encoder, words) = read_encoder(Cursor::new(hashed(&body)), TINY).unwrap();

@@ -127,7 +127,7 @@ fn damaged_files_are_refused_in_words_and_never_crash() {
     for end in (0..good.len()).step_by(97).chain(good.len() - 40..good.len()) {
         assert!(open(&good[..end]).is_err(), "cut at {end}");
     }
-    // Every byte of the head as the largest and the smallest value it can have.
+    // Sets each byte of the head to its extreme values.
     for at in 0..14_000.min(good.len()) {
         for value in [0, 0x7f, 0xff] {
             let mut bad = good.clone();

@@ -1,7 +1,7 @@
 //! The operations on eight numbers at a time. The only file of the project with `unsafe`.
 //!
-//! There are two reasons for it. A function compiled for AVX2 may only be called where the processor has it: the
-//! value [`Avx2`] exists only after asking, and every such call goes through it. And a load or store takes a pointer:
+//! It needs `unsafe` for two reasons. A function compiled for AVX2 may only be called on a processor with AVX2: the
+//! value [`Avx2`] exists only after detection, and every such call goes through it. A load or store takes a pointer:
 //! each is made from a reference to an array of exactly the size that is read or written.
 #![expect(unsafe_code, reason = "vector instructions; see above")]
 
@@ -15,7 +15,7 @@ use super::{Activations, HeadSlice, scalar};
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2(());
 
-/// Calls a function that needs the processor's proof.
+/// Defines methods that call the AVX2 functions on the proof.
 macro_rules! proven {
     ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
         impl Avx2 {
@@ -86,7 +86,7 @@ fn load_bytes<T>(values: &[T; 32]) -> __m256i {
     unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
 }
 
-/// Sixteen bytes as 32 half bytes: the low halves first.
+/// Loads sixteen bytes as 32 nibbles, low nibbles first.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn load_nibbles(values: &[u8; 16]) -> __m256i {
@@ -111,7 +111,7 @@ fn horizontal_sum(vector: __m256) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
 }
 
-/// Several tokens at a time share the work of unpacking a row.
+/// Handles several tokens at a time, so that a row is unpacked once for all of them.
 #[target_feature(enable = "avx2,fma,f16c")]
 fn multiply(matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
     for index in 0..matrix.rows {
@@ -131,15 +131,15 @@ fn multiply(matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
     }
 }
 
-/// Some of many rows of a length, from the first on. Not compiled for these instructions, so that its closure is not
-/// either: one that is would be called where it should be inlined.
+/// Returns `N` consecutive rows of length `len`, from row `first` on. Not compiled for AVX2, so that its closure is not
+/// either: an AVX2 closure would be called instead of inlined.
 #[inline(always)]
 fn row_slices<T, const N: usize>(all: &[T], first: usize, len: usize) -> [&[T]; N] {
     from_fn(|at| &all[(first + at) * len..][..len])
 }
 
-/// One row times `T` tokens. Loops instead of closures: a closure is not compiled for these instructions, and a vector
-/// that goes through one goes through memory.
+/// Multiplies one row with `T` tokens. Uses loops instead of closures: a closure is not compiled for AVX2, and a vector
+/// passed through one goes through memory.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn multiply_tile<'a, const T: usize, const NIBBLES: bool>(
@@ -171,7 +171,7 @@ fn multiply_tile<'a, const T: usize, const NIBBLES: bool>(
         let from = chunk * 8;
         for block in from..blocks.min(from + 8) {
             let weights = if NIBBLES { load_nibbles(&nibbles[block]) } else { load_bytes(&bytes[block]) };
-            // The instruction takes one side without signs: bytes lend theirs to the other side.
+            // The instruction takes one unsigned side, so signs of weight bytes move to the input.
             let sizes = if NIBBLES { weights } else { _mm256_abs_epi8(weights) };
             for t in 0..T {
                 let input = load_bytes(&inputs[t][block]);
@@ -191,7 +191,7 @@ fn multiply_tile<'a, const T: usize, const NIBBLES: bool>(
 #[target_feature(enable = "avx2,fma,f16c")]
 fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums: &mut [f32]) {
     let without_sign = _mm256_set1_ps(-0.0);
-    // Packing works on halves of a vector and leaves groups of four out of order.
+    // Packing works on vector halves and leaves groups of four out of order.
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (index, (block, quants)) in values.as_chunks::<8>().0.chunks_exact(4).zip(quants).enumerate() {
         let parts =
@@ -221,7 +221,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     horizontal_sum(total) + scalar::dot(a_rest, b_rest)
 }
 
-/// Pairs of bytes are multiplied as numbers of twice their size, and added up two by two: no sum runs over.
+/// Widens bytes to 16 bits, multiplies and adds pairs, so no sum overflows.
 #[target_feature(enable = "avx2,fma,f16c")]
 fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
@@ -238,7 +238,7 @@ fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     whole + scalar::dot_product(a_rest, b_rest)
 }
 
-/// 32 signed bytes as numbers of twice their size.
+/// Widens 32 signed bytes to 16 bits.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn widen_bytes(bytes: &[i8; 32]) -> [__m256i; 2] {
@@ -297,7 +297,7 @@ fn mix(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) {
     }
 }
 
-/// 32 numbers of a head stay in registers while all positions pass.
+/// Keeps 32 numbers of a head in registers while it goes through all positions.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn heads_mix<const H: usize>(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) -> usize {
@@ -332,7 +332,7 @@ fn exp_vector(x: __m256) -> __m256 {
         x,
         _mm256_set1_ps(std::f32::consts::LOG2_E),
     ));
-    // ln 2 in two parts, the first with so few bits that its product with n is exact.
+    // ln 2 in two parts. The first has so few bits that its product with n is exact.
     let r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693_359_4), x);
     let r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-0.000_212_194_44), r);
     let mut series = _mm256_set1_ps(1.0 / 5040.0);

@@ -80,7 +80,7 @@ pub fn mix(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]
     }
 }
 
-/// Each number becomes e to the power of its distance from the largest; their sum comes back.
+/// Replaces each number by e to the power of its difference from the largest and returns the sum.
 pub fn exponents(row: &mut [f32], largest: f32) -> f32 {
     row.iter_mut().for_each(|value| *value = (*value - largest).exp());
     row.iter().sum()
@@ -98,7 +98,7 @@ pub fn gelu(values: &mut [f32]) {
         .for_each(|value| *value = 0.5 * *value * (1.0 + erf(*value * std::f32::consts::FRAC_1_SQRT_2)));
 }
 
-/// Coefficients of the approximation 7.1.26 of Abramowitz and Stegun: wrong by at most 1.5e-7.
+/// Coefficients of approximation 7.1.26 of Abramowitz and Stegun, with an error of at most 1.5e-7.
 pub const ERF: [f32; 6] = [0.327_591_1, 0.254_829_6, -0.284_496_74, 1.421_413_7, -1.453_152, 1.061_405_4];
 
 fn erf(x: f32) -> f32 {

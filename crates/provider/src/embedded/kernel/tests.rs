@@ -1,10 +1,10 @@
-//! The AVX2 path against the plain one, on many shapes.
+//! Compares the AVX2 kernel with the scalar one on many shapes.
 
 use super::super::half;
 use super::super::matrix::{QuantMatrix, TensorFormat};
 use super::*;
 
-/// Numbers between -1 and 1, the same in every run.
+/// Pseudo-random numbers between -1 and 1, the same in every run.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
@@ -31,7 +31,7 @@ fn assert_close(fast: &[f32], plain: &[f32], tolerance: f32) {
     }
 }
 
-/// A matrix in the blocks a file would hold, with every half byte and sign in it.
+/// A matrix in file blocks, with every nibble and sign.
 fn matrix(format: TensorFormat, rows: usize, columns: usize) -> QuantMatrix {
     let size = format.byte_len(rows, columns).unwrap() as usize;
     let mut bytes: Vec<u8> = (0..size).map(|at| (at * 89 + at / 7) as u8).collect();

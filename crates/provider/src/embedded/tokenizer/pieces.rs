@@ -1,5 +1,5 @@
-//! Where text is cut before bytes are joined: single digits; then words with the space before them, signs with the
-//! space before them, the endings of English, and white space.
+//! Splits text into pieces before merging: single digits; then words and runs of signs, each with the space before
+//! them, English contraction endings, and white space.
 
 use super::super::unicode::UnicodeClass;
 
@@ -30,7 +30,7 @@ impl PieceSplitter {
     pub fn split_pieces<'a>(&self, text: &'a str) -> Vec<&'a str> {
         let mut pieces = Vec::with_capacity(text.len() / 4);
         let mut rest = text;
-        // A digit ends whatever stands before it: the rules below see the text between two digits as a text.
+        // A digit is a boundary: the rules below see the text between two digits as a text of its own.
         while let Some((at, digit)) = rest.char_indices().find(|(_, c)| c.is_numeric()) {
             self.split_words(&rest[..at], &mut pieces);
             let end = at + digit.len_utf8();
@@ -49,7 +49,7 @@ impl PieceSplitter {
         }
     }
 
-    /// The length of the piece a text begins with.
+    /// Returns the length of the first piece.
     fn next_len(&self, text: &str) -> usize {
         let endings = ["'s", "'t", "'m", "'d", "'re", "'ve", "'ll"];
         if let Some(ending) = endings.into_iter().find(|ending| text.starts_with(ending)) {
@@ -63,7 +63,8 @@ impl PieceSplitter {
         }
     }
 
-    /// White space, except for its last character where a word follows: that belongs to the word, or stands alone.
+    /// Returns the length of the leading white space without its last character if a word follows: that one belongs to
+    /// the word or is a piece of its own.
     fn whitespace_len(&self, text: &str) -> usize {
         let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
         let last = text[..end].chars().next_back().map_or(1, char::len_utf8);
