@@ -1,4 +1,4 @@
-//! Agents elsewhere, asked by A2A 0.3 (JSON-RPC over HTTP). The same addresses are out of reach as for `http_fetch`.
+//! Client of remote agents over A2A 0.3 (JSON-RPC over HTTP). Blocks the same addresses as `http_fetch`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::http_fetch::{WebClient, innermost_cause, is_public};
 
-/// One call: a task is not waited for in it.
+/// Timeout of one call. A call does not wait for its task.
 const A2A_CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// What one answer may hold, and how much of its text is told.
+/// Maximum size of a response, and of the text that is taken from it.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 const MAX_ANSWER_CHARS: usize = 100_000;
 
@@ -90,7 +90,7 @@ impl RemoteAgents {
     }
 }
 
-/// What stands in front of an agent may be away for a moment, and says so in these numbers.
+/// Classifies a status. 408, 429 and 5xx are transient: they may come from a proxy in front of the agent.
 fn check_status(status: StatusCode) -> std::result::Result<(), RemoteAgentError> {
     let is_passing = status.is_server_error()
         || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
@@ -121,7 +121,7 @@ async fn read_answer(mut response: Response) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A task, or a message that is the whole answer.
+/// Parses a task, or a message that is the complete answer.
 fn parse_task(result: &Value) -> Option<RemoteTask> {
     if result["kind"] == "message" {
         let text = sanitize::limit_block(&join_texts(&result["parts"]), MAX_ANSWER_CHARS);
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// The wire, with these answers one after the other.
+    /// A client whose server gives these responses in order.
     async fn answering(answers: Vec<(u16, Value)>) -> RemoteAgents {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/a2a", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! `apply_patch`: several files changed by one patch. All of it fits, or nothing is written.
+//! The `apply_patch` tool: changes several files with one patch. Nothing is written unless all of it applies.
 
 mod patch;
 
@@ -21,9 +21,9 @@ pub const TOOL_NAME: &str = "apply_patch";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyPatchArguments {
-    /// From "*** Begin Patch" to "*** End Patch". Between: "*** Add File: path" and lines with + in front; "*** Update
-    /// File: path" and hunks, each after a line "@@" or "@@ a line to find first", of lines with a space (kept), -
-    /// (removed) or + (added) in front; "*** Delete File: path".
+    /// The patch, from "*** Begin Patch" to "*** End Patch". It contains any of: "*** Add File: path", followed by
+    /// lines prefixed with +; "*** Update File: path", followed by hunks, each after a line "@@" or "@@ a line to find
+    /// first", with lines prefixed with a space (kept), - (removed) or + (added); "*** Delete File: path".
     patch: String,
 }
 
@@ -37,15 +37,15 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// What becomes of one file.
+/// The planned change of one file.
 struct PlannedChange {
     place: WorkspacePath,
-    /// None: it goes.
+    /// `None`: the file is deleted.
     content: Option<String>,
     did: &'static str,
 }
 
-/// The files that a patch changes, as it names them.
+/// Returns the files that a patch changes, as written in it.
 pub fn paths(arguments: &ApplyPatchArguments) -> Result<Vec<String>> {
     let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
     Ok(changes.into_iter().map(|(path, _)| path).collect())
@@ -111,7 +111,7 @@ fn write_changes(planned: Vec<PlannedChange>) -> Result<String> {
         match written {
             Ok(()) => done.push(format!("{did} {}", place.display_path())),
             Err(error) if done.is_empty() => return Err(error),
-            // Every part fitted, but the disk did not take it: say what is there now.
+            // All parts were valid, but a write failed: report what was written before.
             Err(error) => return Err(Error::Edit(format!("{error}. Before that: {}", done.join(", ")))),
         }
     }

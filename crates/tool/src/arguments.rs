@@ -1,4 +1,4 @@
-//! Arguments, with what is wrong with them as an error of a tool.
+//! Parses arguments and turns failures into errors of the tool.
 
 use polyclaw_domain::tool::arguments;
 pub use polyclaw_domain::tool::arguments::build_tool_spec;

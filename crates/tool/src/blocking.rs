@@ -1,4 +1,4 @@
-//! Blocking work off the async threads: it ends by itself after a while, and soon after nobody waits for it.
+//! Runs blocking work off the async threads. It ends after a timeout, and soon after its caller is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 const BLOCKING_WORK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Asked between the steps of long work.
+/// Checked between the steps of long work.
 pub struct WorkBudget {
     ends: Instant,
     abandoned: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ impl WorkBudget {
     }
 }
 
-/// Set when the waiting future is dropped: a blocking thread can not be stopped from outside, only asked.
+/// Sets the flag when the waiting future is dropped. A blocking thread cannot be stopped from outside, only asked.
 struct CancelWorkOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelWorkOnDrop {

@@ -1,5 +1,5 @@
-//! Briefings from files. What an agent is told is read again only where something changed: a turn costs a look at
-//! a handful of folders, and once a second one at each file.
+//! Builds briefings from files. They are cached and rebuilt only after a change: a turn checks the stamps of a few
+//! folders and, once a second, of each file.
 
 mod page;
 mod stamp;
@@ -20,11 +20,11 @@ use polyclaw_domain::skill::{self, SKILL_FILE, Skill, SkillListLimits, SkillLoca
 use crate::skill::{DiscoveredSkill, SkillFolder, discover_skills};
 pub use stamp::{PathStamp, path_stamp};
 
-/// A change inside a file, its folder being the same, is seen after this at the latest.
+/// Maximum delay until a change inside a file is seen if its folder is unchanged.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A turn asks for its prompt and for its tools: one look serves both.
+/// A turn loads its briefing twice, for prompt and tools. One check serves both.
 const SAME_TURN_WINDOW: Duration = Duration::from_millis(10);
-/// Agents, times the workspaces they had. Beyond that all are read again.
+/// Maximum cached briefings. Beyond that the cache is cleared.
 const MAX_CACHED_BRIEFINGS: usize = 2_000;
 
 pub struct FileBriefings {
@@ -32,12 +32,12 @@ pub struct FileBriefings {
     root: PathBuf,
     /// Skills for all agents.
     shared: PathBuf,
-    /// What the config says besides.
+    /// Settings from the config.
     settings: Mutex<SharedSkills>,
     known: Mutex<HashMap<BriefingKey, CachedBriefing>>,
 }
 
-/// More folders of skills for all agents, and how many of all an agent is told of.
+/// More skill folders for all agents, and the limits of the skill list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSkills {
     pub folders: Vec<PathBuf>,
@@ -48,13 +48,13 @@ type BriefingKey = (AgentId, PathBuf, bool, bool);
 
 struct CachedBriefing {
     policy: SkillPolicy,
-    /// The config's part. One that was made while that changed must not be told on.
+    /// The settings it was built with. A briefing built during a change of settings must not be reused.
     settings: SharedSkills,
-    /// Folders whose change says that a file in them came, went or was replaced.
+    /// Folders whose stamp changes when a file in them is added, removed or replaced.
     folders: Vec<(PathBuf, PathStamp)>,
-    /// Everything the briefing was made of, and what would have been taken had it been there.
+    /// All files that were used, and those that would have been used if they existed.
     sources: Vec<(PathBuf, PathStamp)>,
-    /// When the sources were last looked at, and when the folders were.
+    /// Time of the last check of the sources, and of the folders.
     looked: Instant,
     glanced: Instant,
     briefing: Briefing,
@@ -65,7 +65,7 @@ impl FileBriefings {
         Self { root, shared, settings: Mutex::default(), known: Mutex::default() }
     }
 
-    /// Takes effect at the next turn.
+    /// Sets the shared skills from the next turn on.
     pub fn set_shared_skills(&self, settings: SharedSkills) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         self.lock_cache().clear();
@@ -79,7 +79,7 @@ impl FileBriefings {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where an agent's files are looked for, nearest first.
+    /// Returns the folders searched for an agent's files, nearest first.
     fn briefing_folders(&self, reader: &BriefingReader<'_>) -> Vec<PathBuf> {
         let overlay = reader.overlay.then(|| self.root.join("agents").join(reader.agent.as_str()));
         let mut folders: Vec<PathBuf> = overlay.into_iter().collect();
@@ -118,7 +118,7 @@ impl FileBriefings {
         let began = Instant::now();
         let folders = self.briefing_folders(reader);
         let sources = self.skill_sources(reader, &settings.folders);
-        // Stamps come first: what changes while it is read has another one at the next look.
+        // Stamps are taken before reading, so that a file that changes meanwhile has another stamp at the next check.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
         let watched = watched.map(|path| (path.clone(), path_stamp(path))).collect();
         let text_of = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
@@ -168,7 +168,7 @@ fn with_stamp(path: PathBuf) -> (PathBuf, PathStamp) {
     (path, seen)
 }
 
-/// The usable skills, the nearest of each name, by name.
+/// Returns the usable skills sorted by name, with the nearest one of each name.
 fn nearest_skills(found: Vec<DiscoveredSkill>, made_of: &mut Vec<(PathBuf, PathStamp)>) -> Arc<[Skill]> {
     let mut skills: Vec<Skill> = Vec::new();
     for one in found {
@@ -209,7 +209,7 @@ fn compose_briefing(
 }
 
 impl CachedBriefing {
-    /// The briefing, if nothing it was made of has changed.
+    /// Returns the briefing if none of its sources changed.
     fn reuse_if_unchanged(&mut self, policy: &SkillPolicy, settings: &SharedSkills) -> Option<Briefing> {
         let is_same = self.policy == *policy && self.settings == *settings;
         (is_same && self.is_fresh()).then(|| self.briefing.clone())
@@ -225,7 +225,7 @@ impl CachedBriefing {
             self.glanced = now;
             return true;
         }
-        // Stamps of folders come first: what comes while files are looked at changes them again.
+        // Folder stamps are taken first, so that a change during the check of files alters them again.
         let folders = self.folders.iter().map(|(path, _)| with_stamp(path.clone())).collect();
         if !self.sources.iter().all(is_same) {
             return false;
@@ -258,9 +258,11 @@ impl BriefingSource for FileBriefings {
             return;
         }
         match std::fs::remove_file(&bootstrap.path) {
-            Ok(()) => tracing::info!(file = %one_line_path(&bootstrap.path), "told once, and removed"),
+            Ok(()) => {
+                tracing::info!(file = %one_line_path(&bootstrap.path), "bootstrap file was applied and deleted")
+            }
             Err(error) => {
-                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "told, but can not be removed: it will be told again");
+                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but could not be deleted; it will be applied again");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The toolbox: one list of tools. Who sees and may call each is decided in the domain's `policy`.
+//! The built-in toolbox: the list of tools and their dispatch. The domain's `policy` decides which agent may see and
+//! call which tool.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +23,11 @@ use crate::{
 
 #[derive(Clone, Default)]
 pub struct BuiltinSettings {
-    /// Lets `http_fetch` reach this machine and private networks.
+    /// Whether `http_fetch` may reach this machine and private networks.
     pub allow_private: bool,
-    /// Where skills are found. Without it there are none.
+    /// Source of skills. Without it there are none.
     pub briefings: Option<Arc<FileBriefings>>,
-    /// Who is asked by `web_search`. Without it that tool is not there.
+    /// The search service of `web_search`. Without it the tool is unavailable.
     pub web_search: Option<polyclaw_domain::config::WebSearch>,
     /// How programs are started.
     pub sandbox: sandbox::SandboxLauncherSettings,
@@ -41,7 +42,7 @@ pub struct BuiltinToolbox {
     search: Option<SearchService>,
     allow_private: bool,
     sandboxes: Arc<SandboxLauncher>,
-    /// `shell` where it is confined.
+    /// The spec of `shell` in a sandbox.
     confined_shell: Arc<ToolSpec>,
 }
 
@@ -121,7 +122,7 @@ impl BuiltinToolbox {
         self.allow_private
     }
 
-    /// A tool that could do nothing is not there.
+    /// Returns the tools of the scope, without those that would have no effect.
     fn available_tools<'a>(
         &'a self,
         scope: &'a ToolScope,
@@ -139,7 +140,7 @@ impl BuiltinToolbox {
         })
     }
 
-    /// What held for a call that started no program.
+    /// Returns the facts of a call that started no program.
     fn default_facts(&self, scope: &ToolScope, call: &ToolCall) -> SandboxFacts {
         let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
         let is_of_files = !matches!(kind, None | Some(BuiltinToolKind::Shell | BuiltinToolKind::HttpFetch));

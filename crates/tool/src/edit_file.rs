@@ -1,4 +1,4 @@
-//! `edit_file`: one exact piece of text replaced by another.
+//! The `edit_file` tool: replaces an exact piece of text.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub const TOOL_NAME: &str = "edit_file";
 pub struct EditFileArguments {
     /// The file, relative to the workspace.
     pub path: String,
-    /// The text to replace, exactly as it is in the file, with enough around it to be found only once.
+    /// The text to replace, exactly as in the file, with enough context to occur only once.
     old_text: String,
-    /// What to put in its place.
+    /// The replacement.
     new_text: String,
     /// Replace every match instead of exactly one.
     replace_all: Option<bool>,
@@ -74,7 +74,7 @@ pub fn read_text(place: &WorkspacePath) -> Result<String> {
         .map_err(|_| Error::path(place.display_path(), "is not UTF-8 text and can not be edited"))
 }
 
-/// The text after the edit and how many matches were replaced.
+/// Returns the edited text and the number of replaced matches.
 fn apply_edit(text: &str, arguments: &EditFileArguments) -> Result<(String, usize)> {
     let EditFileArguments { old_text, new_text, .. } = arguments;
     if old_text.is_empty() {

@@ -1,4 +1,4 @@
-//! Why a call was refused or failed, in words a model can act on.
+//! Errors of tool calls, in words that a model can act on.
 
 use std::io;
 
@@ -74,7 +74,7 @@ pub enum Error {
     Broken,
 }
 
-/// In words a model can act on, not in those of a library.
+/// Describes an I/O error in words that a model can act on.
 fn describe_io_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
@@ -91,7 +91,7 @@ impl Error {
         Self::Path { path: path.to_owned(), reason: reason.into() }
     }
 
-    /// Stable, for logs: the message may quote what the model wrote, the code never does.
+    /// Stable error code for logs. The message may quote the model, the code never does.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "tool_unknown",

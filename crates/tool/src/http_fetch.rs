@@ -1,4 +1,4 @@
-//! `http_fetch`: one page from the public web, as text.
+//! The `http_fetch` tool: returns one page of the public web as text.
 
 mod address;
 mod client;
@@ -30,13 +30,13 @@ const DEFAULT_MAX_BODY_BYTES: usize = 256 * 1024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpFetchArguments {
-    /// An http or https address.
+    /// The http or https URL.
     url: String,
-    /// GET if left out.
+    /// The HTTP method. Default: GET.
     method: Option<FetchMethod>,
-    /// Request headers. They are not sent on when the page redirects to another site.
+    /// Request headers. Dropped when the page redirects to another site.
     headers: Option<BTreeMap<String, String>>,
-    /// How much of the body to return at most, up to 1048576. 262144 if left out.
+    /// Maximum bytes of the body to return, up to 1048576. Default: 262144.
     max_bytes: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ enum FetchMethod {
     Head,
 }
 
-/// Risk high: what a fetched page says is not to be trusted, and an address can carry data out.
+/// The risk is high: page content is untrusted, and a URL can carry data out.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         risk: ToolRisk::High,
@@ -88,7 +88,7 @@ async fn fetch_page(web: &WebClient, arguments: HttpFetchArguments) -> Result<To
     Err(Error::Fetch(format!("more than {MAX_REDIRECTS} redirects")))
 }
 
-/// Where the answer sends us, if it does. The new address is checked like the first one.
+/// Returns the redirect target, if any. It is checked like the first URL.
 fn redirect_target(response: &reqwest::Response, from: &Url) -> Result<Option<Url>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `image_view`: an image of the workspace, for a model to look at.
+//! The `image_view` tool: shows a model an image of the workspace.
 
 use std::io::Read;
 
@@ -18,7 +18,7 @@ pub const TOOL_NAME: &str = "image_view";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageViewArguments {
-    /// The image, relative to the workspace.
+    /// The image file, relative to the workspace.
     path: String,
 }
 
@@ -45,7 +45,7 @@ fn read_image(place: &WorkspacePath) -> Result<Image> {
     let (file, size) = place.open_file()?;
     let limit = MAX_IMAGE_BYTES as u64;
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.io_error(source))?;
     if bytes.len() > MAX_IMAGE_BYTES {
         return Err(Error::TooLarge {

@@ -1,7 +1,7 @@
-//! The built-in tools: files below the workspace, a shell, and web pages.
+//! The built-in tools: workspace files, a shell, web pages; and MCP servers, remote agents and tool workers.
 //!
-//! One file per tool. What the tools share is small: how a path is found ([`workspace`]) and opened without
-//! following a link ([`folder`]), how blocking work is bounded ([`work`]), and how arguments are read.
+//! One file per tool. Shared code: resolving paths ([`workspace`]), opening files without following links ([`folder`]),
+//! bounding blocking work ([`blocking`]) and parsing arguments ([`arguments`]).
 
 mod a2a;
 mod apply_patch;

@@ -1,4 +1,4 @@
-//! `list_dir`: what is in a folder, and below it.
+//! The `list_dir` tool: lists a folder and its subfolders.
 
 use std::ffi::OsStr;
 
@@ -22,9 +22,9 @@ const MAX_DEPTH: u32 = 16;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirArguments {
-    /// The folder, relative to the workspace. The workspace itself if left out.
+    /// The folder, relative to the workspace. Default: the workspace itself.
     path: Option<String>,
-    /// How many levels to show, from 1 to 16. 1 if left out.
+    /// How many levels to show, from 1 to 16. Default: 1.
     depth: Option<u32>,
 }
 

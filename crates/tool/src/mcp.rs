@@ -1,5 +1,5 @@
-//! Tools of MCP servers. A server is started when an agent that names it first needs it, watched, and started again
-//! when it ends. Whatever it says is data: names, descriptions, schemas and results are bounded and cleaned.
+//! Tools of MCP servers. A server is started when an agent that names it first needs it, supervised, and restarted when
+//! it ends. All its output is untrusted: names, descriptions, schemas and results are bounded and cleaned.
 
 mod connection;
 mod group;
@@ -24,17 +24,17 @@ use crate::text;
 use server::McpServerHandle;
 pub use settings::{McpHost, McpSettings};
 
-/// How long a turn waits for servers that are starting. What is not there by then is not there for that turn.
+/// How long a turn waits for starting servers. Later ones are unavailable in that turn.
 const SERVER_START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// All servers of the instance.
+/// All MCP servers of the instance.
 #[derive(Default)]
 pub struct McpToolbox {
     servers: RwLock<BTreeMap<String, Arc<McpServerHandle>>>,
 }
 
 impl McpToolbox {
-    /// Takes up new settings. A server whose settings are as they were goes on; the others end.
+    /// Applies new settings. Servers with unchanged settings keep running; the others are stopped.
     pub fn apply_settings(&self, settings: BTreeMap<String, McpSettings>) {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         let mut old = std::mem::take(&mut *servers);
@@ -46,14 +46,14 @@ impl McpToolbox {
         old.into_values().for_each(|server| server.stop());
     }
 
-    /// Starts what these agents will need, so that their first turn does not wait for it.
+    /// Starts the servers that these agents need, so that their first turn does not wait.
     pub fn start<'a>(&self, named: impl Iterator<Item = &'a [String]>) {
         for names in named {
             self.servers_named(names).iter().for_each(McpServerHandle::start_if_idle);
         }
     }
 
-    /// Ends every server, and returns when their processes are gone.
+    /// Stops all servers and waits until their processes are gone.
     pub async fn stop(&self) {
         let servers: Vec<_> = self.all_servers();
         servers.iter().for_each(|server| server.stop());
@@ -66,7 +66,7 @@ impl McpToolbox {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// The servers an agent names, and no other.
+    /// Returns the servers that an agent names.
     fn servers_named(&self, names: &[String]) -> Vec<Arc<McpServerHandle>> {
         if names.is_empty() {
             return Vec::new();
@@ -76,7 +76,7 @@ impl McpToolbox {
         self.all_servers().into_iter().filter(is_named).collect()
     }
 
-    /// The server that has this tool, and the tool's own name there.
+    /// Returns the server of a tool, and the name of the tool on that server.
     fn find_tool(&self, scope: &ToolScope, name: &str) -> Option<(Arc<McpServerHandle>, String)> {
         self.servers_named(&scope.mcp).into_iter().find_map(|server| {
             let offers = server.tool_specs();
@@ -87,7 +87,7 @@ impl McpToolbox {
     }
 }
 
-/// A tool that needs a person's word is not there where nobody can be asked.
+/// Tools that need approval are unavailable where nobody can be asked.
 fn is_available(spec: &ToolSpec, scope: &ToolScope) -> bool {
     scope.can_ask || spec.consent != ToolConsent::AskPerson
 }
@@ -114,7 +114,7 @@ impl Toolbox for McpToolbox {
                     server.wait_first_start().await;
                 }
             };
-            // What is late is told to nobody here: its state is on the page of servers.
+            // A timeout is not reported here; the server list shows the state.
             let _ = tokio::time::timeout(SERVER_START_TIMEOUT, known).await;
         }))
     }
@@ -131,7 +131,7 @@ impl Toolbox for McpToolbox {
                 return Error::UnknownTool(text::truncate_text(&call.name, 80)).into();
             };
             server.call_tool(&tool, &call.arguments, progress).await.unwrap_or_else(|error| {
-                tracing::debug!(turn.id = %turn, mcp.server = server.name, error.code = error.code(), "call of an MCP tool failed");
+                tracing::debug!(turn.id = %turn, mcp.server = server.name, error.code = error.code(), "MCP tool call failed");
                 error.into()
             })
         })
@@ -144,7 +144,7 @@ impl McpServerRegistry for McpToolbox {
     }
 }
 
-/// Starts one server, asks what it offers and ends it: what `polyclaw mcp check` does.
+/// Starts a server, lists its tools and stops it, for `polyclaw mcp check`.
 pub async fn probe_server(name: &str, settings: McpSettings) -> McpServerStatus {
     let server = Arc::new(McpServerHandle::new(name.to_owned(), settings));
     server.start_if_idle();

@@ -1,4 +1,4 @@
-//! `read_file`: a text file, or a part of one, by lines.
+//! The `read_file` tool: reads a text file, or a range of its lines.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ const MAX_TEXT_BYTES: usize = 256 * 1024;
 pub struct ReadFileArguments {
     /// The file, relative to the workspace.
     path: String,
-    /// The first line to read, counted from 1. From the start if left out.
+    /// The first line to read, counted from 1. Default: 1.
     offset_line: Option<u64>,
-    /// How many lines to read at most. As many as fit if left out.
+    /// Maximum number of lines to read. Default: as many as fit.
     limit_lines: Option<u64>,
 }
 
@@ -108,7 +108,8 @@ impl LineReadError {
     }
 }
 
-/// The next line with its end. Of an endless line only the start is kept: a file of zeros must not fill memory.
+/// Returns the next line with its line ending. Keeps only the start of a very long line, so that a file of zeros cannot
+/// fill the memory.
 fn next_line(
     from: &mut impl BufRead,
     budget: &WorkBudget,
@@ -143,7 +144,7 @@ struct LinePage {
 }
 
 impl LinePage {
-    /// False if the line does not fit any more. The first line always fits, cut if it must be.
+    /// Adds a line. Returns false if it no longer fits. The first line always fits, truncated if necessary.
     fn push_line(&mut self, line: &FileLine) -> bool {
         let text = String::from_utf8_lossy(&line.bytes);
         let is_first = self.text.is_empty();

@@ -1,9 +1,9 @@
-//! The sandbox: a program that a tool starts runs confined, or it does not run.
+//! The sandbox: a program that a tool starts runs confined or not at all.
 //!
-//! Confining oneself needs no `unsafe`, confining a child between fork and exec does. So the daemon starts this very
-//! program again, as a *supervisor* ([`supervise`]), which builds walls around itself ([`walls`]) and starts it once
-//! more; that one confines itself ([`confine`]), reads back what holds ([`facts`]), says so, and becomes the program.
-//! The supervisor outlives it by a moment and takes everything it has started with it.
+//! Confining oneself needs no `unsafe`; confining a child between fork and exec does. So the daemon starts its own
+//! executable as a *supervisor* ([`supervise`]), which enters new namespaces ([`namespaces`]) and starts the executable
+//! once more. That process confines itself ([`confine`]), reads back the result ([`facts`]), reports it and execs the
+//! program. The supervisor outlives the program briefly and ends everything that it started.
 
 mod confine;
 mod facts;
@@ -25,15 +25,16 @@ pub use start::{
     StartedProgram, end_from_tail,
 };
 
-/// What the helper is told to be by its last argument.
+/// The stages of the helper, given as its last argument.
 pub const HELPER_STAGES: [&str; 3] = [plan::SUPERVISE_STAGE, plan::INIT_STAGE, plan::ENTER_STAGE];
 
-/// Behind the three that every program has.
+/// The first descriptor after the three standard ones.
 const FIRST_INHERITED_FD: i32 = 3;
 
-/// The helper's whole life, in a process of its own that has started no thread. Returns its exit status.
+/// Runs a stage of the helper, in a process of its own that has no other threads. Returns the exit status.
 pub fn run_helper(stage: &str) -> u8 {
-    // Whatever else is open was left by whoever started the daemon, or is a line of a worker's: no wall stands before those.
+    // Other open descriptors were inherited from the daemon's parent or belong to a worker, and the sandbox would not
+    // restrict them.
     close_fds::set_fds_cloexec(FIRST_INHERITED_FD, &[]);
     match stage {
         plan::SUPERVISE_STAGE => supervise::supervise(),

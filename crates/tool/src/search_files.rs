@@ -1,4 +1,4 @@
-//! `search_files`: lines that match, in all text files below a folder.
+//! The `search_files` tool: finds matching lines in all text files below a folder.
 
 mod glob;
 
@@ -25,19 +25,19 @@ const MAX_TEXT_BYTES: usize = 128 * 1024;
 const MAX_LINE_LEN: usize = 400;
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_DEPTH: u32 = 64;
-/// Enough for any pattern a person would write; a nested repeat such as `(a{999}){999}` is not one.
+/// Enough for real patterns. Rejects nested repeats such as `(a{999}){999}`.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFilesArguments {
-    /// A regular expression, matched against each line. What is not a valid one is searched as plain text.
+    /// A regular expression, matched against each line. An invalid one is searched as plain text.
     pattern: String,
-    /// The folder or file to search, relative to the workspace. The workspace itself if left out.
+    /// The folder or file to search, relative to the workspace. Default: the workspace itself.
     path: Option<String>,
-    /// Only files like this, for example `*.rs` or `src/**/*.ts`.
+    /// Only search files that match, for example `*.rs` or `src/**/*.ts`.
     glob: Option<String>,
-    /// How many matching lines to return at most, up to 1000. 100 if left out.
+    /// Maximum number of matching lines to return, up to 1000. Default: 100.
     limit: Option<usize>,
 }
 
@@ -99,15 +99,15 @@ fn compile_pattern(pattern: &str) -> Result<(Regex, bool)> {
 struct SearchMatches {
     text: String,
     matches: usize,
-    /// Files too large to read, and folders cut short.
+    /// Files too large to read, and folders listed incompletely.
     skipped: usize,
     is_cut: bool,
 }
 
 struct FolderWalk {
-    /// Before each name in the output: from the workspace.
+    /// Prefix of names in the output, relative to the workspace.
     shown: String,
-    /// Before each name for the glob: from where the search began.
+    /// Prefix of names for the glob, relative to the searched folder.
     inside: String,
     depth: u32,
 }
@@ -164,7 +164,7 @@ impl FileSearch<'_> {
     }
 
     fn search_file(&mut self, file: File, shown: &str) {
-        // Asked of the open file: what was listed may be something else by now.
+        // Checked on the open file, because the listed one may have been replaced.
         let is_fit = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES);
         let mut bytes = Vec::new();
         if !is_fit || file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).is_err() {

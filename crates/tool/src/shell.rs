@@ -1,4 +1,4 @@
-//! `shell`: one command, in the agent's sandbox, of which nothing outlives the call.
+//! The `shell` tool: runs one command in the agent's sandbox. No process of it outlives the call.
 
 mod output;
 
@@ -27,7 +27,8 @@ use output::ShellOutput;
 pub const TOOL_NAME: &str = "shell";
 const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 const MAX_TIMEOUT_SECONDS: u64 = 600;
-/// When everything has ended the pipe is closed; this is for a process that can not be killed yet.
+/// Timeout of draining the pipe. It is normally closed once everything has ended, except if a process cannot be killed
+/// yet.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,9 +36,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 pub struct ShellArguments {
     /// The command line, run by sh.
     command: String,
-    /// The command is killed after this time, up to 600. 120 if left out.
+    /// Timeout in seconds, up to 600. The command is killed when it expires. Default: 120.
     timeout_seconds: Option<u64>,
-    /// The folder to run in, relative to the workspace. The workspace itself if left out.
+    /// The folder to run in, relative to the workspace. Default: the workspace itself.
     cwd: Option<String>,
 }
 
@@ -56,7 +57,7 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// Where it is confined nobody has to be asked.
+/// The spec for a sandboxed shell, which needs no approval.
 pub fn confined_spec() -> ToolSpec {
     ToolSpec { consent: ToolConsent::NotNeeded, confined: true, ..spec() }
 }
@@ -113,7 +114,7 @@ struct RunningCommand<'a> {
 }
 
 impl RunningCommand<'_> {
-    /// Passes output on until the command ends or its time is up. All it started is gone when this returns.
+    /// Passes on output until the command ends or times out. Everything it started is gone when this returns.
     async fn run_until_end(&mut self, seconds: u64) -> CommandOutcome {
         let limit = Instant::now() + Duration::from_secs(seconds);
         let mut buffer = vec![0; 16 * 1024];
@@ -136,7 +137,7 @@ impl RunningCommand<'_> {
         CommandOutcome::OutOfTime(seconds)
     }
 
-    /// Takes what is still in the pipe.
+    /// Reads what is left in the pipe.
     async fn drain_pipe(&mut self) {
         let limit = Instant::now() + DRAIN_TIMEOUT;
         let mut buffer = vec![0; 16 * 1024];
@@ -149,7 +150,7 @@ impl RunningCommand<'_> {
     }
 }
 
-/// A program of which nothing is known but how it ended.
+/// Reports a program of which only its end is known.
 pub fn end_outcome(end: ProgramEnd) -> ToolOutcome {
     command_report(&CommandOutcome::Ended(end), String::new())
 }

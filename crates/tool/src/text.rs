@@ -1,8 +1,8 @@
-//! Text for a model: bounded, on one line where it has to be, and cut only between characters.
+//! Text for a model: bounded, on one line where needed, and cut only between characters.
 
 use std::ffi::OsStr;
 
-/// At most `limit` bytes of `text`, with a visible mark where it was cut.
+/// Returns at most `limit` bytes of `text`, with a mark if it was cut.
 pub fn truncate_text(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
@@ -10,7 +10,7 @@ pub fn truncate_text(text: &str, limit: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(limit)])
 }
 
-/// A file name as one line: control characters in a name must not look like further entries.
+/// Returns a file name as one line, so that control characters in it cannot look like further entries.
 pub fn name(raw: &OsStr) -> String {
     one_line(&raw.to_string_lossy())
 }
@@ -22,7 +22,7 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Turns bytes that arrive in pieces into text, never splitting a character between two pieces.
+/// Decodes bytes that arrive in pieces, without splitting a character.
 #[derive(Default)]
 pub struct TextDecoder {
     held: Vec<u8>,
@@ -37,13 +37,13 @@ impl TextDecoder {
         text
     }
 
-    /// What was still held back when the bytes ended.
+    /// Returns the bytes still held back.
     pub fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }
 }
 
-/// How many bytes at the end begin a character that is not complete yet.
+/// Returns the number of bytes at the end that start an incomplete character.
 fn unfinished_len(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];

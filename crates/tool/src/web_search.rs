@@ -1,4 +1,4 @@
-//! `web_search`: asks the search service that the config names. Without one the tool is not there.
+//! The `web_search` tool: queries the configured search service. Without one the tool is unavailable.
 
 mod service;
 
@@ -27,13 +27,13 @@ const MAX_RESULTS: usize = 20;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebSearchArguments {
-    /// What to look for, in a few words.
+    /// What to search for, in a few words.
     query: String,
-    /// How many results at most, up to 20. 5 if left out.
+    /// Maximum number of results, up to 20. Default: 5.
     count: Option<usize>,
 }
 
-/// Risk high: what is asked goes to a service outside, and what it finds is not to be trusted.
+/// The risk is high: queries go to an external service, and results are untrusted.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         risk: ToolRisk::High,
@@ -44,14 +44,14 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// The search service of the config.
+/// The configured search service.
 pub struct SearchService {
     settings: WebSearch,
-    /// Made at the first use: reading the certificates takes a while.
+    /// Created on first use, because loading the certificates takes time.
     client: OnceLock<std::result::Result<Client, String>>,
 }
 
-/// One thing that was found, as the service wrote it.
+/// A search result as returned by the service.
 #[derive(Debug, PartialEq, Eq)]
 struct SearchHit {
     title: String,
@@ -79,7 +79,7 @@ impl SearchService {
         let client = self.client.get_or_init(|| build_client().map_err(|error| innermost_cause(&error)));
         let client = client.as_ref().map_err(|error| Error::Search(error.clone()))?;
         let request = service::build_request(client, &self.settings, query, count)?;
-        // An error of the client may quote the address, and that may hold a key.
+        // The error may contain the URL, which may contain a key.
         let response =
             request.send().await.map_err(|error| Error::Search(innermost_cause(&error.without_url())))?;
         check_status(&response)?;

@@ -1,8 +1,8 @@
-//! Process isolation: the tools of an agent run in a worker process that is itself confined to the agent's workspace.
+//! Process isolation: the tools of an agent run in a worker process that is confined to the agent's workspace.
 //!
-//! The engine decides what may run, here as everywhere; a worker is handed a call and the list it was decided by, and
-//! refuses what is not on it. It holds no secret and no state: what needs either is asked of the host ([`wire`]). So a
-//! worker that crashes, hangs or is taken over costs one call.
+//! The engine decides what may run; a worker receives a call and the list of allowed tools, and rejects tools that are
+//! not on it. It holds no secrets and no state, and requests from the host what needs them ([`wire`]). A worker that
+//! crashes, hangs or is compromised therefore costs one call.
 
 mod host;
 mod pool;
@@ -14,7 +14,7 @@ pub use pool::WorkerPoolSettings;
 pub use serve::serve_worker;
 pub use toolbox::IsolatedToolbox;
 
-/// The tools a worker has; all others are the engine's.
+/// The tools that run in a worker; all others run in the engine.
 pub const WORKER_TOOLS: [&str; 9] = [
     "read_file",
     "write_file",

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file, all or nothing.
+//! The `write_file` tool: writes a whole file atomically.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFileArguments {
-    /// The file, relative to the workspace. Missing folders are made.
+    /// The file, relative to the workspace. Missing folders are created.
     pub path: String,
-    /// The whole new content.
+    /// The complete new content.
     content: String,
 }
 

@@ -1,4 +1,4 @@
-//! The files a call would write, found before it runs: they decide whether an owner is asked first.
+//! Finds the files that a call would write, before it runs. They decide whether an owner is asked first.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::arguments::read_arguments;
 use crate::error::Result;
 use crate::{apply_patch, blocking, edit_file, workspace, write_file};
 
-/// From the workspace, with every link resolved, as the tool itself finds them. A path that leads nowhere is left out:
-/// the tool refuses it.
+/// Returns paths relative to the workspace with links resolved, as the tool itself resolves them. Omits paths that
+/// cannot be resolved, because the tool rejects them.
 pub async fn written_files(scope: &ToolScope, call: &ToolCall) -> Vec<PathBuf> {
     let (workspace, call) = (scope.workspace.clone(), call.clone());
     let found = blocking::run_blocking(move |_| Ok(located(&workspace, &given_paths(&call)?)));

@@ -1,6 +1,6 @@
-//! The text of a patch: what it asks for, and what a text is after it. No file is touched here.
+//! Parses patches and applies hunks to a text. Performs no I/O.
 
-/// The longest patch that is read.
+/// Maximum size of a patch.
 const MAX_PATCH_LEN: usize = 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum FileChange {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PatchHunk {
-    /// A line that stands above the change.
+    /// A line above the change, to search from.
     heading: Option<String>,
     old: Vec<String>,
     new: Vec<String>,
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> PatchResult<Vec<(String, FileChange)>> {
         while let Some(next) = lines.next_if(|next| !next.starts_with("*** ")) {
             own.push(next);
         }
-        // Empty lines before the next heading are there to be looked at; they hold nothing in place.
+        // Empty lines before the next header are for readability and match nothing.
         while own.pop_if(|last| last.is_empty()).is_some() {}
         changes.push(parse_change(line, &own)?);
     }
@@ -86,7 +86,7 @@ fn parse_hunks(body: &[&str]) -> PatchResult<Vec<PatchHunk>> {
         }
         let Some(hunk) = hunks.last_mut() else { continue };
         match line.split_at_checked(1) {
-            // An empty line of the file often loses its space in front.
+            // Empty lines of a file often lose their leading space.
             None => {
                 hunk.old.push(String::new());
                 hunk.new.push(String::new());
@@ -106,7 +106,7 @@ fn parse_hunks(body: &[&str]) -> PatchResult<Vec<PatchHunk>> {
     }
 }
 
-/// The text after the hunks, each behind the one before it.
+/// Applies the hunks in order, each one after the position of the previous one.
 pub fn apply_hunks(text: &str, hunks: &[PatchHunk]) -> PatchResult<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let mut at = 0;
@@ -128,7 +128,8 @@ fn find_heading(lines: &[&str], at: usize, hunk: &PatchHunk, n: usize) -> PatchR
 
 fn find_hunk(lines: &[&str], from: usize, hunk: &PatchHunk, n: usize) -> PatchResult<usize> {
     if hunk.old.is_empty() {
-        // Nothing says where: below the heading, else at the end, before the empty piece after the last newline.
+        // A hunk without old lines has no position: insert it after the heading, else at the end, before the empty
+        // piece after the last newline.
         let end = lines.len() - usize::from(lines.last() == Some(&""));
         return Ok(if hunk.heading.is_some() { from } else { end.max(from) });
     }

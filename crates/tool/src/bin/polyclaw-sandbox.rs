@@ -1,4 +1,5 @@
-//! The sandbox's helper and the worker alone, for tests of this crate: in the product these are `polyclaw sandbox-exec` and `polyclaw worker`.
+//! Sandbox helper and worker alone, for tests of this crate. In the product these are `polyclaw sandbox-exec` and
+//! `polyclaw worker`.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! One file of a workspace, as it goes into a prompt. Links are not followed: the daemon may read more than an
-//! agent's programs may, and what they link to would be told to a model.
+//! Reads one file of a workspace for a prompt. Links are not followed: the daemon may read more than the agent's
+//! programs, and the target would be shown to a model.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -10,10 +10,10 @@ use rustix::fs::FileType;
 
 use crate::folder::{self, FolderHandle};
 
-/// Enough bytes for a character more than is shown, whatever the script.
+/// Enough bytes for one character more than is shown, in any script.
 const MAX_PAGE_BYTES: u64 = MAX_FILE_CHARS as u64 * 4 + 4;
 
-/// `None`: there is no such file.
+/// Returns `None` if there is no such file.
 pub fn read_page(base: &Path, at: &Path, name: &str) -> Option<BriefingPage> {
     let folder = FolderHandle::open_below(base, at).ok()?;
     let name = OsStr::new(name);

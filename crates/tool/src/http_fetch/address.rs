@@ -1,4 +1,4 @@
-//! Which addresses are public. A list of what is allowed, not of what is not: what nobody thought of is refused.
+//! Decides which addresses are public. IPv6 uses an allowlist, so that unknown ranges are blocked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,23 +16,23 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         [100, second, ..] => (64..128).contains(&second),
         [169, 254, ..] | [192, 168, ..] => true,
         [172, second, ..] => (16..32).contains(&second),
-        // Protocol assignments, documentation, and the relays of 6to4.
+        // Protocol assignments, documentation, and 6to4 relays.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 51, 100, _] | [203, 0, 113, _] => true,
-        // Benchmarks.
+        // Benchmarking.
         [198, 18 | 19, ..] => true,
-        // Multicast, future use, broadcast.
+        // Multicast, reserved, broadcast.
         [first, ..] => first >= 224,
     };
     !reserved
 }
 
-/// Only global unicast, `2000::/3`, and of that nothing that carries an IPv4 address or is no real host. This
-/// leaves out loopback, mapped and NAT64 addresses, unique local, link-local and multicast.
+/// Allows only global unicast, `2000::/3`, without ranges that embed an IPv4 address or contain no real hosts. Excludes
+/// loopback, mapped, NAT64, unique local, link-local and multicast addresses.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let is_global = segments[0] & 0xe000 == 0x2000;
     let is_assigned = match (segments[0], segments[1]) {
-        // Teredo, benchmarks, ORCHID and the other protocol assignments: 2001::/23. Documentation.
+        // 2001::/23 (Teredo, benchmarking, ORCHID and other protocol assignments), and documentation.
         (0x2001, second) => second >= 0x0200 && second != 0x0db8,
         // 6to4.
         (0x2002, _) => false,
@@ -40,7 +40,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         (0x3fff, second) => second >= 0x1000,
         _ => true,
     };
-    // ISATAP puts an IPv4 address into the last half of any prefix.
+    // ISATAP embeds an IPv4 address in the lower half of any prefix.
     let is_isatap = matches!((segments[4], segments[5]), (0 | 0x0200, 0x5efe));
     is_global && is_assigned && !is_isatap
 }

@@ -1,5 +1,5 @@
-//! The connection. Names are resolved here, once, and only checked addresses reach the socket: there is no
-//! second look-up that could answer differently.
+//! HTTP client that resolves each name once and connects only to checked addresses, so no second lookup can return
+//! something else.
 
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +13,12 @@ use reqwest::{Client, Method, Response, Url};
 
 use crate::error::{Error, Result};
 
-/// Says whether an address may be connected to.
+/// Whether an address may be connected to.
 pub type AddressRule = fn(IpAddr) -> bool;
 
 pub struct WebClient {
     rule: AddressRule,
-    /// Made at the first use: reading the certificates takes a while.
+    /// Created on first use, because loading the certificates takes time.
     client: OnceLock<std::result::Result<Client, String>>,
 }
 
@@ -52,8 +52,8 @@ impl WebClient {
             .map_err(|error| address_refusal(&error).unwrap_or_else(|| Error::Fetch(innermost_cause(&error))))
     }
 
-    /// An address written as numbers never reaches the resolver. The URL parser has already turned every
-    /// spelling (octal, hexadecimal, one number) into the usual one.
+    /// Checks a literal IP address, which never reaches the resolver. The URL parser has already normalized other
+    /// notations (octal, hexadecimal, single number).
     fn check_literal(&self, url: &Url) -> Result<()> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
@@ -101,7 +101,7 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// The resolver's refusal, from wherever the client has wrapped it.
+/// Extracts the resolver's refusal from the client's error.
 fn address_refusal(error: &reqwest::Error) -> Option<Error> {
     let mut source = error.source();
     while let Some(inner) = source {
@@ -113,7 +113,7 @@ fn address_refusal(error: &reqwest::Error) -> Option<Error> {
     None
 }
 
-/// The innermost cause says what happened; the outer ones only that something did.
+/// Returns the innermost cause, which says what happened.
 pub fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

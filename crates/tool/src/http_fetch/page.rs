@@ -1,4 +1,4 @@
-//! The answer as text: its status, a few headers, and a bounded body.
+//! Formats a response as text: status, a few headers and a bounded body.
 
 use polyclaw_domain::tool::ToolOutcome;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::text;
 
 const MAX_HEADER_VALUE_LEN: usize = 500;
-/// What a reader may need to go on; cookies and the rest stay away from the model.
+/// Headers that may be needed for a next request. Cookies and others are not shown to the model.
 const SHOWN_HEADERS: [&str; 9] = [
     "content-type",
     "content-length",
@@ -62,7 +62,7 @@ async fn read_body(mut response: Response, limit: usize) -> Result<FetchedBody> 
 fn body_text(body: &FetchedBody, limit: usize) -> String {
     let lossy = String::from_utf8_lossy(&body.bytes);
     let broken = std::str::from_utf8(&body.bytes).err();
-    // A character cut in half at the limit is no fault of the page.
+    // A character split by the limit is not an error of the page.
     let is_lossy = broken.is_some_and(|error| !(body.is_cut && error.error_len().is_none()));
     let mut text = lossy[..lossy.floor_char_boundary(limit)].to_owned();
     if body.is_cut || text.len() < lossy.len() {
@@ -91,7 +91,7 @@ fn content_type(headers: &HeaderMap) -> String {
     text::truncate_text(&essence, 100)
 }
 
-/// A page without a type is read, and refused if it turns out to hold zero bytes.
+/// Whether the content type is text. A page without a type is read, and rejected if it contains zero bytes.
 fn is_text(kind: &str) -> bool {
     let (node_name, name) = kind.split_once('/').unwrap_or((kind, ""));
     match node_name {

@@ -1,4 +1,4 @@
-//! What may be asked for: addresses and headers, before anything is sent.
+//! Validates URLs and headers before anything is sent.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 const MAX_URL_LEN: usize = 8 * 1024;
 const MAX_HEADERS: usize = 30;
 const MAX_HEADERS_LEN: usize = 8 * 1024;
-/// These steer the connection itself, or name another site than the one that was checked.
+/// Headers that control the connection or name another site than the checked one.
 const RESERVED_HEADERS: [&str; 9] = [
     "host",
     "connection",
@@ -55,7 +55,7 @@ pub fn parse_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
 }
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    // The value is not repeated in the message: it may be a secret.
+    // The value is not in the message, because it may be a secret.
     let refused = |why: &str| Error::Arguments(format!("the header {name:?} {why}"));
     let key = HeaderName::try_from(name).map_err(|_| refused("has a name that is not allowed"))?;
     if RESERVED_HEADERS.contains(&key.as_str()) || key.as_str().starts_with("proxy-") {

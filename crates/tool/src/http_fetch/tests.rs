@@ -1,5 +1,5 @@
-//! Redirects from a site that counts as public to one that does not. All of 127.0.0.0/8 is this machine, so
-//! one loopback address plays the public site.
+//! Redirects from a site that counts as public to one that does not. All of 127.0.0.0/8 is this machine, so one
+//! loopback address plays the public site.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -14,7 +14,7 @@ fn rule(address: IpAddr) -> bool {
     address == IpAddr::V4(PUBLIC)
 }
 
-/// Sends every request on to `location`, or answers it if there is none. Returns the port and a counter.
+/// Redirects every request to `location`, or answers it if that is `None`. Returns the port and a request counter.
 fn site(at: Ipv4Addr, location: Option<String>) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((at, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

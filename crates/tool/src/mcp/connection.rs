@@ -1,4 +1,4 @@
-//! One connection to a server: how it begins, a call on it, and how it ends.
+//! One connection to an MCP server: opening, calls and closing.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -29,22 +29,23 @@ use super::settings::{McpSettings, McpTransport};
 use super::tool_spec::{self, McpToolSpec};
 use crate::error::{Error, Result};
 
-/// One message of a server: a larger one is dropped.
+/// Maximum size of a server message. Larger ones are dropped.
 const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
-/// However much progress a call reports, it ends.
+/// Maximum duration of a call, however much progress it reports.
 const MAX_CALL_DURATION: Duration = Duration::from_secs(3_600);
 
-/// For a connection to close in good order.
+/// Timeout of an orderly close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a server may ask of us: nothing. What it may tell us: that its tools changed, and how a call goes on.
+/// Handler of server messages. Servers may request nothing; they may notify that their tools changed and report
+/// progress of calls.
 #[derive(Default)]
 struct McpClientHandler {
     changed: Arc<Notify>,
     calls: Arc<ProgressListeners>,
 }
 
-/// Calls that want to hear how they go on.
+/// Calls that receive progress notifications.
 #[derive(Default)]
 struct ProgressListeners(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
 
@@ -64,7 +65,7 @@ impl ClientHandler for McpClientHandler {
         let line = format!("{}{total} {message}", params.progress);
         self.calls.with_listeners(|calls| {
             if let Some(call) = calls.get(&params.progress_token) {
-                // A call that does not keep up misses some of it.
+                // A slow call misses some progress.
                 let _ = call.try_send(format!("{}\n", line.trim_end()));
             }
         });
@@ -80,7 +81,7 @@ impl ClientHandler for McpClientHandler {
     }
 }
 
-/// The side that calls are made on. Cheap to clone.
+/// Handle for making calls. Cheap to clone.
 #[derive(Clone)]
 pub struct McpCallHandle {
     name: Arc<str>,
@@ -89,7 +90,7 @@ pub struct McpCallHandle {
     calls: Arc<ProgressListeners>,
 }
 
-/// The side that is watched, and ended.
+/// Handle for supervising and closing the connection.
 pub struct McpConnection {
     pub line: McpCallHandle,
     pub changed: Arc<Notify>,
@@ -129,7 +130,7 @@ impl McpConnection {
         Ok(Self { line, changed, task, close, process })
     }
 
-    /// The server's own name and version.
+    /// Returns the name and version that the server reports.
     pub fn server_version(&self) -> Option<String> {
         let info = self.line.peer.peer_info()?;
         let own = serde_json::to_value(&*info).ok()?;
@@ -138,14 +139,14 @@ impl McpConnection {
         Some(sanitize::to_single_line(&format!("{} {}", part("name"), part("version")), 100))
     }
 
-    /// Returns when the server has ended, or can no longer be reached.
+    /// Waits until the server has ended or become unreachable.
     pub async fn wait_closed(&mut self) {
         if !self.task.is_finished() {
             let _ = (&mut self.task).await;
         }
     }
 
-    /// Ends it. Says how, where that is known.
+    /// Closes the connection. Returns how the server ended, if known.
     pub async fn close(mut self) -> Option<String> {
         self.close.cancel();
         if !self.task.is_finished() && tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {
@@ -169,7 +170,7 @@ type ServeFuture = Pin<
     >,
 >;
 
-/// Boxed: the compiler can not tell by itself that this may move between threads.
+/// Boxed, because the compiler cannot infer that the future is `Send`.
 fn serve_streams(ear: McpClientHandler, streams: ServerStreams) -> ServeFuture {
     let transport =
         AsyncRwTransport::new(streams.output, streams.input).with_max_line_length(MAX_MESSAGE_BYTES);
@@ -190,7 +191,7 @@ async fn with_timeout<T, E: std::fmt::Display>(
     }
 }
 
-/// Without the names a library has for its parts.
+/// Returns the error without the library's names of its parts.
 fn plain_error(error: &str) -> String {
     if error.contains("error sending request") {
         return "nobody answers at its address".to_owned();
@@ -203,7 +204,7 @@ fn plain_error(error: &str) -> String {
     sanitize::to_single_line(&sanitize::strip_os_error(own), 300)
 }
 
-/// What the program said as it ended says more than that its stream broke.
+/// Prefers the program's exit status and last output to the error of the broken stream.
 fn explain_exit(name: &str, settings: &McpSettings, error: Error, how: Option<String>) -> Error {
     match (error, how) {
         (Error::Server(_, what), how) => {
@@ -229,7 +230,7 @@ fn open_http(
         value.set_sensitive(true);
         own.insert(key, value);
     }
-    // Headers hold keys: nobody is followed elsewhere with them.
+    // Headers contain keys, so redirects are not followed.
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
@@ -249,7 +250,7 @@ impl McpCallHandle {
         Ok(tool_spec::tool_specs(&self.name, &self.settings, tools))
     }
 
-    /// Calls a tool. Dropping the future tells the server to stop.
+    /// Calls a tool. Dropping the future cancels the call on the server.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -309,7 +310,7 @@ impl McpCallHandle {
     }
 }
 
-/// A call under way. If nobody waits for it any more the server is told.
+/// A pending call. Dropping it before the answer cancels the call on the server.
 struct PendingCall<'a> {
     line: &'a McpCallHandle,
     id: RequestId,

@@ -1,5 +1,5 @@
-//! How a server's program is started so that no agent has a say in what it runs: where it starts, what is in its
-//! environment, and what is hidden from it.
+//! Prepares the launch of a server program so that agents cannot influence what it runs: working folder, environment
+//! and hidden paths.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -11,9 +11,9 @@ use polyclaw_domain::config::McpSandbox;
 use super::settings::ServerProgram;
 use crate::sandbox::SandboxGrants;
 
-/// Variables that programs need to know who runs them, and in which language. Nothing secret is in them.
+/// Variables for user and locale. They contain no secrets.
 const PASSED_VARIABLES: [&str; 4] = ["USER", "LANG", "LC_ALL", "TZ"];
-/// A confined program has a home and a temporary folder of its own.
+/// Variables for unconfined programs only. A confined one has its own home and temporary folder.
 const UNCONFINED_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Variables that name folders to load code from.
@@ -28,7 +28,7 @@ const CODE_PATH_VARIABLES: [&str; 9] = [
     "RUBYLIB",
     "CLASSPATH",
 ];
-/// Below the user's home, what keys and histories are kept in.
+/// Credentials and histories below the user's home.
 const CREDENTIAL_PATHS: [&str; 29] = [
     ".aws",
     ".azure",
@@ -64,14 +64,14 @@ const CREDENTIAL_PATHS: [&str; 29] = [
 /// What a program is started with.
 #[derive(Debug)]
 pub struct ServerLaunch {
-    /// Its own folder, which it may write.
+    /// The program's own writable folder.
     pub folder: PathBuf,
-    /// Where it starts.
+    /// The working folder.
     pub cwd: PathBuf,
     pub grants: SandboxGrants,
 }
 
-/// Makes the program's folder and refuses what would let an agent plant code for it.
+/// Creates the program's folder and refuses settings that would let an agent plant code for it.
 pub fn prepare_launch(program: &ServerProgram) -> Result<ServerLaunch, String> {
     let folder = own_folder(&program.folder)
         .map_err(|error| format!("its folder {} can not be made: {error}", program.folder.display()))?;
@@ -126,8 +126,8 @@ fn working_folder(program: &ServerProgram, folder: &Path) -> Result<PathBuf, Str
     Ok(cwd)
 }
 
-/// An argument that names a place that agents write, such as the script an interpreter runs. What the config opens by name
-/// is the operator's decision.
+/// Returns an argument that names a place writable by agents, such as a script for an interpreter. Paths that the
+/// config opens by name are the operator's decision.
 fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> Option<&'a String> {
     let opened = program.readable.iter().chain(&program.writable);
     let opened: Vec<PathBuf> =
@@ -139,7 +139,8 @@ fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> O
     program.args.iter().find(|word| paths_in(word).any(is_planted))
 }
 
-/// What can be a path in a word: the word, what an option has joined to it (`--file=/a`, `-I/a`), and the parts of a list.
+/// Returns the possible paths in an argument: the argument itself, the value joined to an option (`--file=/a`, `-I/a`),
+/// and the parts of a list.
 fn paths_in(word: &str) -> impl Iterator<Item = &str> {
     let joined = word.find('/').filter(|_| word.starts_with('-')).map(|at| &word[at..]);
     let parts = word.match_indices(['=', ':', ',', ';', ' ', '@']).map(|(at, _)| &word[at + 1..]);
@@ -148,7 +149,7 @@ fn paths_in(word: &str) -> impl Iterator<Item = &str> {
     whole.flat_map(move |part| [part, &part[..cut(part)]]).filter(|part| !part.is_empty())
 }
 
-/// Where a path leads, be it there yet or not: the links of the part that is there are followed.
+/// Resolves a path that need not exist: links in its existing part are followed.
 fn resolved(path: &Path) -> PathBuf {
     let real = |there: &Path| Some((there.canonicalize().ok()?, path.strip_prefix(there).ok()?));
     let (real, missing) = path.ancestors().find_map(real).unwrap_or((PathBuf::new(), path));
@@ -161,7 +162,7 @@ fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// Whether a path lies in a workspace, or elsewhere in the instance's home. What is not there yet is judged by its name.
+/// Whether a path is in a workspace or elsewhere in the instance's home. A missing path is judged by its name.
 fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let path = real(path);
@@ -169,7 +170,7 @@ fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> boo
     !path.starts_with(own) && folders.any(|folder| path.starts_with(real(folder)))
 }
 
-/// Only what is configured, and the few variables that programs need.
+/// Returns the configured variables and the few that programs need.
 fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, String)> {
     let passed_on = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
     let mut environment: Vec<_> = PASSED_VARIABLES.iter().filter_map(passed_on).collect();
@@ -177,14 +178,14 @@ fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, St
         environment.extend(UNCONFINED_VARIABLES.iter().filter_map(passed_on));
     }
     environment.push(("PATH".to_owned(), search_path(program, folder)));
-    // Python would else load modules from where it starts before its own.
+    // Otherwise Python would load modules from the working folder before its own.
     environment.push(("PYTHONSAFEPATH".to_owned(), "1".to_owned()));
     environment.retain(|(name, _)| !program.env.contains_key(name));
     environment.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment
 }
 
-/// The daemon's own, without what is relative or written by agents.
+/// Returns the daemon's PATH without entries that are relative or writable by agents.
 fn search_path(program: &ServerProgram, folder: &Path) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let entries = std::env::split_paths(&path);
@@ -193,13 +194,13 @@ fn search_path(program: &ServerProgram, folder: &Path) -> String {
     kept.filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned())
 }
 
-/// Paths among its words that are there: what the operator names is to be read.
+/// Returns the existing absolute paths in the command line. The operator named them, so they are readable.
 fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
     let words = std::iter::once(&program.command).chain(&program.args).map(Path::new);
     words.filter(|path| path.is_absolute()).filter_map(|path| path.canonicalize().ok())
 }
 
-/// Closed to it, unless the config opens it by name.
+/// Returns the paths hidden from the program, except those that the config opens by name.
 fn hidden_paths(program: &ServerProgram) -> Vec<PathBuf> {
     let host = &program.host;
     let credentials =

@@ -1,4 +1,4 @@
-//! A server that is a program: confined or in a process group of its own, and its words to the log.
+//! A server program: confined or in a process group of its own, with its stderr logged.
 
 mod tail;
 
@@ -23,14 +23,14 @@ use crate::error::{Error, Result};
 use crate::sandbox::{RunningSandbox, SandboxLauncher, SandboxProfile, SandboxedProgram, end_from_tail};
 use tail::{OutputTail, TailReader};
 
-/// After its input has ended, before it is killed.
+/// Time to exit after its input is closed, before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// For what it said as it ended to be read.
+/// Timeout of reading its last output.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_millis(300);
 const MAX_LOG_LINE_BYTES: u64 = 8 * 1024;
-/// Lines kept, to say why it ended.
+/// Last lines kept to explain why it ended.
 const RETAINED_LOG_LINES: usize = 3;
-/// Of all processes of a confined server together.
+/// Limits for all processes of a confined server together.
 const MAX_SERVER_MEMORY_MB: u32 = 4096;
 const MAX_SERVER_PROCESSES: u32 = 512;
 
@@ -45,10 +45,10 @@ enum ProcessKind {
         running: RunningSandbox,
         tail: OutputTail,
     },
-    /// With the rights of the daemon.
+    /// Runs with the rights of the daemon.
     Guarded {
         child: Child,
-        /// Kills the program and all it started when this is dropped.
+        /// Kills the program and its children on drop.
         group: ProcessGroup,
     },
 }
@@ -59,7 +59,7 @@ pub struct ServerStreams {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
-/// Starts the program. Its streams are ours.
+/// Starts the program and returns its protocol streams.
 pub async fn start(name: &str, settings: &Arc<McpSettings>) -> Result<(ServerProcess, ServerStreams)> {
     let (kind, streams, stderr) = start_program(settings)
         .await
@@ -143,11 +143,11 @@ fn start_guarded(program: &ServerProgram, launch: ServerLaunch) -> std::io::Resu
 }
 
 impl ProcessKind {
-    /// Waits a moment for it to end by itself, then ends it with all it started. Says how it ended.
+    /// Gives it a moment to exit, then ends it with everything it started. Returns how it ended.
     async fn shut_down(&mut self) -> Option<String> {
         match self {
             Self::Confined { running, tail } => {
-                // Its supervisor gives it the moment, and ends it.
+                // Its supervisor waits for it and then ends it.
                 running.reap().await;
                 end_from_tail(&tail.bytes()).map(|words| sanitize::to_single_line(&words, 300))
             }
@@ -164,10 +164,10 @@ impl ProcessKind {
 }
 
 impl ServerProcess {
-    /// Ends it, if it has not ended yet. Its streams are closed before this is called.
+    /// Ends the program if it is still running. Its streams must be closed before.
     pub async fn shut_down(mut self) -> Option<String> {
         let how = self.kind.shut_down().await?;
-        // Its last words are read to their end, unless somebody who left the group still holds the stream.
+        // The last output is read to its end, unless a process that left the group still holds the stream.
         let _ = tokio::time::timeout(FINAL_READ_TIMEOUT, self.log).await;
         let texts = self.recent_lines.lock().unwrap_or_else(PoisonError::into_inner);
         let last = texts.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
@@ -175,7 +175,7 @@ impl ServerProcess {
     }
 }
 
-/// What it says aside goes to the log, line by line, without its secrets.
+/// Logs stderr line by line, with secrets redacted.
 async fn log_stderr(
     name: String,
     settings: Arc<McpSettings>,
@@ -186,7 +186,7 @@ async fn log_stderr(
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A line without an end comes in pieces: memory stays bounded.
+        // An endless line is read in pieces, so memory stays bounded.
         match (&mut lines).take(MAX_LOG_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}

@@ -1,4 +1,4 @@
-//! What a call returned, as text and images for a model.
+//! Converts the result of a call to text and images for a model.
 
 use polyclaw_domain::media::{self, Image};
 use polyclaw_domain::sanitize;
@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 use super::settings::McpSettings;
 
-/// Characters of one result.
+/// Maximum characters of a result.
 const MAX_RESULT_CHARS: usize = 100_000;
 const MAX_WORD_CHARS: usize = 300;
 
@@ -32,7 +32,7 @@ pub fn to_tool_outcome(settings: &McpSettings, result: CallToolResult) -> ToolOu
 
 type NamedImages = Vec<(String, Image)>;
 
-/// The words of one part. An image that can be shown goes to the others.
+/// Returns the text of one content block. Displayable images are added to `images`.
 fn block_text(content: &ContentBlock, images: &mut NamedImages) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
@@ -55,12 +55,12 @@ fn block_text(content: &ContentBlock, images: &mut NamedImages) -> String {
         ContentBlock::ResourceLink(link) => {
             format!("[link to the resource {}: {}]", short_line(&link.name), short_line(&link.uri))
         }
-        // Kinds that later versions of the protocol add.
+        // Types added by later versions of the protocol.
         _ => unknown_block_text(),
     }
 }
 
-/// Whatever the server says it is, its own bytes decide.
+/// Adds an image. Its bytes decide the type, not the server's claim.
 fn show_image(data: &str, images: &mut NamedImages) -> Option<String> {
     let image =
         (images.len() < media::MAX_IMAGES_PER_MESSAGE).then(|| Image::from_base64(data).ok()).flatten()?;

@@ -1,5 +1,5 @@
-//! A server and the task that keeps it: started when needed, asked again when its tools change, started again when it
-//! ends, each time after a longer pause.
+//! An MCP server and its supervising task: starts it when needed, lists its tools again when they change, and restarts
+//! it with growing delays when it ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::error::{Error, Result};
 
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// One that ran this long has not failed to start.
+/// A server that ran this long did not fail to start; its backoff is reset.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
-/// A server that says again and again that its tools changed is asked no more often than this.
+/// Minimum interval between listings for a server that keeps reporting changed tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
 pub struct McpServerHandle {
     pub name: String,
     settings: Arc<McpSettings>,
     now: Mutex<ServerRuntimeState>,
-    /// Counts up with every change of `now`.
+    /// Incremented on every change of `now`.
     changes: watch::Sender<u64>,
-    /// A call could not be made: look whether the server is still there.
+    /// A call failed on the transport; check whether the server is still there.
     doubt: Notify,
     stop: watch::Sender<bool>,
     done: watch::Sender<bool>,
@@ -36,7 +36,7 @@ pub struct McpServerHandle {
 struct ServerRuntimeState {
     state: McpServerState,
     line: Option<McpCallHandle>,
-    /// As last told; kept while it is down, so that a call of one gets an answer that says why.
+    /// The last list of tools. Kept while the server is down, so that a call gets an error that says why.
     tool_specs: Arc<[McpToolSpec]>,
     version: Option<String>,
     error: Option<String>,
@@ -101,7 +101,7 @@ impl McpServerHandle {
         }
     }
 
-    /// Somebody needs it: it is started, if it was not yet.
+    /// Starts the server if it is not running.
     pub fn start_if_idle(self: &Arc<Self>) {
         if self.lock_state().state != McpServerState::Idle || *self.stop.borrow() {
             return;
@@ -115,7 +115,7 @@ impl McpServerHandle {
         });
     }
 
-    /// Returns when its first start has come to something.
+    /// Waits until the current start succeeded or failed.
     pub async fn wait_first_start(&self) {
         let mut changes = self.changes.subscribe();
         while self.is_starting() {
@@ -129,7 +129,7 @@ impl McpServerHandle {
         self.stop.send_replace(true);
     }
 
-    /// Returns when nothing of it runs any more.
+    /// Waits until nothing of the server runs.
     pub async fn wait_stopped(&self) {
         let _ = self.done.subscribe().wait_for(|done| *done).await;
     }
@@ -162,7 +162,7 @@ impl McpServerHandle {
         self.update_state(|now| (now.state, now.line) = (McpServerState::Idle, None));
     }
 
-    /// One life of the server. Returns why it ended.
+    /// Runs the server once. Returns why it ended.
     async fn run_once(&self, stop: &mut watch::Receiver<bool>) -> String {
         let opened = tokio::select! {
             opened = McpConnection::open(&self.name, &self.settings) => opened,
@@ -181,7 +181,7 @@ impl McpServerHandle {
     }
 
     async fn serve_connection(&self, connection: &mut McpConnection) -> String {
-        // A doubt about an earlier life says nothing about this one.
+        // Discards a report about an earlier connection.
         let _ = tokio::time::timeout(Duration::ZERO, self.doubt.notified()).await;
         let changed = Arc::clone(&connection.changed);
         loop {
@@ -198,12 +198,12 @@ impl McpServerHandle {
     }
 
     fn mark_ready(&self, connection: &McpConnection, offers: Vec<McpToolSpec>) {
-        // Many servers tell of changed tools right after their start: that is no news of the server.
+        // Many servers report changed tools right after their start, which is not worth a log entry.
         let (is_news, tools) = (self.lock_state().state != McpServerState::Ready, offers.len());
         if is_news {
             tracing::info!(mcp.server = self.name, tools, "MCP server is ready");
         } else {
-            tracing::debug!(mcp.server = self.name, tools, "the tools of an MCP server were listed again");
+            tracing::debug!(mcp.server = self.name, tools, "listed the tools of an MCP server again");
         }
         self.update_state(|now| {
             now.state = McpServerState::Ready;
@@ -220,7 +220,7 @@ impl McpServerHandle {
         arguments: &Value,
         progress: ProgressSink<'_>,
     ) -> Result<ToolOutcome> {
-        // One that is just being started again is waited for.
+        // Waits for a server that is restarting.
         let _ = tokio::time::timeout(self.settings.start, self.wait_first_start()).await;
         let line = self.lock_state().line.clone();
         let Some(line) = line else { return Err(self.down_error()) };

@@ -1,4 +1,4 @@
-//! What is to be known about one server.
+//! Settings of an MCP server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use polyclaw_domain::glob;
 
 use crate::sandbox;
 
-/// A shorter value is a word that occurs anyway.
+/// Minimum length of a secret to redact. Shorter values occur in ordinary text.
 const MIN_SECRET_LEN: usize = 6;
 
 #[derive(Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub enum McpTransport {
     Http { url: String, headers: BTreeMap<String, String> },
 }
 
-/// A server that is started, as the config names it.
+/// A server program, as configured.
 #[derive(Clone, PartialEq)]
 pub struct ServerProgram {
     pub command: String,
@@ -39,28 +39,28 @@ pub struct ServerProgram {
     pub sandbox: McpSandbox,
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
-    /// Its own folder.
+    /// The server's own folder.
     pub folder: PathBuf,
     pub host: McpHost,
 }
 
-/// The instance that servers are started by.
+/// The instance that starts the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct McpHost {
-    /// Runs a program that is not confined so that it can not outlive us: the words before its own.
+    /// Command prefix that ends an unconfined program together with the daemon.
     pub guard: Vec<String>,
     /// How programs are confined.
     pub sandbox: sandbox::SandboxLauncherSettings,
-    /// The instance's home: agents write in it, and its secrets are there.
+    /// The instance's home: it contains secrets, and agents write in it.
     pub home: PathBuf,
-    /// The folders that agents write, wherever they are.
+    /// The workspaces of agents, wherever they are.
     pub workspaces: Vec<PathBuf>,
-    /// The user's own home, where credentials are kept.
+    /// The user's home, which contains credentials.
     pub user_home: Option<PathBuf>,
 }
 
 impl McpHost {
-    /// Servers' own folders, each below its server's name.
+    /// Folder with one subfolder per server.
     const SERVERS_FOLDER: &str = "mcp";
 
     fn server_folder(&self, server: &str) -> PathBuf {
@@ -69,7 +69,7 @@ impl McpHost {
 }
 
 impl McpSettings {
-    /// `None` for one that is switched off.
+    /// Returns `None` for a disabled server.
     pub fn from_config(name: &str, server: &McpServer, host: &McpHost) -> Option<Self> {
         let reach = match (&server.command, &server.url) {
             (Some(command), _) => McpTransport::Program(Box::new(ServerProgram {
@@ -103,7 +103,7 @@ impl McpSettings {
         !named(&self.tools.deny) && (self.tools.allow.is_empty() || named(&self.tools.allow))
     }
 
-    /// A text of the server's without the secrets that it was given.
+    /// Redacts the server's secrets in a text.
     pub fn redact(&self, text: &str) -> String {
         let secrets = match &self.transport {
             McpTransport::Program(program) => &program.env,

@@ -1,5 +1,5 @@
-//! A server's tool as agents are offered it. What the server says about it is cleaned and bounded; what it says
-//! about its harmlessness counts only if the operator vouches for it.
+//! Converts a server's tools to tool specs. Text from the server is cleaned and bounded; its hints about side effects
+//! count only if the operator trusts it.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 
 use super::settings::McpSettings;
 
-/// More tools than this crowd out everything else.
+/// Maximum tools per server. More would crowd out the other tools.
 const MAX_TOOLS: usize = 128;
 const MAX_DESCRIPTION_LEN: usize = 1_024;
-/// Of one text inside a schema, and of a schema as a whole.
+/// Limits for a text inside a schema and for a schema as a whole.
 const MAX_SCHEMA_TEXT_LEN: usize = 512;
 const MAX_SCHEMA_BYTES: usize = 16 * 1024;
 const MAX_SCHEMA_DEPTH: usize = 24;
 
 pub struct McpToolSpec {
     pub spec: Arc<ToolSpec>,
-    /// The server's own name for it.
+    /// The tool's name on the server.
     pub tool: String,
 }
 
-/// What a server's list of tools comes to.
+/// Converts the tool list of a server.
 pub fn tool_specs(server: &str, settings: &McpSettings, mut tools: Vec<Tool>) -> Vec<McpToolSpec> {
     tools.retain(|tool| settings.allows_tool(&tool.name));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -35,7 +35,7 @@ pub fn tool_specs(server: &str, settings: &McpSettings, mut tools: Vec<Tool>) ->
         tracing::warn!(
             mcp.server = server,
             tools = tools.len(),
-            "only the first {MAX_TOOLS} tools are offered: name those you need in tools.allow"
+            "MCP server has too many tools; only the first {MAX_TOOLS} are offered, choose others with tools.allow"
         );
         tools.truncate(MAX_TOOLS);
     }
@@ -45,7 +45,7 @@ pub fn tool_specs(server: &str, settings: &McpSettings, mut tools: Vec<Tool>) ->
 
 fn tool_spec(server: &str, settings: &McpSettings, tool: Tool, name: String) -> McpToolSpec {
     let hints = tool.annotations.unwrap_or_default();
-    // A server that may lie about itself is taken for one that changes the world each time.
+    // Tools of an untrusted server count as having side effects on every call.
     let effect = if settings.trusted { tool_effect(&hints) } else { ToolEffect::Effect };
     let about =
         sanitize::limit_block(tool.description.as_deref().unwrap_or_default().trim(), MAX_DESCRIPTION_LEN);
@@ -61,13 +61,13 @@ fn tool_spec(server: &str, settings: &McpSettings, tool: Tool, name: String) -> 
         effect,
         risk: if effect == ToolEffect::Pure { ToolRisk::Low } else { ToolRisk::High },
         consent: if ask { ToolConsent::AskPerson } else { ToolConsent::NotNeeded },
-        // It runs elsewhere, with the rights it has there.
+        // It runs elsewhere, with other rights.
         confined: false,
     };
     McpToolSpec { spec: Arc::new(spec), tool: tool.name.into_owned() }
 }
 
-/// A server that says nothing has to be taken for one that changes the world each time.
+/// Without hints a tool counts as having side effects on every call.
 fn tool_effect(hints: &ToolAnnotations) -> ToolEffect {
     match (hints.read_only_hint, hints.idempotent_hint) {
         (Some(true), _) => ToolEffect::Pure,
@@ -76,7 +76,8 @@ fn tool_effect(hints: &ToolAnnotations) -> ToolEffect {
     }
 }
 
-/// The schema of the arguments as providers take it. One that is too large or strange says only: an object.
+/// Returns the argument schema in a form that providers accept. One that is too large or malformed becomes a plain
+/// object.
 fn parameter_schema(given: &Map<String, Value>) -> Value {
     let mut own = given.clone();
     own.remove("$schema");
@@ -94,7 +95,7 @@ fn clean_schema(value: &Value, depth: usize) -> Option<Value> {
             Value::Array(items.iter().map(|item| clean_schema(item, depth)).collect::<Option<_>>()?)
         }
         Value::Object(fields) => {
-            // A name is handed back as it is, so it can not be cleaned, only refused.
+            // Names are sent back as they are, so they can only be rejected, not cleaned.
             let is_plain = |name: &str| !name.chars().any(|c| c.is_control() || sanitize::is_hidden(c));
             let field = |(name, value): (&String, &Value)| {
                 is_plain(name).then_some(())?;

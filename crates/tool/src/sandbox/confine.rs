@@ -1,4 +1,4 @@
-//! The last stage: confines itself, looks at what holds, says so, and becomes the program.
+//! The last stage: confines itself, verifies the result, reports it and execs the program.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -31,14 +31,14 @@ pub fn enter() -> u8 {
 
 fn confine_process(plan: &SandboxPlan) -> Result<ProgramConfinement, String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
-    // Out of any terminal, and a group of its own.
+    // Detach from any terminal, in a process group of its own.
     rustix::process::setsid().ok();
     std::env::set_current_dir(&plan.folder)
         .map_err(|error| format!("its folder can not be entered: {error}"))?;
     let before = PreConfinement::capture_state(&plan.namespaces)?;
     let others = watch::count_user_tasks(rustix::process::getuid().as_raw());
     let landlock = if plan.mode == SandboxMode::Off { None } else { Some(restrict_process(plan, &before)?) };
-    // In a user namespace of its own a program's processes are counted apart; else with all of its user's.
+    // In its own user namespace only the program's processes count for the limit, otherwise all of the user's.
     let others = if before.has_own_namespace("user") { 0 } else { others };
     limits::apply_limits(&plan.limits, others)?;
     let program = before.collect_facts(plan, landlock)?;
@@ -50,7 +50,7 @@ fn restrict_process(plan: &SandboxPlan, before: &PreConfinement) -> Result<Landl
     drop_capabilities()?;
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     let landlock = landlock::apply_landlock(plan)?;
-    // Signals: landlock scopes them since ABI 6; else processes outside must not be there at all.
+    // Landlock scopes signals since ABI 6. Without it, outside processes must be invisible.
     if landlock.abi < 6 && !before.has_own_namespace("pid") {
         return Err("this kernel can neither keep signals inside nor give a process namespace".to_owned());
     }
@@ -58,12 +58,12 @@ fn restrict_process(plan: &SandboxPlan, before: &PreConfinement) -> Result<Landl
     Ok(landlock)
 }
 
-/// All of them, and for ever: root without capabilities is a user like others.
+/// Drops all capabilities for good, so that root is an ordinary user.
 fn drop_capabilities() -> Result<(), String> {
     let failed = |error: rustix::io::Errno| format!("capabilities can not be given up: {error}");
     rustix::thread::clear_ambient_capability_set().ok();
     for bit in CapabilitySet::all().iter() {
-        // Needs a capability itself; who has none has nothing to lose either.
+        // Needs a capability itself; without it there is nothing to drop.
         rustix::thread::remove_capability_from_bounding_set(bit).ok();
     }
     let none = CapabilitySet::empty();
@@ -89,7 +89,7 @@ fn exec_program(plan: &SandboxPlan) -> io::Error {
     command.exec()
 }
 
-/// A command gets no input, and above all not the socket. A worker and a server talk over it.
+/// Sets up the streams. A command gets no input and never the socket. Workers and servers use the socket.
 fn hand_over_streams(profile: SandboxProfile) -> io::Result<()> {
     match profile {
         SandboxProfile::Command => Ok(rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?.as_fd())?),

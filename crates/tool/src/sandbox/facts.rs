@@ -1,4 +1,4 @@
-//! Reads back what holds. Nothing here comes from the plan but what to try.
+//! Reads back the confinement that is in force. The plan is used only to know what to try.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use polyclaw_domain::sandbox::{ConfinementProbe, LandlockFacts, ProgramConfineme
 use super::limits;
 use super::plan::{HiddenPath, SandboxPlan, SandboxProfile};
 
-/// Settings of the whole machine, as a sample of all that lie beside them. Opened for writing, never written.
+/// A sample of machine-wide settings. They are opened for writing and never written.
 const MACHINE_SETTINGS: [&str; 6] = [
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/vm/overcommit_memory",
@@ -20,18 +20,18 @@ const MACHINE_SETTINGS: [&str; 6] = [
     "/proc/sysrq-trigger",
     "/sys/kernel/profiling",
 ];
-/// What tells about the kernel's memory, timers and keys.
+/// Files that reveal the kernel's memory, timers and keys.
 const KERNEL_DETAILS: [&str; 4] = ["/proc/kpageflags", "/proc/slabinfo", "/proc/timer_list", "/proc/keys"];
 
 const NAMESPACE_KINDS: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
 
-/// This process's namespaces, as the kernel names them.
+/// Returns this process's namespaces, in the kernel's notation.
 pub fn current_namespaces() -> Vec<String> {
     let name = |kind: &&str| std::fs::read_link(format!("/proc/self/ns/{kind}"));
     NAMESPACE_KINDS.iter().filter_map(|kind| Some(name(kind).ok()?.to_string_lossy().into_owned())).collect()
 }
 
-/// What has to be opened while files still can be.
+/// Things that must be opened before file access is restricted.
 pub struct PreConfinement {
     status: File,
     own_namespaces: Vec<String>,
@@ -49,7 +49,7 @@ impl PreConfinement {
         self.own_namespaces.iter().any(|name| name.split(':').next() == Some(kind))
     }
 
-    /// The open file tells the state at the time it is read: after confinement.
+    /// Collects the facts. The open status file shows the state when it is read, which is after confinement.
     pub fn collect_facts(
         mut self,
         plan: &SandboxPlan,
@@ -93,23 +93,23 @@ fn try_forbidden_access(plan: &SandboxPlan) -> ConfinementProbe {
 
 fn reaches_machine(profile: SandboxProfile) -> bool {
     let can_write = |path: &&str| OpenOptions::new().write(true).open(path).is_ok();
-    // A worker looks at all of `/proc` where it has none of its own; it is our code, and its programs do not.
+    // A worker without its own `/proc` may read all of it. It is trusted code; its programs may not.
     let can_read = |path: &&str| profile != SandboxProfile::Worker && File::open(path).is_ok();
     MACHINE_SETTINGS.iter().any(can_write) || KERNEL_DETAILS.iter().any(can_read)
 }
 
-/// Sets a mode to what it is: harmless where it is possible, which it must not be.
+/// Whether the mode of a hidden path can be changed. Sets the current mode again, which is harmless if it succeeds.
 fn can_change(hidden: &HiddenPath) -> bool {
     let set = |meta: std::fs::Metadata| std::fs::set_permissions(&hidden.path, meta.permissions()).is_ok();
     std::fs::metadata(&hidden.path).is_ok_and(|meta| hidden.matches(&meta) && set(meta))
 }
 
-/// Only a refusal counts as one: a socket that fails for another reason might not the next time.
+/// Whether a socket was allowed. Only a permission error counts as denied, because other failures may be temporary.
 fn is_socket_allowed<T>(socket: io::Result<T>) -> bool {
     !matches!(socket, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// A confinement that does not hold is not one: the program is not started.
+/// Returns an error if the confinement does not hold; the program is then not started.
 pub fn verify_confinement(plan: &SandboxPlan, program: &ProgramConfinement) -> Result<(), String> {
     if plan.mode == SandboxMode::Off {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Files: what a program may open, as landlock rules. Everything that is not listed is closed.
+//! Landlock rules: the paths that a program may open. Everything else is closed.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use polyclaw_domain::sandbox::LandlockFacts;
 use super::plan::{SandboxPlan, SandboxProfile};
 use super::survey;
 
-/// Without these rights landlock would leave a hole: files outside could be cut to nothing.
+/// Older versions cannot prevent truncating files outside.
 const MIN_LANDLOCK_ABI: ABI = ABI::V3;
-/// Taken where the kernel has it: devices, network, signals and abstract sockets.
+/// Used if the kernel supports it: devices, network, signals and abstract sockets.
 const MAX_LANDLOCK_ABI: ABI = ABI::V6;
 
-/// Programs and what they are made of.
+/// Programs and their libraries.
 const SYSTEM_PATHS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sys/devices/system"];
 
-/// Of `/etc`, what programs need and everybody may know: no password hashes, no host keys.
+/// Parts of `/etc` that programs need and everyone may read; no password hashes, no host keys.
 const ETC_FILES: [&str; 44] = [
     "alternatives",
     "bash.bashrc",
@@ -69,19 +69,19 @@ const ETC_FILES: [&str; 44] = [
     "vimrc",
 ];
 
-/// Of a `/proc` that shows everybody's processes, what is about the machine.
+/// Machine information in a `/proc` that shows the processes of all users.
 const PROC_FILES: [&str; 9] =
     ["cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys/kernel", "sys/vm", "uptime", "version"];
 
 const DEVICE_FILES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Closes the file system to this process but for what the plan names.
+/// Closes the file system to this process except for the paths of the plan.
 pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
     let refused = |error: RulesetError| format!("landlock: {error}");
     let mut ruleset = new_ruleset(plan).map_err(refused)?;
     let mut count = 0;
     for (path, access) in path_rules(plan) {
-        // What is not there needs no exception.
+        // A missing path needs no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, access_for_kind(&path, access))).map_err(refused)?;
         count += 1;
@@ -129,15 +129,15 @@ fn path_rules(plan: &SandboxPlan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         rules.push((PathBuf::from("/dev/shm"), own));
     }
     if plan.profile == SandboxProfile::Worker {
-        // Ourselves as we run, to start programs with; even where an update has taken the name.
+        // This executable as it runs, also if an update has replaced the file, to start programs with.
         rules.push((PathBuf::from("/proc/self/exe"), read));
     }
     rules.extend(plan.readable.iter().map(|path| (path.clone(), read)));
     rules.extend(SYSTEM_PATHS.iter().map(|path| (PathBuf::from(path), read)));
     rules.extend(ETC_FILES.iter().map(|name| (Path::new("/etc").join(name), look)));
     rules.extend(DEVICE_FILES.iter().map(|path| (PathBuf::from(path), device)));
-    // Never for writing: most of what can be written there belongs to the whole machine. A worker must find the processes
-    // it is to end; what is theirs alone stays closed to it.
+    // Never for writing, because most of it affects the whole machine. A worker must find the processes that it ends;
+    // their private files stay closed to it.
     if plan.own_proc || plan.profile == SandboxProfile::Worker {
         rules.push((PathBuf::from("/proc"), look));
     } else {
@@ -146,7 +146,7 @@ fn path_rules(plan: &SandboxPlan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     rules
 }
 
-/// A file takes only the rights that files have.
+/// Limits the rights of a file to those that apply to files.
 fn access_for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(MAX_LANDLOCK_ABI) }
 }

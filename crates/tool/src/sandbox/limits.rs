@@ -1,11 +1,11 @@
-//! Limits that the kernel keeps for every process: set, then read back.
+//! Kernel limits per process: sets them and reads them back.
 
 use polyclaw_domain::sandbox::ProgramLimits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MIB: u64 = 1024 * 1024;
 
-/// `others`: processes that count although they are not this program's.
+/// `others`: processes that count towards the limit and do not belong to this program.
 pub fn apply_limits(limits: &ProgramLimits, others: u64) -> Result<(), String> {
     let processes = limits.processes.map(|most| most + others);
     let wanted = [
@@ -18,7 +18,7 @@ pub fn apply_limits(limits: &ProgramLimits, others: u64) -> Result<(), String> {
     ];
     for (name, resource, value) in wanted {
         let Some(value) = value else { continue };
-        // Never more than there is: a worker's programs stay below the worker's own.
+        // Never above the current maximum, so that a worker's programs stay below the worker's limits.
         let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(|error| format!("the limit of {name} can not be set: {error}"))?;

@@ -1,4 +1,4 @@
-//! Namespaces: other processes, mounts and networks are not forbidden inside, they are not there.
+//! Namespaces: processes, mounts and networks of the host are not forbidden inside, they do not exist there.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ const TEMPORARY_FOLDER: &str = "/tmp";
 const SHARED_MEMORY: &str = "/dev/shm";
 const NO_DEVICE_FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Leaves the daemon's namespaces. Whoever is started next is the first process of the new one.
+/// Enters new namespaces. The next child becomes the first process of the new process namespace.
 pub fn enter_namespaces(plan: &SandboxPlan) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut new = CloneFlags::CLONE_NEWUSER
@@ -37,7 +37,8 @@ pub fn enter_namespaces(plan: &SandboxPlan) -> io::Result<()> {
     keep_capabilities()
 }
 
-/// Where the machine allows no user namespaces, or no further ones, the kernel calls that a lack of space: it is a refusal.
+/// The kernel reports a lack of space if the machine allows no more user namespaces. Converts that into a permission
+/// error.
 fn no_namespaces(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::StorageFull => io::Error::new(
@@ -48,13 +49,13 @@ fn no_namespaces(error: io::Error) -> io::Error {
     }
 }
 
-/// Over what is inside the namespace, for the next stage: an ordinary user's would be gone with the first exec. The
-/// last stage gives up all.
+/// Keeps capabilities inside the namespace for the next stage; an ordinary user would lose them at the first exec. The
+/// last stage drops all of them.
 fn keep_capabilities() -> io::Result<()> {
     let now = rustix::thread::capabilities(None)?;
     let sets = CapabilitySets { inheritable: now.permitted, ..now };
     rustix::thread::set_capabilities(None, sets)?;
-    // The last is for the open files and maps of programs whose file may be run and not read.
+    // `SYS_PTRACE` is for open files and maps of programs whose executable is not readable.
     let needed = [
         CapabilitySet::SYS_ADMIN,
         CapabilitySet::SETPCAP,
@@ -67,9 +68,9 @@ fn keep_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// The command that starts what follows in bubblewrap's namespaces.
+/// Returns the command that starts the next stage in bubblewrap's namespaces.
 pub fn bubblewrap_command(plan: &SandboxPlan, path: &Path) -> io::Result<Vec<String>> {
-    // Not /proc/self/exe: that would be bubblewrap.
+    // Resolved now, because inside the command `/proc/self/exe` would be bubblewrap.
     let own = fs::read_link("/proc/self/exe")?.to_string_lossy().into_owned();
     let wrap = bubblewrap_arguments(plan, path)?;
     Ok(wrap.into_iter().chain([own]).chain(plan.helper[1..].iter().cloned()).collect())
@@ -106,14 +107,14 @@ fn bubblewrap_arguments(plan: &SandboxPlan, path: &Path) -> io::Result<Vec<Strin
     Ok(words)
 }
 
-/// Whether this machine says no, and not only this moment.
+/// Whether the machine does not allow namespaces, as opposed to a temporary failure.
 pub fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
-/// Arranges the mounts of the new namespace. All of it or nothing: half a wall is none, and a `/proc` of another
-/// namespace names other processes than ours.
+/// Sets up the mounts of the new namespace, all or nothing: a partial setup would not confine, and a `/proc` of another
+/// namespace names other processes.
 pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
     if !plan.namespace_mode.is_bubblewrap() {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
@@ -125,7 +126,7 @@ pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
     }
     (plan.own_proc, plan.own_temporary, plan.sealed) = (true, true, true);
     if has_own_process_ids() {
-        // Numbers below 300 are given once and never again: the room for those at work is above.
+        // The kernel does not reuse ids below 300, so the range for running processes starts above it.
         let most = 300 + 2 * plan.limits.processes.unwrap_or(16_384).max(16);
         fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
     }
@@ -136,15 +137,15 @@ pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
     Ok(())
 }
 
-/// Since Linux 6.14 a process namespace has its own number of ids. Before, there is one for the whole machine, and root
-/// would change that.
+/// Since Linux 6.14 each process namespace has its own `pid_max`. Before, root would change the one of the whole
+/// machine.
 fn has_own_process_ids() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|word| word.parse::<u32>().ok());
     (numbers.next(), numbers.next()) >= (Some(6), Some(14))
 }
 
-/// Makes all that is mounted read-only but for what may be written: landlock does not guard modes and owners.
+/// Makes all mounts read-only except writable paths, because landlock does not restrict changes of modes and owners.
 fn seal_mounts(plan: &SandboxPlan) -> io::Result<()> {
     for path in plan.written_paths() {
         mount_bind_recursive(path, path)?;
@@ -166,7 +167,7 @@ fn seal_mounts(plan: &SandboxPlan) -> io::Result<()> {
             c"",
         ) {
             Ok(()) => {}
-            // Another mount lies over it: nothing there can be reached by this name.
+            // Another mount covers this one, so nothing in it can be reached by this path.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -174,13 +175,13 @@ fn seal_mounts(plan: &SandboxPlan) -> io::Result<()> {
     Ok(())
 }
 
-/// A mount point as the kernel writes it: blanks and the like in octal.
+/// Decodes a mount point: the kernel writes blanks and similar characters in octal.
 fn unescape_mount_point(point: &str) -> PathBuf {
     let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     PathBuf::from(octal.iter().fold(point.to_owned(), |text, (code, message)| text.replace(code, message)))
 }
 
-/// Options that a mount has and must keep: a namespace may add some, never take one away.
+/// Returns the options that a mount must keep. A namespace may add options and never remove them.
 fn retained_mount_flags(options: &str) -> MountFlags {
     let known = [
         ("nosuid", MountFlags::NOSUID),
@@ -194,7 +195,7 @@ fn retained_mount_flags(options: &str) -> MountFlags {
     known.iter().filter(|(name, _)| has(name)).fold(MountFlags::empty(), |flags, (_, flag)| flags | *flag)
 }
 
-/// Puts the run's own folder over `/tmp`, with what it must still reach below that name.
+/// Mounts the run's own folder over `/tmp`, with the paths below `/tmp` that must stay reachable.
 fn replace_temporary(plan: &SandboxPlan) -> io::Result<()> {
     for kept in below_temporary(plan) {
         let inside = kept.strip_prefix(TEMPORARY_FOLDER).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -218,8 +219,8 @@ fn below_temporary(plan: &SandboxPlan) -> Vec<PathBuf> {
     outermost_paths(below.collect(), &plan.workspace)
 }
 
-/// What lies below another comes with it: its place would be the thing itself, and a file there would be emptied. The
-/// workspace stays a mount of its own, because it alone is open for writing.
+/// Drops paths that are below another one: mounting them separately would overwrite the original. The workspace stays a
+/// mount of its own, because only it is writable.
 fn outermost_paths(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
     paths.sort();
     paths.dedup();

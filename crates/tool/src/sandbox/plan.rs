@@ -1,5 +1,5 @@
-//! What the daemon asks its helper for, and what the helper says. One JSON object a line, over the socket that is the
-//! helper's standard input: a program never gets it.
+//! Messages between the daemon and its helper. One JSON object per line, over the socket that is the helper's standard
+//! input. Programs never get it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -15,54 +15,55 @@ pub const SUPERVISE_STAGE: &str = "supervise";
 pub const INIT_STAGE: &str = "init";
 pub const ENTER_STAGE: &str = "enter";
 
-/// The helper was called in a way only a mistake explains.
+/// The helper was called incorrectly.
 pub const EXIT_MISUSED: u8 = 64;
-/// The helper refused to start the program; a line said why.
+/// The helper refused to start the program and reported why.
 pub const EXIT_REFUSED: u8 = 65;
 
-/// Longer than any plan or report; a line is not read without bound.
+/// Maximum length of a line. Above the size of any plan or report.
 pub const MAX_LINE_BYTES: u64 = 256 * 1024;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SandboxPlan {
     pub mode: SandboxMode,
     pub profile: SandboxProfile,
-    /// Read and written.
+    /// Readable and writable.
     pub workspace: PathBuf,
-    /// Where the program starts; below the workspace.
+    /// The working folder, below the workspace.
     pub folder: PathBuf,
-    /// An empty folder of this run, its `/tmp`.
+    /// An empty folder for this run, its `/tmp`.
     pub temporary: PathBuf,
-    /// Read and executed, beside the system's folders.
+    /// Readable and executable, in addition to the system folders.
     pub readable: Vec<PathBuf>,
-    /// Read and written, beside the workspace.
+    /// Readable and writable, in addition to the workspace.
     pub writable: Vec<PathBuf>,
-    /// Tried after confinement: none may open.
+    /// Opened as a test after confinement; every attempt must fail.
     pub hidden: Vec<HiddenPath>,
     pub limits: ProgramLimits,
-    /// All that the workspace may hold; programs alone are watched for it.
+    /// Disk quota of the workspace. Only programs of commands are watched for it.
     pub disk_mb: Option<u64>,
     /// Whether it may listen for TCP connections.
     pub listen: bool,
-    /// How walls are built.
+    /// How namespaces are created.
     pub namespace_mode: NamespaceMode,
-    /// How to start the helper again.
+    /// The command that starts the helper again.
     pub helper: Vec<String>,
     pub program: Vec<String>,
     pub environment: Vec<(String, String)>,
-    /// The daemon's namespaces, to tell one's own from them.
+    /// The daemon's namespaces, to distinguish new ones from them.
     pub namespaces: Vec<String>,
-    /// Whether `/proc` shows the program's own processes only; set by the supervisor.
+    /// Whether `/proc` shows only the program's own processes. Set by the supervisor.
     pub own_proc: bool,
-    /// Whether `/tmp` is this run's own; set by the supervisor.
+    /// Whether `/tmp` is private to this run. Set by the supervisor.
     pub own_temporary: bool,
-    /// Whether all that is mounted, but for what may be written, is read-only; set by the supervisor.
+    /// Whether all mounts except writable paths are read-only. Set by the supervisor.
     pub sealed: bool,
-    /// Whether this is started inside a worker, whose own walls stand already.
+    /// Whether this runs inside a worker, which is already confined.
     pub already_namespaced: bool,
 }
 
-/// Something no confined program may open. Known by what it is: inside, its name may be another thing's.
+/// A path that no confined program may open. Identified by device and inode, because inside the name may refer to
+/// another file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HiddenPath {
     pub path: PathBuf,
@@ -71,7 +72,7 @@ pub struct HiddenPath {
 }
 
 impl HiddenPath {
-    /// What is not there needs no hiding.
+    /// Returns `None` if the path does not exist.
     pub fn from_path(path: &Path) -> Option<Self> {
         let meta = std::fs::metadata(path).ok()?;
         Some(Self { path: path.to_owned(), device: meta.dev(), inode: meta.ino() })
@@ -82,18 +83,18 @@ impl HiddenPath {
     }
 }
 
-/// What a worker is told of the walls it is in, so that those of its programs are described from outside.
+/// Describes the sandbox of a worker to the worker, which starts its programs with the same settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InheritedSandbox {
     pub own_proc: bool,
     pub own_temporary: bool,
     pub sealed: bool,
-    /// The daemon's.
+    /// The daemon's namespaces.
     pub namespaces: Vec<String>,
 }
 
 impl InheritedSandbox {
-    /// In a worker's environment.
+    /// The environment variable of a worker that holds this value.
     pub const SANDBOX_VARIABLE: &str = "POLYCLAW_SANDBOX";
 
     pub fn from_environment() -> Option<Self> {
@@ -102,7 +103,7 @@ impl InheritedSandbox {
 }
 
 impl SandboxPlan {
-    /// Everything the program may write, but for its `/tmp`.
+    /// Returns all writable paths except `/tmp`.
     pub fn written_paths(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.workspace).chain(&self.writable)
     }
@@ -117,36 +118,37 @@ impl SandboxPlan {
     }
 }
 
-/// What runs inside: a command of a model's, a worker of ours that confines commands further, or an MCP server.
+/// The kind of program: a command of a model, a worker that confines commands further, or an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxProfile {
     Command,
     Worker,
-    /// Chosen by the operator, not by a model: it reads the machine but for what is hidden, and writes its own folder.
+    /// Chosen by the operator, not by a model. It may read the machine except for hidden paths, and write its own
+    /// folder.
     Server,
 }
 
-/// How namespaces come about.
+/// How namespaces are created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamespaceMode {
-    /// Made by the supervisor.
+    /// By the supervisor.
     Own,
     Bubblewrap(PathBuf),
-    /// None: landlock, the filter and the supervisor alone.
+    /// No namespaces: only landlock, seccomp and the supervisor.
     Bare,
 }
 
-/// What the helper says.
+/// A message of the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperMessage {
-    /// The program starts now, under these.
+    /// The program starts now with this confinement.
     Facts(Box<ProgramConfinement>),
-    /// This machine does not allow this way of building walls, now or later; another may be tried.
+    /// This machine does not allow this mode at all; another one may be tried.
     NoNamespaces(String),
-    /// It does not start.
+    /// The program is not started.
     Refused(String),
     Ended(ReportedEnd),
 }
@@ -156,21 +158,21 @@ pub enum HelperMessage {
 pub enum ReportedEnd {
     Exited(i32),
     Signalled(i32),
-    /// Killed by the supervisor: all processes together were over a limit.
+    /// Killed by the supervisor: the processes together exceeded a limit.
     OverMemory(u64),
     OverProcesses(u64),
-    /// Killed by the supervisor: the workspace held more than its quota.
+    /// Killed by the supervisor: the workspace exceeded its quota.
     OverDisk(u64),
 }
 
-/// Writes one line to the daemon. Nobody is left to tell where this fails.
+/// Writes one line to the daemon. Errors are ignored, because the daemon is gone then.
 pub fn send_line(line: &HelperMessage) {
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
     write_input(&text);
 }
 
-/// The standard input of a helper is a socket: it is written to as well.
+/// Writes to standard input, which is a socket in a helper.
 fn write_input(mut text: &[u8]) {
     while !text.is_empty() {
         match rustix::io::write(std::io::stdin().as_fd(), text) {
@@ -181,7 +183,7 @@ fn write_input(mut text: &[u8]) {
     }
 }
 
-/// Reads one line, byte by byte: what follows belongs to the next stage.
+/// Reads one line byte by byte, because the following bytes belong to the next stage.
 pub fn read_json_line<T: DeserializeOwned>(from: impl Read) -> Option<T> {
     let mut line = Vec::new();
     let mut bytes = BufReader::with_capacity(1, from.take(MAX_LINE_BYTES));
@@ -189,7 +191,7 @@ pub fn read_json_line<T: DeserializeOwned>(from: impl Read) -> Option<T> {
     serde_json::from_slice(&line).ok()
 }
 
-/// Hands a plan on to the next stage, through the pipe that is its standard error at first.
+/// Passes a plan to the next stage, through the pipe that is initially its standard error.
 pub fn write_plan(plan: &SandboxPlan, mut to: impl Write) -> std::io::Result<()> {
     let mut text = serde_json::to_vec(plan)?;
     text.push(b'\n');

@@ -1,5 +1,5 @@
-//! `/proc` as confined programs see it: their own processes and a few facts about the machine. The rest is closed, as
-//! containers do it: root may read all of it, and being root in a user namespace does not change that.
+//! `/proc` in a sandbox: the program's own processes and a few facts about the machine. The rest is masked, as in
+//! containers: root may read it, and a root user keeps that right in a user namespace.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
-/// What programs read to learn about the machine they are on. Everything else beside their processes is masked.
+/// Entries about the machine that programs need. All others, except processes, are masked.
 const VISIBLE_PROC_ENTRIES: [&str; 19] = [
     "cgroups",
     "cmdline",
@@ -31,7 +31,8 @@ const VISIBLE_PROC_ENTRIES: [&str; 19] = [
     "vmstat",
 ];
 
-/// Something nobody can read, to lie over a file or a folder. Without a device's rules: those would open it for writing.
+/// An unreadable file and folder to mount over others. No device is used, because device rules would open it for
+/// writing.
 pub struct MaskSource {
     file: PathBuf,
     folder: PathBuf,
@@ -41,7 +42,7 @@ impl MaskSource {
     pub fn create_in(inside: &Path) -> io::Result<Self> {
         let (file, folder) = (inside.join(".closed"), inside.join(".closed.d"));
         fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&file)?;
-        // Empty, and not quite closed: who removes it has to look into it.
+        // Empty and not fully closed, because whoever removes it has to list it.
         fs::DirBuilder::new().mode(0o500).create(&folder)?;
         Ok(Self { file, folder })
     }
@@ -51,7 +52,7 @@ impl MaskSource {
     }
 }
 
-/// What is to be masked, and whether it is a folder.
+/// Returns the entries to mask, and whether each is a folder.
 pub fn masked_entries() -> Vec<(PathBuf, bool)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_masked = |entry: &fs::DirEntry| {
@@ -63,7 +64,7 @@ pub fn masked_entries() -> Vec<(PathBuf, bool)> {
     entries.filter(is_masked).map(path).collect()
 }
 
-/// Mounts something nobody can open over each. `scratch` is a folder that is mounted over afterwards.
+/// Mounts an inaccessible file or folder over each entry. `scratch` is a folder that is mounted over afterwards.
 pub fn mask_proc(scratch: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("closed", scratch, "tmpfs", flags, Some(c"size=64k,mode=700"))?;

@@ -1,5 +1,5 @@
-//! System calls that no tool's program needs, and that lead out of a sandbox or round its limits. They fail as if the
-//! program had no right to them, so that it can go on.
+//! Seccomp filters: blocks system calls that no tool needs and that lead out of a sandbox or around its limits. They
+//! fail with a permission error, so that programs can continue.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use super::plan::{SandboxPlan, SandboxProfile};
 type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 type SeccompResult<T> = Result<T, seccompiler::Error>;
 
-/// Forbidden whatever their arguments are.
+/// Forbidden with any arguments.
 const FORBIDDEN_SYSCALLS: &[i64] = &[
-    // Other processes.
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -40,14 +40,14 @@ const FORBIDDEN_SYSCALLS: &[i64] = &[
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    // Ways round a filter of system calls.
+    // Ways around a filter of system calls.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    // Keys, and memory that is shared by name.
+    // Keys, and memory shared by name.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -56,7 +56,7 @@ const FORBIDDEN_SYSCALLS: &[i64] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_mq_open,
-    // The machine itself.
+    // Machine-wide settings.
     libc::SYS_kexec_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -84,7 +84,7 @@ const OF_X86: &[i64] = &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_io
 #[cfg(not(target_arch = "x86_64"))]
 const OF_X86: &[i64] = &[];
 
-/// Answered as if the kernel did not know them: programs fall back to calls whose arguments a filter can see.
+/// Fail with ENOSYS, so that programs fall back to calls whose arguments a filter can inspect.
 const ENOSYS_SYSCALLS: &[i64] = &[libc::SYS_clone3, libc::SYS_memfd_create, libc::SYS_memfd_secret];
 const COMMAND_ENOSYS_SYSCALLS: &[i64] = &[libc::SYS_openat2];
 
@@ -97,18 +97,18 @@ const NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
-/// A kind of socket older than its family; libc warns of the name.
+/// An obsolete socket type; libc deprecates its name.
 const SOCK_PACKET: i32 = 10;
 const PR_SET_DUMPABLE: u64 = 4;
 const IOPRIO_WHO_PROCESS: u32 = 1;
-/// Newer than what libc names; the numbers are the same on every machine.
+/// Newer than the libc crate. The numbers are the same on all architectures.
 const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
 /// Set-user-id and set-group-id.
 const SETID_MODE_BITS: [u32; 2] = [0o4000, 0o2000];
 
-/// Puts the filters in force for this process and all it starts. How many they are.
+/// Applies the filters to this process and everything it starts.
 pub fn apply_filters(plan: &SandboxPlan) -> Result<(), String> {
     let unknown = enosys_filter(plan.profile).map_err(|error| format!("seccomp: {error}"))?;
     let forbidden = forbidden_filter(plan).map_err(|error| format!("seccomp: {error}"))?;
@@ -129,7 +129,7 @@ fn forbidden_filter(plan: &SandboxPlan) -> SeccompResult<BpfProgram> {
         FORBIDDEN_SYSCALLS.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, socket_rules(plan.mode)?);
     if !plan.listen {
-        // Landlock looks at `bind` only, and a socket that was never bound gets a port by `listen`.
+        // Landlock restricts only `bind`, and `listen` on an unbound socket assigns a port.
         rules.insert(libc::SYS_listen, Vec::new());
     }
     rules.insert(
@@ -140,14 +140,15 @@ fn forbidden_filter(plan: &SandboxPlan) -> SeccompResult<BpfProgram> {
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
         rules.insert(call, any_of(SETID_MODE_BITS.map(|bit| has_bits(mode, bit)))?);
     }
-    // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
+    // A process may change only itself. These calls can change others of the same user, which neither landlock nor
+    // capabilities prevent.
     rules.insert(libc::SYS_prlimit64, any_of([dword_condition(0, SeccompCmpOp::Ne, 0)])?);
-    // A group and a user are named by 0 as well, and are more than its own.
+    // 0 also stands for the own process group or user, which include other processes.
     rules.insert(libc::SYS_setpriority, any_of([0, 1].map(|at| dword_condition(at, SeccompCmpOp::Ne, 0)))?);
     let other_priorities = [(0, IOPRIO_WHO_PROCESS), (1, 0)];
     let other_priorities = other_priorities.map(|(at, own)| dword_condition(at, SeccompCmpOp::Ne, own));
     rules.insert(libc::SYS_ioprio_set, any_of(other_priorities)?);
-    // Who hides its memory and files from others hides them from the supervisor, too.
+    // A process that hides its memory and files from others hides them from the supervisor as well.
     rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![equals(0, PR_SET_DUMPABLE)?, equals(1, 0)?])?]);
     rules.insert(libc::SYS_mknodat, special_file_rules(2)?);
     rules.insert(libc::SYS_openat, setid_create_rules(2)?);
@@ -166,8 +167,8 @@ fn forbidden_filter(plan: &SandboxPlan) -> SeccompResult<BpfProgram> {
     compile_filter(rules, libc::EPERM)
 }
 
-/// Modes, owners, times and the like of a path: landlock does not look at them. Where mounts are not read-only, nobody
-/// may change any. By an open file it is still possible, and that landlock has looked at.
+/// Forbids changes of modes, owners, times and similar attributes by path, which landlock does not restrict. Needed if
+/// mounts are not read-only. Changes through an open file stay possible, because landlock has checked the open.
 fn forbid_attribute_changes(rules: &mut SeccompRules) -> SeccompResult<()> {
     let by_path = [
         libc::SYS_fchmodat,
@@ -199,7 +200,7 @@ fn forbid_attribute_changes(rules: &mut SeccompRules) -> SeccompResult<()> {
     Ok(())
 }
 
-/// None at all, or those of the internet, and of these none that reads or forges raw packets.
+/// No sockets at all in strict mode, else only IPv4 and IPv6 without raw packets.
 fn socket_rules(mode: SandboxMode) -> SeccompResult<Vec<SeccompRule>> {
     if mode == SandboxMode::Strict {
         return Ok(Vec::new());
@@ -219,7 +220,8 @@ fn special_file_rules(mode: u8) -> SeccompResult<Vec<SeccompRule>> {
     any_of(rules.into_iter().chain(SETID_MODE_BITS.map(|bit| has_bits(mode, bit))))
 }
 
-/// A new file with an escalating mode. Without one of these flags the mode is not looked at, and may be anything.
+/// Creating a file with a set-id mode. Without these flags the kernel ignores the mode argument, which may hold
+/// anything.
 fn setid_create_rules(flags: u8) -> SeccompResult<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
@@ -233,7 +235,7 @@ fn setid_create_rules(flags: u8) -> SeccompResult<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// The same calls have second numbers, and some a third, for programs with short pointers.
+/// Adds the x32 numbers of the same calls. Some calls have a separate x32 number in addition.
 #[cfg(target_arch = "x86_64")]
 fn add_x32_numbers(rules: &mut SeccompRules) {
     const X32_SYSCALL_BIT: i64 = 0x4000_0000;
@@ -267,7 +269,7 @@ fn equals(argument: u8, value: u64) -> SeccompResult<SeccompCondition> {
     Ok(SeccompCondition::new(argument, Dword, SeccompCmpOp::Eq, value)?)
 }
 
-/// The lower half only: the kernel looks at no more of these arguments.
+/// Compares only the lower 32 bits: the kernel ignores the rest of these arguments.
 fn dword_condition(argument: u8, operator: SeccompCmpOp, value: u32) -> SeccompResult<SeccompCondition> {
     Ok(SeccompCondition::new(argument, Dword, operator, value.into())?)
 }

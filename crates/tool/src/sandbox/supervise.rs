@@ -1,9 +1,9 @@
-//! The supervisor: starts the program, waits for it, and leaves nothing of it behind.
+//! The supervisor: starts the program, waits for it and leaves nothing of it behind.
 //!
-//! Two guarantees, each enough alone. In a process namespace its first process is ours, and when that ends the kernel
-//! ends all others. Without one the supervisor is the subreaper: whoever leaves its parent, by `setsid` or a double
-//! fork, becomes its child, and it goes only when it has none. It also ends when the daemon does, however that ends: the
-//! socket between them closes.
+//! Two guarantees, each sufficient alone. In a process namespace the first process is ours, and when it ends the kernel
+//! ends all others. Without one the supervisor is the subreaper: a process that leaves its parent, by `setsid` or a
+//! double fork, becomes its child, and it exits only when it has none. It also ends with the daemon, however that ends,
+//! because the socket between them closes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,13 +20,13 @@ use super::plan::{
 };
 use super::watch::{self, LimitWatch};
 
-/// Exit status of bubblewrap when it could not do what it was asked; no stage of ours has it.
+/// Bubblewrap's exit status on failure. No stage of ours uses it.
 const BUBBLEWRAP_FAILED: i32 = 1;
 
-/// From the end of a server's input to the end of the server.
+/// Time between the end of a server's input and its kill.
 const SERVER_GRACE: Duration = Duration::from_secs(2);
 
-/// First stage: reads the plan and builds the walls.
+/// First stage: reads the plan and creates the namespaces.
 pub fn supervise() -> u8 {
     let Some(plan) = plan::read_json_line::<SandboxPlan>(io::stdin()) else { return EXIT_MISUSED };
     let result =
@@ -37,13 +37,13 @@ pub fn supervise() -> u8 {
                 .and_then(|wrap| spawn_stage(&plan, &wrap, INIT_STAGE)),
             NamespaceMode::Bare => return run_without_namespaces(&plan),
         };
-    // The first process of the namespace ends with us, and all others with that.
+    // The first process of the namespace ends with us, and then all others in it.
     die_with_parent();
     match result.and_then(|mut child| child.wait()) {
         Ok(status) if status.code() == Some(BUBBLEWRAP_FAILED) => {
             report_no_namespaces("bubblewrap can not make namespaces")
         }
-        // It ended after all others in its namespace had.
+        // It ended after all others in its namespace.
         Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_REFUSED),
         Err(error) if namespaces::is_permanent(&error) => {
             report_no_namespaces(&format!("namespaces can not be made: {error}"))
@@ -52,10 +52,10 @@ pub fn supervise() -> u8 {
     }
 }
 
-/// Without walls we must outlive the daemon by a moment: who else would end what is left? So no signal at its death;
-/// the closed socket tells.
+/// Runs without namespaces. The supervisor must outlive the daemon briefly to end what is left, so it gets no signal at
+/// the daemon's death; the closed socket tells it.
 fn run_without_namespaces(plan: &SandboxPlan) -> u8 {
-    // For root the kernel keeps no limit of processes, and what is counted from outside can be outrun.
+    // The kernel does not limit root's processes, and counting from outside is too slow for a fork bomb.
     if plan.mode != SandboxMode::Off && !plan.already_namespaced && rustix::process::geteuid().is_root() {
         return report_refusal(
             "root can not be confined without namespaces: run Polyclaw as an ordinary user",
@@ -69,7 +69,7 @@ fn report_no_namespaces(why: &str) -> u8 {
     EXIT_REFUSED
 }
 
-/// Second stage, inside namespaces: their first process.
+/// Second stage, the first process inside the namespaces.
 pub fn init() -> u8 {
     let Some(mut plan) = receive_plan() else { return EXIT_MISUSED };
     die_with_parent();
@@ -82,7 +82,7 @@ pub fn init() -> u8 {
     }
 }
 
-/// The plan comes where errors are to go; they go where output goes from then on.
+/// Receives the plan over standard error, then redirects standard error to standard output.
 pub fn receive_plan() -> Option<SandboxPlan> {
     let plan = plan::read_json_line(rustix::io::dup(io::stderr().as_fd()).map(std::fs::File::from).ok()?);
     rustix::stdio::dup2_stderr(io::stdout().as_fd()).ok()?;
@@ -100,12 +100,12 @@ fn spawn_stage(plan: &SandboxPlan, helper: &[String], stage: &str) -> io::Result
     Ok(child)
 }
 
-/// Our own allocator must not reserve more than a program may have.
+/// Keeps our allocator from reserving more memory than a program may have.
 pub fn allocator_settings() -> [(&'static str, &'static str); 1] {
     [("MIMALLOC_ARENA_EAGER_COMMIT", "0")]
 }
 
-/// Starts the last stage and stays until it has ended, the daemon is gone, or a limit is passed.
+/// Starts the last stage and waits until it ends, the daemon is gone or a limit is exceeded.
 fn supervise_program(plan: &SandboxPlan) -> u8 {
     rustix::process::set_child_subreaper(Pid::from_raw(1)).ok();
     let child = match spawn_stage(plan, &plan.helper, ENTER_STAGE) {
@@ -117,14 +117,14 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     if plan.namespace_mode == NamespaceMode::Bare {
         kill_all();
     }
-    // In a namespace our own end is everybody's, at once: no loop of ours could be as fast as a bomb.
+    // In a namespace our exit ends all processes at once, which no loop could do against a fork bomb.
     ended.map_or(EXIT_REFUSED, |ended| {
         plan::send_line(&HelperMessage::Ended(ended));
         0
     })
 }
 
-/// `None` if the daemon is gone.
+/// Returns `None` if the daemon is gone.
 fn watch_program(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
     let mut watch = LimitWatch::new(plan);
     let handle = rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok();
@@ -141,7 +141,8 @@ fn watch_program(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
     }
 }
 
-/// The line to the daemon is closed. To a server that is the end of its input: it gets a moment to end by itself.
+/// Called when the connection to the daemon is closed. For a server that is the end of its input, so it gets a moment
+/// to exit.
 fn wait_server_exit(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
     if plan.profile != SandboxProfile::Server {
         return None;
@@ -156,7 +157,7 @@ fn wait_server_exit(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
     None
 }
 
-/// Collects whoever has ended, and says so if it was the program.
+/// Reaps ended children. Returns how the program ended, if it did.
 fn reap_children(program: Pid) -> Option<ReportedEnd> {
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
         if pid == program {
@@ -173,15 +174,15 @@ fn end_from_status(status: WaitStatus) -> ReportedEnd {
     }
 }
 
-/// Until nothing is left. All are stopped first: what is killed one by one forks faster than it can be found, what is
-/// stopped does not fork, and keeps its place among those that may be.
+/// Kills all descendants until none is left. All are stopped first: a fork bomb would outrun killing one by one, while
+/// stopped processes cannot fork and still count towards the limit.
 fn kill_all() {
     while !watch::stop_all() {}
     loop {
         for pid in watch::descendant_pids() {
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
-        // All that have ended by now, before the next look: one at a time would never be done with many.
+        // Reaps all ended children before the next scan; one per scan would be too slow.
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}

@@ -1,13 +1,13 @@
-//! What an MCP server may read: the machine, but for what is hidden. Landlock knows exceptions to "nothing" only, so the
-//! folders above something hidden are opened entry by entry.
+//! Finds what an MCP server may read: the machine except for hidden paths. Landlock can only allow paths, so folders
+//! above a hidden path are opened entry by entry.
 
 use std::path::{Path, PathBuf};
 
 use super::plan::SandboxPlan;
 
-/// Not part of the survey: secrets of services, other people's temporary files, and what has rules of its own.
+/// Excluded: secrets of services, temporary files of others, and folders with rules of their own.
 const SKIPPED_FOLDERS: [&str; 7] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp"];
-/// More entries beside something hidden are not opened: each is a rule that the kernel keeps.
+/// Maximum entries opened next to hidden paths, because each is a rule in the kernel.
 const MAX_SURVEYED_ENTRIES: usize = 4_096;
 
 pub fn readable_except_hidden(plan: &SandboxPlan) -> Vec<PathBuf> {
@@ -18,11 +18,11 @@ pub fn readable_except_hidden(plan: &SandboxPlan) -> Vec<PathBuf> {
     found
 }
 
-/// Opens what has nothing hidden below it, and looks into what has.
+/// Adds paths with nothing hidden below them and descends into the others.
 fn collect_readable(folder: &Path, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        // A link is opened by what it leads to.
+        // A link is covered by the rule of its target.
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         if is_link
             || hidden.iter().any(|hidden| path.starts_with(hidden))

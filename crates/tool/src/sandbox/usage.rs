@@ -1,5 +1,5 @@
-//! What running programs hold that no folder and no counter of the kernel shows: files without a name, and shared memory
-//! that is mapped but not resident.
+//! Usage of running programs that neither folders nor kernel counters show: unlinked files, and shared memory that is
+//! mapped but not resident.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -11,10 +11,11 @@ use rustix::process::Pid;
 
 use crate::quota::{id, room};
 
-/// Until the next look at maps, for each time one took: programs can have thousands of them.
+/// Pause before the next scan of maps, as a multiple of the time that a scan takes: programs can have thousands of
+/// maps.
 const PAUSE_PER_LOOK: u32 = 10;
 
-/// Bytes of files that were removed while processes have them open, on the disks of these folders.
+/// Returns the bytes of unlinked files that processes have open, on the disks of these folders.
 pub fn unlinked_bytes(processes: &[Pid], folders: &[&PathBuf]) -> u64 {
     let stats = folders.iter().filter_map(|folder| rustix::fs::stat(folder.as_path()).ok());
     let disks: BTreeSet<u64> = stats.map(|stat| stat.st_dev).collect();
@@ -33,20 +34,20 @@ pub fn unlinked_bytes(processes: &[Pid], folders: &[&PathBuf]) -> u64 {
     used
 }
 
-/// Memory that processes share without a file on a disk behind it.
+/// Memory that processes share without a file on disk.
 ///
-/// It is counted by the size of its maps: a page that a program gives back with `MADV_DONTNEED` stays in memory and is
-/// no longer in the program's resident size, and `RLIMIT_DATA` looks at private maps alone. The kernel shows the pages of
-/// such an object to root only, so a map may count for more than was written to it.
+/// Counted by the size of its maps: a page released with `MADV_DONTNEED` stays in memory but leaves the program's
+/// resident size, and `RLIMIT_DATA` covers private maps only. The kernel shows the pages of such an object only to
+/// root, so a map may count for more than was written to it.
 #[derive(Default)]
 pub struct SharedMemory {
-    /// The largest size that was seen of each object that is still mapped: unmapping a part gives nothing back.
+    /// The largest size seen of each object that is still mapped: unmapping a part frees nothing.
     objects: HashMap<String, u64>,
     next: Option<Instant>,
 }
 
 impl SharedMemory {
-    /// KiB of all objects that these processes have mapped; those of the last look where it was a moment ago.
+    /// Returns the KiB of all shared objects of these processes. Returns the last result if the last scan is recent.
     pub fn look_kb(&mut self, processes: &[Pid]) -> u64 {
         let began = Instant::now();
         if self.next.is_none_or(|next| next <= began) {
@@ -66,7 +67,7 @@ impl SharedMemory {
     }
 }
 
-/// Notes how far each shared object reaches, by the lines of a process's maps:
+/// Records the extent of each shared object, from the lines of a process's maps:
 /// `7f0000000000-7f0001000000 rw-s 00000000 00:01 1234    /dev/zero (deleted)`.
 fn note_maps(maps: &str, found: &mut HashMap<String, u64>) {
     for line in maps.lines() {

@@ -1,4 +1,4 @@
-//! File patterns: `*` and `?` within a name, `**` across folders, `{a,b}` for either.
+//! Glob patterns: `*` and `?` within a name, `**` across folders, `{a,b}` for alternatives.
 
 use regex::{Regex, RegexBuilder};
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 pub struct PathGlob {
     regex: Regex,
-    /// A pattern without a slash is about the file name, wherever the file is.
+    /// A pattern without a slash matches the file name in any folder.
     only_name: bool,
 }
 
@@ -29,7 +29,7 @@ pub fn compile_glob(pattern: &str) -> Result<PathGlob> {
     Ok(PathGlob { regex, only_name: !pattern.contains('/') })
 }
 
-/// The same pattern as a regular expression; `None` if its braces do not pair.
+/// Converts a glob to a regular expression. Returns `None` if the braces do not match.
 fn glob_to_regex(pattern: &str) -> Option<String> {
     let mut out = String::from(r"(?s)\A");
     let mut depth = 0_usize;
@@ -37,7 +37,7 @@ fn glob_to_regex(pattern: &str) -> Option<String> {
     while let Some(c) = rest.next() {
         match c {
             '*' if rest.next_if_eq(&'*').is_some() => {
-                // `**/` also stands for no folder at all.
+                // `**/` also matches no folder at all.
                 out.push_str(if rest.next_if_eq(&'/').is_some() { "(?:.*/)?" } else { ".*" });
             }
             '*' => out.push_str("[^/]*"),

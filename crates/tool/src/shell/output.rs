@@ -1,4 +1,4 @@
-//! Output while it comes: its start and its end are kept, and it is passed on as progress.
+//! Collects output: keeps its head and tail, and passes it on as progress.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use polyclaw_domain::tool::ProgressSink;
 
 use crate::text::TextDecoder;
 
-/// Of the start and of the end, each; 256 KiB together.
+/// Size of the head and of the tail; 256 KiB together.
 const RETAINED_BYTES: usize = 128 * 1024;
-/// After this much, progress only says that there is more.
+/// After this much, progress only notes that there is more.
 const MAX_PROGRESS_BYTES: usize = 256 * 1024;
 const PROGRESS_NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -16,9 +16,9 @@ pub struct ShellOutput<'a> {
     progress: ProgressSink<'a>,
     decoder: TextDecoder,
     head: String,
-    /// Grows to twice what is kept before it is cut, so that cutting is rare.
+    /// Grows to twice the limit before it is trimmed, so that trimming is rare.
     tail: String,
-    /// Bytes between head and tail that are gone.
+    /// Bytes dropped between head and tail.
     left_out: usize,
     progress_bytes: usize,
     noted: Option<Instant>,
@@ -55,7 +55,7 @@ impl<'a> ShellOutput<'a> {
     }
 
     fn retain_text(&mut self, text: &str) {
-        // Once something is in the tail nothing goes before it, even if a little room is left in the head.
+        // Once the tail has text, the head takes no more, even if it has some room left.
         let room = if self.tail.is_empty() { RETAINED_BYTES - self.head.len() } else { 0 };
         let (start, rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(start);
@@ -79,7 +79,7 @@ impl<'a> ShellOutput<'a> {
             self.progress_bytes += text.len();
             return (self.progress)(text);
         }
-        // Still a sign of life, for whoever watches for silence.
+        // Still a sign of life for a silence timeout.
         if self.noted.is_none_or(|at| at.elapsed() >= PROGRESS_NOTE_INTERVAL) {
             self.noted = Some(Instant::now());
             (self.progress)("[… more output …]\n");

@@ -1,4 +1,4 @@
-//! A close look at skills, for a person: every file of each is read for what it tells an agent to do.
+//! Checks skills for an operator: scans every file of a skill for suspicious instructions.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -10,14 +10,14 @@ use super::{DiscoveredSkill, SkillFolder, discover_skills};
 use crate::folder::FolderHandle;
 use crate::text;
 
-/// A larger file than this is not for reading.
+/// Maximum size of a scanned file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 const MAX_FILES: usize = 500;
 const MAX_DEPTH: usize = 6;
-/// Findings of one skill: more help nobody.
+/// Maximum findings per skill.
 const MAX_FINDINGS: usize = 50;
 
-/// Everything found about the skills of these folders.
+/// Returns the skills of these folders with all findings.
 pub fn check_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
     let mut found = discover_skills(sources);
     let names: Vec<Option<String>> =

@@ -1,4 +1,4 @@
-//! How each search service is asked, and what its answer means.
+//! Requests to each search service and parsing of its responses.
 
 use polyclaw_domain::config::{SearchKind, Secret, WebSearch};
 use reqwest::{Client, RequestBuilder, Url};
@@ -41,14 +41,14 @@ pub fn build_request(
 
 fn default_url(kind: SearchKind) -> &'static str {
     match kind {
-        // The config does not let one without an address through.
+        // The config requires a URL for this service.
         SearchKind::Searxng => "",
         SearchKind::Brave => "https://api.search.brave.com",
         SearchKind::Tavily => "https://api.tavily.com",
     }
 }
 
-/// What an answer lists. What is no web address is left out: a result can not make anybody open a file.
+/// Parses the results. Omits those without a web URL, so that a result cannot refer to a local file.
 pub fn parse_hits(kind: SearchKind, answer: &Value) -> Vec<SearchHit> {
     let (list, text) = match kind {
         SearchKind::Searxng | SearchKind::Tavily => (&answer["results"], "content"),

@@ -1,4 +1,4 @@
-//! The daemon's end of one worker: a call goes out, its progress and questions come back, then its outcome.
+//! The daemon's end of a worker: sends a call, and receives its progress, its requests and its outcome.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,8 +19,8 @@ use crate::sandbox::{
     ProgramEnd, SandboxGrants, SandboxLauncher, SandboxProfile, SandboxedProgram, StartedProgram,
 };
 
-/// A worker beside its programs needs memory of its own, and its limits are to be met after theirs: a program that
-/// goes too far is ended, not the worker that looks after it.
+/// Extra limits for the worker itself, on top of its programs' limits: a program that exceeds its limits is killed
+/// before the worker that supervises it.
 const WORKER_MEMORY_MB: u32 = 512;
 const EXTRA_WORKER_PROCESSES: u32 = 4;
 
@@ -29,10 +29,10 @@ pub struct WorkerHandle {
     calls: u64,
 }
 
-/// The worker is of no use any more: it ended, or wrote what is not the protocol.
+/// The worker is unusable: it ended or violated the protocol.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WorkerCrash {
-    /// The limit that its program, and it with it, went over: the program's own.
+    /// The limit that its program exceeded, taking the worker with it. The value is the program's own limit.
     pub over: Option<ExceededLimit>,
 }
 
@@ -45,8 +45,8 @@ pub enum ExceededLimit {
 impl WorkerCrash {
     const UNEXPLAINED: Self = Self { over: None };
 
-    /// What a line that is no message says of the end. A bomb may be so fast that the supervisor of the worker sees it
-    /// before that of the program does.
+    /// Interprets a line that is not a protocol message as a report of the end. A fork bomb can be so fast that the
+    /// worker's supervisor sees it before the program's supervisor.
     fn from_line(line: &[u8]) -> Self {
         let over = match ProgramEnd::from_line(line) {
             Some(ProgramEnd::OverMemory(limit)) => {
@@ -94,13 +94,13 @@ impl WorkerHandle {
         self.started.supervisor_pid()
     }
 
-    /// Whether it still waits for a call: one that has something to say before it is asked has ended.
+    /// Whether it still waits for a call. A worker that writes without being asked has ended.
     pub fn is_idle(&mut self) -> bool {
         let look = std::pin::pin!(self.started.lines.fill_buf());
         look.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Runs one call. After a crash nothing more can be asked of it.
+    /// Runs one call. After an error the worker cannot be used again.
     pub async fn run(
         &mut self,
         run: &ToolRunParams,
@@ -130,7 +130,8 @@ impl WorkerHandle {
         }
     }
 
-    /// What the worker has no network for. It is the call's own fetch or none: the arguments are not the worker's.
+    /// Fetches a page for a worker without network. Uses the arguments of the call, not of the worker, and only if the
+    /// call is a fetch.
     async fn fetch_for_worker(
         &mut self,
         id: u64,
@@ -161,7 +162,7 @@ fn parse_outcome(
     }
     let mut outcome: ToolOutcome = serde_json::from_value(result.ok_or(WorkerCrash::UNEXPLAINED)?)
         .map_err(|_| WorkerCrash::UNEXPLAINED)?;
-    // Each is a row, and who answers may have been taken over.
+    // Each image becomes a database row, and the worker may be compromised.
     outcome.images.truncate(media::MAX_IMAGES_PER_MESSAGE);
     Ok(outcome)
 }

@@ -1,4 +1,4 @@
-//! The pool: how many workers there are, who gets which, and when one goes.
+//! The worker pool: how many workers run, which call gets which one, and when they are stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::sandbox::SandboxLauncher;
 
 #[derive(Clone, Debug)]
 pub struct WorkerPoolSettings {
-    /// What a worker is, run inside its sandbox.
+    /// The command that runs a worker inside its sandbox.
     pub command: Vec<String>,
     pub min: usize,
     pub max: usize,
@@ -26,7 +26,7 @@ pub struct WorkerPoolSettings {
 pub struct ToolWorkerPool {
     settings: WorkerPoolSettings,
     sandboxes: Arc<SandboxLauncher>,
-    /// One for each call under way.
+    /// One permit per running call.
     busy: Arc<Semaphore>,
     idle: Arc<Mutex<IdleWorkers>>,
 }
@@ -34,7 +34,7 @@ pub struct ToolWorkerPool {
 #[derive(Default)]
 struct IdleWorkers {
     workers: Vec<IdleWorker>,
-    /// Somebody looks after those that wait too long.
+    /// A task is pruning idle workers.
     is_tended: bool,
 }
 
@@ -44,14 +44,14 @@ struct IdleWorker {
     since: Instant,
 }
 
-/// Who can do whose work: a worker is confined to one workspace in one way.
+/// What a worker can be reused for: it is confined to one workspace with one sandbox configuration.
 #[derive(Clone, PartialEq)]
 struct WorkerKind {
     workspace: PathBuf,
     sandbox: SandboxSettings,
 }
 
-/// A worker for one call. It goes back to the pool only if it is given back.
+/// A worker for one call. It returns to the pool only through `return_worker`.
 pub struct WorkerLease {
     pub host: WorkerHandle,
     kind: WorkerKind,
@@ -64,7 +64,7 @@ impl ToolWorkerPool {
         Self { settings, sandboxes, busy, idle: Arc::default() }
     }
 
-    /// A worker that waits, or a new one. Refused when none is free for too long.
+    /// Returns an idle worker or starts one. Fails if none becomes free in time.
     pub async fn lease_worker(&self, sandbox: &SandboxSettings, workspace: &Path) -> Result<WorkerLease> {
         let permit = tokio::time::timeout(self.settings.wait, Arc::clone(&self.busy).acquire_owned());
         let Ok(Ok(busy)) = permit.await else {
@@ -79,7 +79,7 @@ impl ToolWorkerPool {
         Ok(WorkerLease { host, kind, _busy: busy })
     }
 
-    /// Back to the others, unless it has done enough.
+    /// Returns a worker to the pool unless it has reached its maximum calls.
     pub fn return_worker(&self, lease: WorkerLease) {
         if lease.host.call_count() >= self.settings.calls {
             return;
@@ -91,7 +91,7 @@ impl ToolWorkerPool {
         }
     }
 
-    /// Takes one of the kind. Where there is none, makes room for a new one.
+    /// Takes an idle worker of the kind. If there is none, makes room for a new one.
     fn take_idle(&self, kind: &WorkerKind) -> Option<WorkerHandle> {
         let mut idle = lock_idle(&self.idle);
         while let Some(at) = idle.workers.iter().rposition(|waiting| waiting.kind == *kind) {
@@ -113,7 +113,7 @@ fn lock_idle(idle: &Mutex<IdleWorkers>) -> MutexGuard<'_, IdleWorkers> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets go of workers that wait too long, until none is left to look after.
+/// Stops workers that are idle for too long, until none is left.
 async fn prune_idle_workers(idle: std::sync::Weak<Mutex<IdleWorkers>>, settings: WorkerPoolSettings) {
     let pause = (settings.idle / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
     loop {

@@ -1,4 +1,4 @@
-//! A worker's own side: takes calls from its standard input until that closes.
+//! The worker's side: serves calls from its standard input until that closes.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,19 +27,20 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const TOOL_NOT_ALLOWED: i32 = -32001;
 
-/// Runs until the daemon closes the line, which it does when it ends, however it ends. `helper` starts programs.
+/// Runs until the daemon closes the connection, which also happens when the daemon dies. `helper` is the command that
+/// starts programs.
 pub fn serve_worker(helper: Vec<String>) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build();
     let served = runtime.and_then(|runtime| {
-        // Not for programs that are started here: who has it can answer for the worker.
+        // Not inherited by programs, which could otherwise answer for the worker.
         let line = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 0)?;
         let socket = std::os::unix::net::UnixStream::from(line);
         socket.set_nonblocking(true)?;
         let served = runtime.block_on(async { serve_on(UnixStream::from_std(socket)?, helper).await });
-        // A thread that still works must not hold the end up.
+        // Threads that still work must not delay the exit.
         runtime.shutdown_background();
         served
     });
@@ -68,7 +69,7 @@ async fn serve_on(socket: UnixStream, helper: Vec<String>) -> io::Result<()> {
 struct WorkerServer {
     helper: Vec<String>,
     out: mpsc::UnboundedSender<WorkerMessage>,
-    /// Questions to the host that wait for an answer.
+    /// Requests to the host that wait for an answer.
     pending_requests: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
     next: AtomicU64,
 }
@@ -101,7 +102,7 @@ impl WorkerServer {
                 ));
             }
         };
-        // The second look at what the engine decided: a call that is not on the list is not run.
+        // Second check of the engine's decision: calls that are not on the list are rejected.
         if !run.tools.contains(&run.call.name) || !super::WORKER_TOOLS.contains(&run.call.name.as_str()) {
             let name = text::truncate_text(&run.call.name, 80);
             return self.send_message(WorkerMessage::error(
@@ -135,7 +136,7 @@ impl WorkerServer {
         tools.run(&run.scope, &run.turn, &run.call, &progress).await
     }
 
-    /// Programs are confined once more, below what confines the worker.
+    /// Programs are confined further, inside the worker's own sandbox.
     fn sandbox_settings(&self) -> sandbox::SandboxLauncherSettings {
         sandbox::SandboxLauncherSettings {
             helper: self.helper.clone(),
@@ -163,7 +164,7 @@ impl WorkerServer {
     }
 
     fn send_message(&self, message: WorkerMessage) {
-        // Fails only when the daemon is gone, and then so are we.
+        // Fails only if the daemon is gone, and then the worker exits as well.
         self.out.send(message).ok();
     }
 }

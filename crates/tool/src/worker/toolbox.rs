@@ -1,4 +1,4 @@
-//! A toolbox that sends what is to be isolated to a worker, and leaves the rest to another.
+//! A toolbox that runs isolated tools in workers and delegates the others.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::sandbox::ProgramEnd;
 use crate::{shell, workspace};
 
-/// How often a call that may be repeated is, when workers end under it.
+/// Maximum attempts of a repeatable call whose workers crash.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// What came of one attempt, or how its worker ended.
+/// The outcome of one attempt, or the crash of its worker.
 type AttemptResult = std::result::Result<ToolOutcome, WorkerCrash>;
 
 pub struct IsolatedToolbox {
@@ -45,7 +45,7 @@ impl IsolatedToolbox {
         let Some(spec) = listed.iter().find(|spec| spec.name == call.name) else {
             return self.inner.run(scope, turn, call, progress).await;
         };
-        // A worker sees its workspace where it really is: a link to it may lead nowhere inside.
+        // A worker sees its workspace at its real path: a link to it may not exist inside.
         let workspace = match workspace::real_path(&scope.workspace) {
             Ok(workspace) => workspace,
             Err(error) => return with_facts(Error::Workspace(error).into(), scope, None, (0, None)),
@@ -61,11 +61,11 @@ impl IsolatedToolbox {
         loop {
             let (outcome, worker, fault) = match self.run_attempt(&run, progress).await {
                 Ok((Ok(outcome), worker)) => (outcome, worker, None),
-                // The same call would go over it again.
+                // A repeated call would exceed the limit again.
                 Ok((Err(WorkerCrash { over: Some(over) }), worker)) => (limit_outcome(over), worker, None),
                 Ok((Err(_), worker)) => {
                     crashes += 1;
-                    tracing::warn!(turn.id = %turn, tool = call.name, crashes, "a worker ended in the middle of a call");
+                    tracing::warn!(turn.id = %turn, tool = call.name, crashes, "tool worker crashed during a call");
                     if spec.effect.may_run_again() && crashes < MAX_ATTEMPTS {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, one object a line.
+//! The protocol between daemon and worker: JSON-RPC 2.0, one object per line.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::tool::{ToolCall, ToolScope};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// The longest line of a worker: a page of text, every character escaped. More is not an answer but an attack.
+/// Maximum length of a line from a worker: a page of text with every character escaped. Anything longer is an attack.
 pub const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
-/// The longest line to a worker: the largest file that can be written, escaped.
+/// Maximum length of a line to a worker: the largest writable file, escaped.
 pub const MAX_REQUEST_BYTES: u64 = 64 * 1024 * 1024;
 
 pub const RUN_METHOD: &str = "tool/run";
-/// Output while a tool runs; no answer.
+/// Notification with output of a running tool.
 pub const PROGRESS_METHOD: &str = "host/progress";
-/// A page the worker may not or can not fetch itself.
+/// Request to fetch a page that the worker may not or cannot fetch itself.
 pub const FETCH_METHOD: &str = "host/fetch";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -32,13 +32,13 @@ pub struct WorkerMessage {
     pub error: Option<Value>,
 }
 
-/// What a worker needs for one call, the decision of the engine with it.
+/// The data of one call, with the engine's decision.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ToolRunParams {
     pub scope: ToolScope,
     pub turn: TurnId,
     pub call: ToolCall,
-    /// Every tool that may run in this scope.
+    /// All tools that may run in this scope.
     pub tools: Vec<String>,
     /// Whether web tools may reach private addresses.
     pub allow_private: bool,
@@ -75,12 +75,12 @@ impl WorkerMessage {
     }
 }
 
-/// The next message; `None` at the end, or where a line is too long, cut short, or not JSON-RPC.
+/// Returns the next message. `None` at the end, or if a line is too long, incomplete or not JSON-RPC.
 pub async fn next_message(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<WorkerMessage> {
     parse_message(&read_line(from, longest).await?)
 }
 
-/// A whole line.
+/// Reads a complete line.
 pub async fn read_line(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     from.take(longest).read_until(b'\n', &mut line).await.ok()?;

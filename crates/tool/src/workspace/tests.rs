@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// `ws` is the workspace; `secret` beside it must never be reached.
+/// `ws` is the workspace; `secret` next to it must never be reached.
 fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join("ws/dir/deep")).unwrap();
@@ -171,7 +171,7 @@ fn path() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Random links that point anywhere, random paths over them: what is outside is neither read nor changed.
+    /// Random links with any target, and random paths over them: files outside are neither read nor changed.
     #[test]
     fn no_path_escapes(links in prop::collection::vec((path(), path()), 0..6), path in path()) {
         let home = home();
@@ -180,7 +180,7 @@ proptest! {
         for (from, to) in &links {
             let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
             let from: PathBuf = Path::new(from).components().filter(is_name).collect();
-            // Only links that really land in the workspace: the test must not litter.
+            // Only links inside the workspace are created, so that the test leaves nothing elsewhere.
             let parent = ws.join(&from).parent().and_then(|parent| parent.canonicalize().ok());
             if parent.is_some_and(|parent| parent.starts_with(ws.canonicalize().unwrap())) {
                 symlink(absolute(to), ws.join(&from)).ok();

@@ -100,7 +100,7 @@ fn the_schema_of_http_fetch_reads_well() {
       "properties": {
         "url": {
           "type": "string",
-          "description": "An http or https address."
+          "description": "The http or https URL."
         },
         "method": {
           "type": "string",
@@ -108,18 +108,18 @@ fn the_schema_of_http_fetch_reads_well() {
             "GET",
             "HEAD"
           ],
-          "description": "GET if left out."
+          "description": "The HTTP method. Default: GET."
         },
         "headers": {
           "type": "object",
           "additionalProperties": {
             "type": "string"
           },
-          "description": "Request headers. They are not sent on when the page redirects to another site."
+          "description": "Request headers. Dropped when the page redirects to another site."
         },
         "max_bytes": {
           "type": "integer",
-          "description": "How much of the body to return at most, up to 1048576. 262144 if left out.",
+          "description": "Maximum bytes of the body to return, up to 1048576. Default: 262144.",
           "minimum": 0
         }
       },

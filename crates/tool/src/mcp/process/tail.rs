@@ -1,4 +1,4 @@
-//! The end of a stream, kept aside while it is read: a supervisor's last line follows what its program wrote.
+//! Keeps the end of a stream while it is read: a supervisor's last line follows the output of its program.
 
 use std::io;
 use std::pin::Pin;
