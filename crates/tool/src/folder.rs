@@ -1,5 +1,5 @@
-//! An open folder. Everything is opened relative to a handle, one name at a time, never through a link: what
-//! was checked is what is opened, even if someone puts a link in its place in between.
+//! An open folder. Everything is opened relative to a handle, one name at a time, never through a link. So the file
+//! that was checked is the one that is opened, even if someone puts a link in its place in between.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
-/// More than anyone reads; a folder with millions of entries must not fill the memory.
+/// Maximum entries per folder, so that a folder with millions of entries cannot fill the memory.
 pub const MAX_ENTRIES: usize = 20_000;
 
-/// What a file is called while it is written, before it takes the place of another. It is nobody's to see.
+/// Name parts of temporary files during a write. They are hidden from listings.
 const TEMPORARY_PREFIX: &str = ".polyclaw-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
@@ -23,12 +23,12 @@ fn is_temporary(name: &OsStr) -> bool {
     name.starts_with(TEMPORARY_PREFIX.as_bytes()) && name.ends_with(end)
 }
 
-/// Older ones are nobody's: a write takes moments.
+/// Temporary files older than this are abandoned, because a write takes moments.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(600);
-/// A sweep looks at no more than this.
+/// Maximum entries visited per sweep.
 const MAX_SWEPT_ENTRIES: usize = 500_000;
 
-/// Removes what processes that were killed in the middle of a write left below a workspace. How many files that were.
+/// Removes temporary files of killed writers below a workspace. Returns their number.
 pub fn sweep_temporary(workspace: &Path) -> usize {
     let (mut removed, mut seen, mut open) = (0, 0, vec![workspace.to_owned()]);
     while let Some(folder) = open.pop().filter(|_| seen < MAX_SWEPT_ENTRIES) {
@@ -45,7 +45,7 @@ pub fn sweep_temporary(workspace: &Path) -> usize {
     removed
 }
 
-/// Whether who wrote it is gone. A worker counts its processes apart: what it left is known by its age.
+/// Whether the writer is gone. Workers have their own process ids, so their leftovers are recognised by age.
 fn is_left_behind(entry: &std::fs::DirEntry) -> bool {
     let name = entry.file_name();
     if !is_temporary(&name) {
@@ -72,10 +72,10 @@ pub struct FolderEntries {
     pub has_more: bool,
 }
 
-/// The kernel itself sees to it that nothing above is reached and no link is followed.
+/// The kernel guarantees that nothing above is reached and no link is followed.
 const BENEATH_FLAGS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// The same in words, for the record of a call.
+/// The flags in words, for the record of a call.
 pub const RESOLUTION_FACT: &str = "openat2: beneath, no_symlinks, no_magiclinks";
 
 fn folder_flags() -> OFlags {
@@ -84,7 +84,7 @@ fn folder_flags() -> OFlags {
 
 impl FolderHandle {
     pub fn open(path: &Path) -> io::Result<Self> {
-        // The path was made free of links; one put in any part of it since is not followed.
+        // The path has no links; one that was put into it since is not followed.
         let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(CWD, path, folder_flags(), Mode::empty(), links)?))
     }
@@ -93,15 +93,15 @@ impl FolderHandle {
         Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH_FLAGS)?))
     }
 
-    /// A folder at or below `base`. The way from there is walked without following a link; what leads to `base`
-    /// is the operator's.
+    /// Opens a folder at or below `base`. The path from `base` down is walked without following links; the path to
+    /// `base` belongs to the operator.
     pub fn open_below(base: &Path, at: &Path) -> io::Result<Self> {
         let inside = at.strip_prefix(base).map_err(|_| io::ErrorKind::NotFound)?;
         let root = Self::open(&base.canonicalize()?)?;
         inside.iter().try_fold(root, |folder, name| folder.open_child(name))
     }
 
-    /// The child folder, made if it is missing. A new name is durable when this returns.
+    /// Opens the child folder and creates it if missing. A new name is durable when this returns.
     pub fn open_or_create_child(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => self.sync()?,
@@ -111,7 +111,7 @@ impl FolderHandle {
         self.open_child(name)
     }
 
-    /// What has this name, if anything. A link is a link, not what it leads to.
+    /// Returns the status of an entry, if it exists. Links are not followed.
     pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -120,7 +120,7 @@ impl FolderHandle {
         }
     }
 
-    /// Opens for reading without waiting: a named pipe that nobody writes to would block for ever.
+    /// Opens a file for reading without blocking: a named pipe without a writer would block forever.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH_FLAGS)?))
@@ -138,7 +138,7 @@ impl FolderHandle {
                 has_more = true;
                 break;
             }
-            // Gone since it was listed, or not ours to look at: not an entry.
+            // Skips entries that are gone since they were listed or cannot be accessed.
             if let Ok(Some(stat)) = self.stat(&name) {
                 found.push(FolderEntry { name, kind: file_type(&stat), size: file_size(&stat) });
             }
@@ -147,7 +147,7 @@ impl FolderHandle {
         Ok(FolderEntries { found, has_more })
     }
 
-    /// Replaces or creates a file so that a reader, or a crash, sees all of the old or all of the new.
+    /// Replaces or creates a file atomically: a reader sees the old or the new content, also after a crash.
     pub fn replace_file(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
         let mode = self.stat(name)?.map(|stat| Mode::from_raw_mode(stat.st_mode));
         let (temporary, mut file) = self.create_temporary()?;
@@ -171,7 +171,7 @@ impl FolderHandle {
         self.sync()
     }
 
-    /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
+    /// Creates a temporary file with a unique name. Skips names that are left over or in use.
     fn create_temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let process = std::process::id();
@@ -188,7 +188,7 @@ impl FolderHandle {
 
     fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.0) {
-            // Some file systems can not sync a folder; there is nothing better to do on them.
+            // Some file systems cannot sync a folder, and there is no alternative on them.
             Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -250,7 +250,7 @@ mod tests {
         let below = home.path().join("a/b");
         std::fs::create_dir_all(&below).unwrap();
         let own = std::process::id();
-        // No process has a number this large.
+        // No process has an id this large.
         let (left, kept) = (".polyclaw-99999999-0.tmp", format!(".polyclaw-{own}-0.tmp"));
         for name in [left, &kept, "notes.tmp", ".polyclaw-note"] {
             std::fs::write(below.join(name), "x").unwrap();

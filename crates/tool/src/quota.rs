@@ -1,4 +1,4 @@
-//! What a workspace holds in all. File tools ask before they write; the supervisor of a program looks while it runs.
+//! Disk usage of workspaces. File tools check it before they write; the supervisor checks it while a program runs.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -13,23 +13,23 @@ use crate::workspace::WorkspacePath;
 
 const MIB: u64 = 1024 * 1024;
 const DISK_BLOCK_BYTES: u64 = 512;
-/// An empty file takes room as well: there could be millions.
+/// Minimum size counted per file, because there could be millions of empty ones.
 const MIN_FILE_BYTES: u64 = 4096;
 const MAX_MEASURE_DURATION: Duration = Duration::from_secs(2);
-/// A measure is good for this long, or for this many times what it took.
+/// How long a measurement is reused: the longer of this and a multiple of the time it took.
 const MIN_MEASURE_TTL: Duration = Duration::from_secs(2);
 const TTL_PER_MEASURE_TIME: u32 = 50;
 
-/// A folder that is moved while it is measured is measured again, this often.
+/// Maximum repeats of a measurement because a folder was moved meanwhile.
 const MOST_WALKS: u32 = 3;
 
-/// Bytes on disk below a folder, links not followed. Stops counting once it is more than `enough`, or takes too long: a
-/// workspace may be a whole disk.
+/// Returns the bytes on disk below a folder, without following links. Stops when the sum exceeds `enough` or on a
+/// timeout, because a workspace may be a whole disk.
 pub fn used_bytes(folder: &Path, enough: u64) -> u64 {
     measure(folder, enough, ResolveFlags::empty())
 }
 
-/// The same without what is mounted below: in a `/tmp` of its own a program finds its workspace again.
+/// Like [`used_bytes`], without mounts below the folder: a private `/tmp` may contain the workspace as a mount.
 pub fn used_bytes_of_mount(folder: &Path, enough: u64) -> u64 {
     measure(folder, enough, ResolveFlags::NO_XDEV)
 }
@@ -48,8 +48,8 @@ fn measure(folder: &Path, enough: u64, rule: ResolveFlags) -> u64 {
     most
 }
 
-/// Goes down and up by one open folder at a time. A path from the top may be longer than the kernel takes, and one
-/// descriptor for each level may be more than the process has.
+/// Walks the tree with one open folder at a time. A path from the top may exceed the kernel's limit, and one descriptor
+/// per level may exceed the process's.
 struct Walk {
     used: u64,
     enough: u64,
@@ -58,7 +58,7 @@ struct Walk {
     levels: Vec<Level>,
 }
 
-/// A folder above the one that is open: which one it is, and those in it that are still to be entered.
+/// A folder above the open one: its id, and its subfolders that are still to be visited.
 struct Level {
     id: (u64, u64),
     folders: Vec<CString>,
@@ -76,7 +76,7 @@ impl Walk {
             }
             if let Some(name) = level.folders.pop() {
                 let flags = folder_flags() | OFlags::NOFOLLOW;
-                // Gone since it was listed, or closed to us.
+                // Gone since it was listed, or not accessible.
                 let Ok(child) = rustix::fs::openat2(&at, name, flags, Mode::empty(), self.rule) else {
                     continue;
                 };
@@ -95,7 +95,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Counts what is in a folder, and notes the folders in it.
+    /// Counts the entries of a folder and records its subfolders.
     fn enter(&mut self, folder: &OwnedFd) -> rustix::io::Result<()> {
         let mut level = Level { id: id(&rustix::fs::fstat(folder)?), folders: Vec::new() };
         for entry in rustix::fs::Dir::read_from(folder)? {
@@ -119,17 +119,17 @@ fn folder_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
-/// Which file it is on this machine.
+/// Identifies a file on this machine.
 pub fn id(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// What a file takes of the disk.
+/// Returns the disk space of a file.
 pub fn room(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(DISK_BLOCK_BYTES).max(MIN_FILE_BYTES)
 }
 
-/// Workspaces as they were measured last, with what was written since.
+/// The last measurement of each workspace, plus what was written since.
 #[derive(Default)]
 pub struct WorkspaceQuotas(HashMap<PathBuf, UsageMeasure>);
 
@@ -140,7 +140,7 @@ struct UsageMeasure {
 }
 
 impl WorkspaceQuotas {
-    /// Refuses a file of `size` bytes where its workspace would then hold more than `limit_mb`.
+    /// Rejects a file of `size` bytes if its workspace would exceed `limit_mb`.
     pub fn admit_file(&mut self, place: &WorkspacePath, size: u64, limit_mb: u64) -> Result<()> {
         let limit = limit_mb.saturating_mul(MIB);
         let growth = size.saturating_sub(place.file_size());
@@ -149,7 +149,7 @@ impl WorkspaceQuotas {
         }
         let root = place.root();
         if self.measure_used(root, limit).saturating_add(growth) > limit {
-            // Somebody may have made room since it was measured.
+            // Files may have been removed since the last measurement.
             self.0.remove(root);
             if self.measure_used(root, limit).saturating_add(growth) > limit {
                 return Err(Error::Quota { path: place.display_path().to_owned(), limit_mb });

@@ -1,4 +1,5 @@
-//! `read_skill`: what a skill says, and the files beside it. The only way to skills outside the workspace.
+//! The `read_skill` tool: reads a skill's instructions and other files. The only access to skills outside the
+//! workspace.
 
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use crate::{read_file, text};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadSkillArguments {
-    /// The skill, by its name in the list of skills.
+    /// The name of the skill, as in the list of skills.
     name: String,
-    /// A file of the skill, relative to its folder. SKILL.md if left out.
+    /// A file of the skill, relative to its folder. Default: SKILL.md.
     path: Option<String>,
-    /// The first line to read, counted from 1. From the start if left out.
+    /// The first line to read, counted from 1. Default: 1.
     offset_line: Option<u64>,
 }
 
@@ -31,7 +32,7 @@ pub fn spec() -> ToolSpec {
     )
 }
 
-/// An agent that has no skill has no use for the tool.
+/// Whether the agent may use any skill. Otherwise the tool is unavailable.
 pub fn has_allowed_skill(briefings: &FileBriefings, scope: &ToolScope) -> bool {
     briefings.load_briefing(&skill_reader(scope)).allowed_skills(&scope.skills).next().is_some()
 }
@@ -42,7 +43,7 @@ pub async fn run(
     arguments: ReadSkillArguments,
 ) -> Result<ToolOutcome> {
     let briefing = briefings.load_briefing(&skill_reader(scope));
-    // One that is not allowed is not there: the same words for both.
+    // A skill that is not allowed gets the same error as one that does not exist.
     let skill = briefing.allowed_skills(&scope.skills).find(|skill| skill.name == arguments.name);
     let skill = skill.ok_or_else(|| Error::UnknownSkill(text::truncate_text(&arguments.name, 80)))?;
     check_skill_folder(skill)?;
@@ -55,7 +56,7 @@ fn skill_reader(scope: &ToolScope) -> BriefingReader<'_> {
     BriefingReader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
-/// Its folder is where it was found, not behind a link that came since.
+/// Checks that the skill's folder has not been replaced by a link since it was found.
 fn check_skill_folder(skill: &Skill) -> Result<()> {
     match skill.folder.canonicalize() {
         Ok(real) if real == skill.folder => Ok(()),

@@ -1,4 +1,4 @@
-//! Finds skills: folders with a `SKILL.md`. Only their heads are read here.
+//! Discovers skills: folders with a `SKILL.md`. Reads only the front matter.
 
 mod check;
 
@@ -15,17 +15,17 @@ use crate::text;
 
 pub use check::check_skills;
 
-/// A head is longer than this only by mistake or ill will.
+/// Maximum bytes read of a file to find its front matter.
 const MAX_HEAD_BYTES: u64 = 16 * 1024;
-/// Folders looked at in one place.
+/// Maximum skills per source folder.
 const MAX_SKILLS_PER_SOURCE: usize = 500;
 
-/// A folder of skills. It is opened from `base` down without following a link.
+/// A folder of skills. It is opened from `base` down without following links.
 pub struct SkillFolder {
     pub place: SkillLocation,
     pub base: PathBuf,
     pub folder: PathBuf,
-    /// One skill of the folder, where only that is meant.
+    /// Restricts the source to one skill.
     pub only: Option<OsString>,
 }
 
@@ -34,12 +34,12 @@ pub struct DiscoveredSkill {
     pub place: SkillLocation,
     pub folder: PathBuf,
     pub stamp: PathStamp,
-    /// What it is, where nothing keeps it from being used.
+    /// The skill, if it is usable.
     pub skill: Option<Skill>,
     pub findings: Vec<SkillFinding>,
 }
 
-/// All skills of these folders, in their order.
+/// Returns all skills of these folders, in order.
 pub fn discover_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
     sources.iter().flat_map(discover_in_source).collect()
 }
@@ -47,7 +47,7 @@ pub fn discover_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
 fn discover_in_source(source: &SkillFolder) -> Vec<DiscoveredSkill> {
     let Ok(folder) = FolderHandle::open_below(&source.base, &source.folder) else { return Vec::new() };
     let Ok(entries) = folder.read_entries() else { return Vec::new() };
-    // The real place, so that a folder that is later put behind a link is known to be another.
+    // The real path, so that a folder later replaced by a link is detected.
     let at = source.folder.canonicalize().unwrap_or_else(|_| source.folder.clone());
     let shown = entries.found.iter().filter(|entry| !entry.name.as_encoded_bytes().starts_with(b"."));
     let shown = shown.filter(|entry| source.only.as_ref().is_none_or(|only| *only == entry.name));

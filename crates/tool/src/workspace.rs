@@ -1,7 +1,8 @@
-//! Finds what a path means and keeps it below the workspace.
+//! Resolves paths and confines them to the workspace.
 //!
-//! Two steps, each safe alone. [`locate`] resolves `..` and links and refuses what leads out. Opening then walks
-//! the result from the workspace down, following no link at all, so nothing can be swapped in between.
+//! Two steps, each safe alone. [`resolve_path`] resolves `..` and links and rejects results outside the workspace.
+//! Opening then walks the result from the workspace down without following any link, so nothing can be swapped in
+//! between.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
@@ -19,17 +20,17 @@ use crate::quota::WorkspaceQuotas;
 const MAX_PATH_LEN: usize = 4096;
 const FOLDER_MODE: u32 = 0o700;
 
-/// A place below the workspace, that may not exist yet.
+/// A path below the workspace, which may not exist yet.
 #[derive(Debug)]
 pub struct WorkspacePath {
     root: PathBuf,
-    /// From the root: plain names only.
+    /// Relative to the root; plain names only.
     inside: PathBuf,
     /// As the model wrote it, for messages.
     display: String,
 }
 
-/// One change at a time: an edit that does not see the write before it would undo it. Whoever passes may ask for room.
+/// Serializes changes: otherwise an edit could undo a concurrent write. The holder may check the quota.
 #[derive(Default)]
 pub struct WorkspaceWriteLock(Mutex<WorkspaceQuotas>);
 
@@ -39,13 +40,13 @@ impl WorkspaceWriteLock {
     }
 }
 
-/// Where a workspace really is. It is made when it is first needed, for its owner alone: an agent's own folder is only
-/// named in its spec, and nobody makes it by hand.
+/// Returns the real path of a workspace. Creates a missing one, accessible to its owner only, because an agent's own
+/// workspace is only named in its spec.
 pub fn real_path(workspace: &Path) -> io::Result<PathBuf> {
     match workspace.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(workspace)?;
-            // Where a disk is not mounted, this is an empty folder on another one.
+            // If a disk is not mounted, this creates an empty folder on another one.
             tracing::warn!(folder = %workspace.display(), "a workspace was not there, and is made");
             workspace.canonicalize()
         }
@@ -53,7 +54,7 @@ pub fn real_path(workspace: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Resolves `path`, relative to the workspace or absolute, and refuses it if it leads outside.
+/// Resolves `path`, relative to the workspace or absolute. Fails if it leads outside.
 pub fn resolve_path(workspace: &Path, path: &str) -> Result<WorkspacePath> {
     if path.contains('\0') || path.len() > MAX_PATH_LEN {
         let start = path.chars().take(80).collect::<String>().replace('\0', "\u{fffd}");
@@ -66,13 +67,13 @@ pub fn resolve_path(workspace: &Path, path: &str) -> Result<WorkspacePath> {
     Ok(WorkspacePath { root, inside, display: path.to_owned() })
 }
 
-/// The real path of the deepest part that exists, and the missing names below it. `None` if those names hold a
-/// `..`: what it would lead to is not decided yet.
+/// Returns the real path of the deepest existing part, plus the missing names below it. `None` if those names contain
+/// `..`, whose target is undefined.
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let mut existing = path;
     let mut missing: Vec<&OsStr> = Vec::new();
     loop {
-        // Every failure counts as missing, so that an answer tells nothing about files outside.
+        // Every failure counts as missing, so that an error reveals nothing about files outside.
         if let Ok(mut real) = existing.canonicalize() {
             real.extend(missing.iter().rev());
             return Some(real);
@@ -88,29 +89,29 @@ impl WorkspacePath {
         &self.display
     }
 
-    /// The workspace itself, without links.
+    /// Returns the workspace itself, without links.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The path without links, for a program that takes paths. Not proof against a later swap.
+    /// Returns the path without links, for programs that take paths. Does not protect against a later swap.
     pub fn full_path(&self) -> PathBuf {
         self.root.join(&self.inside)
     }
 
-    /// From the workspace, for output; the workspace itself is the empty path.
+    /// Returns the path relative to the workspace, for output. Empty for the workspace itself.
     pub fn relative_path(&self) -> &Path {
         &self.inside
     }
 
-    /// Bytes of the file that is there now; none where there is no file.
+    /// Returns the current size of the file, or 0 if there is none.
     pub fn file_size(&self) -> u64 {
         let Some(name) = self.inside.file_name() else { return 0 };
         let stat = self.open_parent().ok().and_then(|parent| parent.stat(name).ok().flatten());
         stat.map_or(0, |stat| folder::file_size(&stat))
     }
 
-    /// What is there now.
+    /// Returns the current type of the path.
     pub fn file_type(&self) -> Result<FileType> {
         let Some(name) = self.inside.file_name() else { return Ok(FileType::Directory) };
         let parent = self.open_parent()?;
@@ -124,7 +125,7 @@ impl WorkspacePath {
         names.iter().try_fold(root, |at, name| at.open_child(name)).map_err(|source| self.io_error(source))
     }
 
-    /// Opens a regular file for reading. Nothing else is opened: a device may act, a pipe may block.
+    /// Opens a regular file for reading. Rejects other types: opening a device may have effects, and a pipe may block.
     pub fn open_file(&self) -> Result<(File, u64)> {
         self.expect_type(FileType::RegularFile)?;
         let name = self.inside.file_name().unwrap_or_default();
@@ -140,7 +141,7 @@ impl WorkspacePath {
         Ok((file, meta.len()))
     }
 
-    /// Writes the whole file, making the folders above it. True if the file is new.
+    /// Writes the whole file and creates missing folders. Returns true if the file is new.
     pub fn replace_file(&self, content: &[u8]) -> Result<bool> {
         let (root, mut names) = self.open_root()?;
         let Some(name) = names.pop() else { return self.expect_type(FileType::RegularFile).map(|()| false) };
@@ -157,7 +158,7 @@ impl WorkspacePath {
         Ok(old.is_none())
     }
 
-    /// Takes a regular file away.
+    /// Removes a regular file.
     pub fn remove_file(&self) -> Result<()> {
         self.expect_type(FileType::RegularFile)?;
         let name = self.inside.file_name().unwrap_or_default();

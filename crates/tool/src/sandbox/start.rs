@@ -1,4 +1,4 @@
-//! The daemon's side: asks for a program, learns under which facts it runs, and how it ended.
+//! The daemon's side: requests a program, receives the facts of its confinement, and learns how it ended.
 
 use std::fs;
 use std::io;
@@ -24,36 +24,36 @@ use super::plan::{
 };
 use crate::error::{Error, Result};
 
-/// From asking to the program's first breath. Longer only on a machine that does nothing any more.
+/// Timeout from the request to the start of the program. Only an overloaded machine takes longer.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the supervisor gets to kill what is left before it is killed itself.
+/// How long the supervisor may take to kill remaining processes before it is killed itself.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 const PASSED_VARIABLES: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER"];
 
-/// What is the same for every program of an instance.
+/// Settings for all programs of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxLauncherSettings {
-    /// How to start the helper; empty where there is none, and then nothing runs.
+    /// The command that starts the helper. If empty, no program can run.
     pub helper: Vec<String>,
-    /// Folders of single runs are made in here.
+    /// Parent of the temporary folders of runs.
     pub temporary: PathBuf,
     pub readable: Vec<PathBuf>,
     /// Paths that no confined program may ever open.
     pub hidden: Vec<PathBuf>,
-    /// Ways to build walls; the first that works is used.
+    /// Namespace modes to try; the first that works is used.
     pub ways: Vec<NamespaceMode>,
-    /// Set inside a worker: the walls it is in already.
+    /// Set inside a worker: the sandbox it is already in.
     pub inherited: Option<InheritedSandbox>,
 }
 
-/// Starts programs, each in a sandbox of its own.
+/// Starts programs, each in its own sandbox.
 #[derive(Debug, Default)]
 pub struct SandboxLauncher {
     settings: SandboxLauncherSettings,
     namespace_mode: OnceCell<NamespaceMode>,
 }
 
-/// What to run.
+/// The program to run.
 pub struct SandboxedProgram<'a> {
     pub sandbox: &'a SandboxSettings,
     pub profile: SandboxProfile,
@@ -63,37 +63,37 @@ pub struct SandboxedProgram<'a> {
     pub grants: SandboxGrants,
 }
 
-/// What one program has beside what its profile gives.
+/// Access of one program in addition to its profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrants {
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
-    /// Closed to this program, beside what is closed to all.
+    /// Hidden from this program, in addition to paths hidden from all.
     pub hidden: Vec<PathBuf>,
-    /// Its whole environment, but for a home and a temporary folder of its own. The usual one if left out.
+    /// The complete environment, except for `HOME` and `TMPDIR`. Default: the usual variables.
     pub environment: Option<Vec<(String, String)>>,
 }
 
 pub struct StartedProgram {
     pub facts: domain::ProgramConfinement,
-    /// Lines of the helper and, in a worker, of the worker.
+    /// Lines of the helper and, for a worker, of the worker.
     pub lines: BufReader<OwnedReadHalf>,
-    /// When this closes, the program and all it has started end.
+    /// Closing this ends the program and everything it started.
     pub input: Option<OwnedWriteHalf>,
     pub running: RunningSandbox,
 }
 
-/// The supervisor and the run's folder. When this is dropped the folder goes as soon as the supervisor has.
+/// The supervisor and the run's folder. On drop, the folder is removed as soon as the supervisor is gone.
 pub struct RunningSandbox {
     child: Option<SupervisorProcess>,
     temporary: Option<RunFolder>,
 }
 
-/// Ends by itself once the socket is closed and all it looks after has ended.
+/// Ends by itself once the socket is closed and all its processes have ended.
 struct SupervisorProcess {
     child: Child,
-    /// Whether the kernel ends all others with it. Where it does not, it must never be killed: who it looks after would
-    /// be left to nobody.
+    /// Whether the kernel ends all processes with the supervisor. If not, it must never be killed, because its
+    /// processes would be left without one.
     has_namespaces: bool,
 }
 
@@ -105,12 +105,12 @@ pub enum ProgramEnd {
     OverMemory(u64),
     OverProcesses(u64),
     OverDisk(u64),
-    /// The supervisor went without a word.
+    /// The supervisor ended without a report.
     Unknown,
 }
 
 impl ProgramEnd {
-    /// What a supervisor's line says of the end.
+    /// Parses the end from a line of the supervisor.
     pub fn from_line(line: &[u8]) -> Option<Self> {
         match serde_json::from_slice(line) {
             Ok(HelperMessage::Ended(ended)) => Some(ended.into()),
@@ -119,7 +119,7 @@ impl ProgramEnd {
     }
 }
 
-/// How a program ended, by the last lines of its supervisor; `tail` may begin in the middle of a line.
+/// Describes the end from the last lines of the supervisor. `tail` may start in the middle of a line.
 pub fn end_from_tail(tail: &[u8]) -> Option<String> {
     let message = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     message
@@ -162,24 +162,24 @@ impl SandboxLauncher {
         &self.settings
     }
 
-    /// Starts a program under what its sandbox says, or refuses. `output` is where it writes.
+    /// Starts a program in its sandbox, or fails. `output` receives its output.
     pub async fn start(&self, program: SandboxedProgram<'_>, output: Stdio) -> Result<StartedProgram> {
         let way = match program.sandbox.mode {
             SandboxMode::Off => NamespaceMode::Bare,
-            // Looked for once: only what works is remembered.
+            // Probed once. Only a mode that works is remembered.
             _ => self.namespace_mode.get_or_try_init(|| self.find_namespace_mode()).await?.clone(),
         };
         self.start_with(way, program, output).await
     }
 
-    /// The first way that works on this machine.
+    /// Returns the first mode that works on this machine.
     async fn find_namespace_mode(&self) -> Result<NamespaceMode> {
         let mut last = Error::Sandbox("no way to confine a program is configured".to_owned());
         for way in &self.settings.ways {
             match self.probe_mode(way).await {
                 Ok(()) => return Ok(way.clone()),
-                // Only a machine that says no for good makes room for another way. A failure of the moment is one:
-                // nothing runs, and nothing weaker is remembered.
+                // Only a permanent refusal by the machine allows another mode. On a temporary failure nothing runs, and
+                // no weaker mode is remembered.
                 Err(Error::NoNamespaces(why)) => last = Error::NoNamespaces(why),
                 Err(error) => return Err(error),
             }
@@ -286,7 +286,7 @@ fn base_environment(mode: SandboxMode) -> Vec<(String, String)> {
     environment
 }
 
-/// A server runs as long as the daemon: its time and its files are not counted.
+/// A server runs as long as the daemon, so its CPU time and file sizes are not limited.
 fn program_limits(program: &SandboxedProgram<'_>) -> domain::ProgramLimits {
     let limits = program.sandbox.program_limits();
     match program.profile {
@@ -318,7 +318,7 @@ async fn next_message(lines: &mut BufReader<OwnedReadHalf>) -> Option<HelperMess
 }
 
 impl StartedProgram {
-    /// How the program ended. All it has started is gone when this returns.
+    /// Waits for the program's end and returns it. Everything that it started is gone then.
     pub async fn wait_for_end(&mut self) -> ProgramEnd {
         let end = loop {
             match next_message(&mut self.lines).await {
@@ -331,7 +331,7 @@ impl StartedProgram {
         end
     }
 
-    /// Ends it now, if it has not ended yet.
+    /// Ends the program if it is still running.
     pub async fn stop(&mut self) {
         drop(self.input.take());
         self.running.reap().await;
@@ -343,7 +343,7 @@ impl StartedProgram {
 }
 
 impl RunningSandbox {
-    /// Returns when the supervisor has gone, which it does once its line is closed.
+    /// Waits for the supervisor, which exits once its connection is closed.
     pub async fn reap(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.reap().await;
@@ -357,7 +357,7 @@ impl Drop for RunningSandbox {
     }
 }
 
-/// Waits in the background for a supervisor to go, then removes the run's folder.
+/// Waits for a supervisor in the background, then removes the run's folder.
 fn clean_up_later(child: Option<SupervisorProcess>, temporary: Option<RunFolder>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
@@ -380,7 +380,7 @@ impl SupervisorProcess {
     }
 }
 
-/// A folder of one run, removed with it.
+/// A folder of one run, removed on drop.
 pub struct RunFolder(PathBuf);
 
 impl RunFolder {

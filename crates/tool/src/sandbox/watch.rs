@@ -1,5 +1,5 @@
-//! What all processes of one program use together. Limits of the kernel hold for each process alone, and the one for
-//! their number not at all for root; so the supervisor counts.
+//! Total resource use of a program's processes. Kernel limits apply to each process alone, and their number is not
+//! limited for root, so the supervisor counts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,9 +13,9 @@ use super::plan::{ReportedEnd, SandboxPlan, SandboxProfile};
 use super::usage::{SharedMemory, unlinked_bytes};
 use crate::quota::{used_bytes, used_bytes_of_mount};
 
-/// Between two looks. Long enough to cost nothing, short enough that a bomb does not get far.
+/// Interval between checks: long enough to be cheap, short enough to stop a fork bomb early.
 const COMMAND_CHECK_INTERVAL_MS: i64 = 50;
-/// A server waits most of its life, and nobody else chose its program than the operator.
+/// Longer for servers, which mostly wait and whose programs the operator chose.
 const SERVER_CHECK_INTERVAL_MS: i64 = 500;
 
 pub struct LimitWatch {
@@ -26,17 +26,17 @@ pub struct LimitWatch {
     disk: Option<DiskWatch>,
 }
 
-/// What the run has on disk, looked at as often as looking is cheap: its workspace and its temporary folder.
+/// Disk usage of a run, in its workspace and temporary folder. Checked as often as is cheap.
 struct DiskWatch {
     workspace: PathBuf,
     temporary: PathBuf,
     limit_mb: u64,
-    /// What is there already does not stop a program that may be about to remove it.
+    /// At least the usage at the start, so that a program that may clean up is not killed for it.
     most: u64,
     next: Instant,
 }
 
-/// Between two looks at a workspace; longer where a look takes long.
+/// Minimum interval between disk checks; longer if a check takes long.
 const MIN_DISK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 const DISK_INTERVAL_PER_CHECK_TIME: u32 = 20;
 const MIB: u64 = 1024 * 1024;
@@ -44,7 +44,7 @@ const MIB: u64 = 1024 * 1024;
 impl DiskWatch {
     fn new(plan: &SandboxPlan, limit_mb: u64) -> Self {
         let began = Instant::now();
-        // Under its own name only where no other folder lies over it.
+        // Mounted over `/tmp` in a private mount namespace, otherwise under its own path.
         let temporary = if plan.own_temporary { Path::new("/tmp") } else { &plan.temporary };
         let mut disk = Self {
             workspace: plan.workspace.clone(),
@@ -92,7 +92,7 @@ impl LimitWatch {
         }
     }
 
-    /// Waits for the program's end, for the daemon's, or for the next look. True if the daemon is gone.
+    /// Waits for the program's end, the daemon's end or the next check. Returns true if the daemon is gone.
     pub fn wait_for_event(&self, program: Option<&OwnedFd>) -> bool {
         let input = io::stdin();
         let mut ends = vec![PollFd::from_borrowed_fd(input.as_fd(), PollFlags::RDHUP)];
@@ -102,7 +102,7 @@ impl LimitWatch {
         poll(&mut ends, Some(&pause)).is_ok() && ends[0].revents().intersects(gone)
     }
 
-    /// The limit that is passed, if any.
+    /// Returns the exceeded limit, if any.
     pub fn check_limits(&mut self) -> Option<ReportedEnd> {
         let all = descendant_pids();
         if all.len() as u64 > self.processes {
@@ -118,9 +118,9 @@ impl LimitWatch {
     }
 }
 
-/// Every process that comes from this one.
+/// Returns all descendants of this process.
 pub fn descendant_pids() -> Vec<Pid> {
-    // Not by our number: it means another process where /proc is another namespace's.
+    // Not by process id: if `/proc` belongs to another namespace, the id means another process.
     let mut found = child_pids("self");
     let mut at = 0;
     while at < found.len() {
@@ -131,7 +131,7 @@ pub fn descendant_pids() -> Vec<Pid> {
     found
 }
 
-/// Stops every descendant. True when all of them have stopped, or ended.
+/// Stops all descendants. Returns true once all of them have stopped or ended.
 pub fn stop_all() -> bool {
     let running: Vec<Pid> = descendant_pids().into_iter().filter(|pid| is_running(*pid)).collect();
     for pid in &running {
@@ -146,7 +146,7 @@ fn is_running(pid: Pid) -> bool {
     state.is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
 }
 
-/// Tasks of a user, this machine over: what a limit of processes starts from where it counts them all.
+/// Counts the tasks of a user on this machine. A process limit starts from this number if it counts all of them.
 pub fn count_user_tasks(uid: u32) -> u64 {
     let tasks = |entry: std::fs::DirEntry| {
         let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
@@ -169,7 +169,7 @@ fn child_pids(pid: &str) -> Vec<Pid> {
     listed.flat_map(pids).filter_map(Pid::from_raw).collect()
 }
 
-/// One number of a process's status.
+/// Returns a number from a process's status.
 fn status_kb(pid: Pid, key: &str) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
