@@ -61,7 +61,7 @@ const CREDENTIAL_PATHS: [&str; 29] = [
     ".zsh_history",
 ];
 
-/// What a program is started with.
+/// Launch parameters of a program.
 #[derive(Debug)]
 pub struct ServerLaunch {
     /// The program's own writable folder.

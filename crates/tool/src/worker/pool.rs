@@ -44,7 +44,7 @@ struct IdleWorker {
     since: Instant,
 }
 
-/// What a worker can be reused for: it is confined to one workspace with one sandbox configuration.
+/// The calls that a worker can serve: those of one workspace with one sandbox configuration.
 #[derive(Clone, PartialEq)]
 struct WorkerKind {
     workspace: PathBuf,
