@@ -1,4 +1,5 @@
-//! AgentSpec: capability. Resolved on every turn, so an edit takes effect at the next one.
+//! Agent specs: what an agent is and may do. A spec is resolved on every turn, so an edit takes effect at the next
+//! turn.
 
 mod file;
 mod grants;
@@ -35,7 +36,7 @@ pub struct AgentSpec {
     pub defaults: ModelSettings,
     #[serde(default)]
     pub policy: AgentPolicy,
-    /// What it remembers, and what of it comes into a turn.
+    /// What it remembers, and which memories are added to a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
     /// Where its files are.
@@ -49,16 +50,16 @@ pub struct AgentSpec {
     pub sandbox: SandboxSettings,
     #[serde(default)]
     pub budget: AgentBudget,
-    /// MCP servers of the instance whose tools it may be given, by name.
+    /// Names of the MCP servers whose tools it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
-    /// What sub-agents it may begin.
+    /// Rules and limits for its sub-agents.
     #[serde(default)]
     pub subagents: SubagentPolicy,
-    /// Whom it may give work to. Nobody if left out.
+    /// Agents to which it may delegate. If omitted, it cannot delegate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<DelegationPolicy>,
-    /// Of the turns that wait in a lane, those of agents with a higher number start first.
+    /// Among turns that wait in a lane, those of agents with a higher priority start first.
     #[serde(default, skip_serializing_if = "is_default_priority")]
     #[schemars(range(min = -100, max = 100))]
     pub priority: i32,
@@ -69,18 +70,18 @@ fn is_default_priority(priority: &i32) -> bool {
     *priority == 0
 }
 
-/// What it remembers, and what of it comes into a turn.
+/// What it remembers, and which memories are added to a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextPolicy {
-    /// Whether it remembers at all.
+    /// Whether it has a memory.
     pub memory: bool,
-    /// Who else sees what it stores, and whose memories it sees.
+    /// Who shares its memories.
     pub scope: MemoryScope,
-    /// The most of a turn's context that remembered text may take, in tokens.
+    /// Maximum tokens of recalled memories in a turn's context.
     #[schemars(range(max = 100_000))]
     pub recall_budget_tokens: u32,
-    /// Only memories of these kinds come into a turn. All where none is named.
+    /// Recall only memories of these kinds. If empty, all kinds are recalled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
 }
@@ -91,7 +92,7 @@ impl Default for ContextPolicy {
     }
 }
 
-/// Who sees a memory: every agent of the instance that shares, its own agent, or its own session.
+/// Who sees a memory: all agents with scope `shared`, the agent itself, or its session only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryScope {
@@ -101,11 +102,11 @@ pub enum MemoryScope {
     Session,
 }
 
-/// How an agent shows itself in chats.
+/// Name and picture of an agent in chats.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentIdentity {
-    /// The name it signs with; the agent's name if left out.
+    /// The name it signs with. Defaults to the agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Shown before its name.
@@ -117,13 +118,13 @@ pub struct AgentIdentity {
 }
 
 impl AgentIdentity {
-    /// Its emoji, if it has one, and its name.
+    /// Returns the emoji, if set, and the name.
     pub fn face(&self) -> String {
         let parts = [self.emoji.as_deref(), self.name.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// What can not be shown as it is said, by field.
+    /// Returns the fields that cannot be displayed, each with the reason.
     pub fn find_problems(&self) -> Vec<(&'static str, &'static str)> {
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || is_hidden(c));
         let is_name = |text: &str| is_plain(text) && !text.trim().is_empty() && text.chars().count() <= 64;
@@ -158,7 +159,7 @@ impl AgentIdentity {
     }
 }
 
-/// Where its tools run: beside the engine, or in a worker process of their own.
+/// Where its tools run: in the engine's process, or in a separate worker process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolIsolation {
@@ -167,34 +168,34 @@ pub enum ToolIsolation {
     Process,
 }
 
-/// What its programs are kept to.
+/// Sandbox of the programs it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxSettings {
-    /// How far its programs reach.
+    /// What its programs can access.
     pub mode: SandboxMode,
     /// Memory of all its processes together, in MiB.
     #[schemars(range(min = 16))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
-    /// Processor time of one program, in seconds.
+    /// CPU time of one program, in seconds.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<u32>,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// The largest file it may write, in MiB.
+    /// Maximum size of one file it writes, in MiB.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_mb: Option<u32>,
-    /// All that its workspace may hold, in MiB.
+    /// Maximum size of its workspace, in MiB.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_mb: Option<u32>,
-    /// Lets its programs listen for TCP connections in `workspace` mode. Other programs and web pages on this machine can
-    /// then connect to them.
+    /// Lets its programs listen for TCP connections in `workspace` mode. Other programs and web pages on this machine
+    /// can then connect to them.
     #[serde(skip_serializing_if = "is_false")]
     pub listen: bool,
 }
@@ -204,7 +205,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// `workspace`: files of the workspace only. `strict`: no network either. `off`: what the daemon may, it may.
+/// `workspace`: only files of the workspace. `strict`: no network either. `off`: everything the daemon can access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
@@ -214,18 +215,18 @@ pub enum SandboxMode {
     Strict,
 }
 
-/// What may be spent. Where nothing is said there is no limit.
+/// Spending limits. Omitted values are unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentBudget {
-    /// Tokens in and out, in one day.
+    /// Input and output tokens per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// Dollars, in one day.
+    /// US dollars per day.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_day: Option<f64>,
-    /// Dollars, for one turn.
+    /// US dollars per turn.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_turn: Option<f64>,
@@ -234,16 +235,16 @@ pub struct AgentBudget {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "model::ModelSettingsInput")]
 pub struct ModelSettings {
-    /// `provider/model`; the instance's default where none is named.
+    /// The model, as `provider/model`. If omitted, the instance's default model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// Tried in order when the model fails.
+    /// Models to try in order if the model fails.
     pub fallbacks: Vec<ModelRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said.
+    /// How much the model reasons: `low`, `medium` or `high`. If omitted, the provider's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,14 +260,14 @@ pub struct AgentPolicy {
     pub skills: SkillPolicy,
 }
 
-/// Which skills it is told of. Deny wins; an empty allow list allows every one that is found.
+/// Which skills are listed in its prompt. Deny wins; an empty allow list allows every skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillPolicy {
-    /// Skills it is told of, by name; `*` stands for any text.
+    /// Skills by name; `*` matches any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Skills it is never told of.
+    /// Skills that are never listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Channels: where people are. An address comes whole from one inbound event and is never put together.
+//! Channels: where people write. An address is taken unchanged from one inbound event and never assembled from parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use crate::inbound::InboundContext;
 use crate::message::MessageAttachment;
 use crate::port::BoxFuture;
 
-/// Messages between sessions. It has no adapter, so nothing on it can leave.
+/// Messages between sessions. This channel has no adapter, so nothing on it leaves the instance.
 pub const INTERNAL_CHANNEL: &str = "internal";
 
-/// Agents of other instances, reached through the control plane. There are no people here.
+/// Agents of other instances, reached through the control plane. No people use this channel.
 pub const REMOTE_CHANNEL: &str = "cp";
 
-/// Conversations people read where they are kept: nothing is sent, the stored reply is the delivery.
+/// Channels whose conversations are read from storage: nothing is sent, storing the reply delivers it.
 pub const PULL_CHANNELS: [&str; 3] = ["api", "cli", "web"];
 
 /// Programs that post messages to `/hooks/<name>`.
 pub const WEBHOOK_CHANNEL: &str = "webhook";
 
-/// Where people have accounts of their own.
+/// Chat platforms on which people have accounts of their own.
 pub const CHAT_PLATFORMS: [&str; 5] = ["telegram", "discord", "slack", "whatsapp", "matrix"];
 
-/// Every channel that a message of a person can come by.
+/// Returns every channel on which a message from a person can arrive.
 pub fn known_channels() -> Vec<&'static str> {
     CHAT_PLATFORMS.into_iter().chain([WEBHOOK_CHANNEL]).chain(PULL_CHANNELS).collect()
 }
 
-/// Where a message came from and where its reply goes: one value, taken whole from one inbound event.
+/// Where a message came from and where its reply goes, taken unchanged from one inbound event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ChatAddress {
     pub channel: String,
@@ -38,12 +38,12 @@ pub struct ChatAddress {
 }
 
 impl ChatAddress {
-    /// Who speaks there, as the rules about senders name them.
+    /// Returns the sender as sender rules name it: `channel:account:peer`.
     pub fn sender_key(&self) -> String {
         format!("{}:{}:{}", self.channel, self.account, self.peer)
     }
 
-    /// Where messages between sessions are: nothing said there leaves.
+    /// Returns the address of messages between sessions. Nothing on it leaves the instance.
     pub fn internal() -> Self {
         Self {
             channel: INTERNAL_CHANNEL.to_owned(),
@@ -53,7 +53,7 @@ impl ChatAddress {
         }
     }
 
-    /// Agents of another instance are there, and no people.
+    /// Returns whether the peer is an agent of another instance, not a person.
     pub fn is_remote(&self) -> bool {
         self.channel == REMOTE_CHANNEL
     }
@@ -65,42 +65,42 @@ impl ChatAddress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelCapabilities {
-    /// The platform recognises a repeated key, so an unknown send may be tried again.
+    /// The platform recognises a repeated idempotency key, so a send with an unknown outcome may be retried.
     pub idempotent_send: bool,
     /// Longest text of one message, in characters.
     pub max_chars: usize,
-    /// A message can be changed after it was sent, so an answer can be shown while it grows.
+    /// Sent messages can be edited, so a growing answer can be shown.
     pub edits: bool,
-    /// Whoever writes sees that it was taken: somebody types, or a call is answered. Where it is not so, whoever has to wait is
-    /// told in a line.
+    /// Senders see that their message was received, by a typing indicator or a response. Without it, a sender who has
+    /// to wait is told so in a message.
     pub acknowledges: bool,
 }
 
-/// What became of one send.
+/// Outcome of one send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// The platform has it, under this id of its own.
+    /// The platform accepted the message. `platform_id` is its id there.
     Accepted { platform_id: Option<String> },
-    /// The platform said no; trying again is pointless.
+    /// The platform rejected the message; a retry is pointless.
     Rejected { reason: String },
-    /// The platform said not now, or was not reached at all: nothing was sent.
+    /// The platform asked for a retry or was unreachable. Nothing was sent.
     Retry { reason: String, after_ms: Option<u64> },
-    /// The request went out and no answer came back.
+    /// The request was sent but no response arrived.
     Unknown { reason: String },
 }
 
-/// How an account stands with its platform.
+/// State of an account's connection to its platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// It has not been heard of yet.
+    /// No state was reported yet.
     #[default]
     Connecting,
     Connected,
-    /// It is not connected, and why.
+    /// Not connected, with the reason.
     Disconnected(String),
-    /// It keeps no connection: its platform calls, or it only sends.
+    /// The account keeps no connection: the platform calls webhooks, or the account only sends.
     WebhookOnly,
-    /// This other node has it.
+    /// Another node holds the account.
     OnOtherNode(String),
 }
 
@@ -108,34 +108,34 @@ pub enum ConnectionState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundMessage {
     pub context: InboundContext,
-    /// Where the reply goes, whole.
+    /// The address of the reply.
     pub address: ChatAddress,
-    /// The platform's own id: the same letter comes twice, and is taken once.
+    /// The platform's own id. The platform may deliver a message twice; this id deduplicates it.
     pub platform_id: String,
     pub text: String,
     pub attachments: Vec<AttachmentRef>,
-    /// The account is named in the text, or it replies to the account.
+    /// The text mentions the account, or the message replies to it.
     pub mentioned: bool,
-    /// What the platform calls its sender, for people to read.
+    /// The sender's display name on the platform.
     pub sender_name: Option<String>,
 }
 
-/// What is attached to a letter, as its platform describes it. What is in it is asked for once the letter is let in.
+/// An attachment as its platform describes it. Its content is fetched only after the message is admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachmentRef {
     pub name: String,
-    /// Empty where the platform does not say.
+    /// Empty if the platform does not tell.
     pub media_type: String,
-    /// In bytes, where the platform says.
+    /// Size in bytes, if the platform tells.
     pub size: Option<u64>,
-    /// Where everybody may fetch it.
+    /// A public URL of the file.
     pub url: Option<String>,
-    /// By what the account finds it: an id or an address, never with a token in it. `None`: it can not be fetched.
+    /// The id or URL by which the account fetches the file, without any token. `None` if it cannot be fetched.
     pub handle: Option<String>,
 }
 
 impl AttachmentRef {
-    /// As a message names it that does not have what is in it.
+    /// Returns the attachment as a message lists it without its content.
     pub fn to_attachment(&self) -> MessageAttachment {
         let media_type = match self.media_type.as_str() {
             "" => "application/octet-stream",
@@ -151,20 +151,21 @@ impl AttachmentRef {
     }
 }
 
-/// Whether the platform may forget a letter.
+/// Whether the platform may forget a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IngestOutcome {
-    /// It is durable, or was refused for good.
+    /// The message is stored, or was rejected for good.
     Done,
-    /// It could not be kept now: it has to be delivered again.
+    /// The message could not be stored; the platform has to deliver it again.
     Retry { reason: String },
 }
 
-/// Where an adapter puts what people write. It acknowledges to its platform what was taken, after it was taken.
+/// Receives messages from adapters. An adapter acknowledges a message to its platform only after this sink has taken
+/// it.
 pub trait InboundSink: Send + Sync {
     fn ingest_message(&self, message: InboundMessage) -> BoxFuture<'_, IngestOutcome>;
 
-    /// Where single people have written to an account, those who did last first: for platforms that do not tell.
+    /// Returns the direct-message addresses of an account, most recent first, for platforms that cannot list them.
     fn recent_dm_addresses<'a>(
         &'a self,
         _channel: &'a str,
@@ -174,7 +175,7 @@ pub trait InboundSink: Send + Sync {
     }
 }
 
-/// A line of the command menu that platforms show beside the text field.
+/// An entry of the command menu that platforms show next to the text field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MenuItem {
     /// Lower case, `[a-z0-9_]`, at most 32 characters.
@@ -182,12 +183,12 @@ pub struct MenuItem {
     pub description: String,
 }
 
-/// A request of a platform to this instance, for platforms that call instead of being called.
+/// A webhook request of a platform to this instance.
 #[derive(Clone, Debug)]
 pub struct WebhookRequest {
     pub method: String,
     pub query: String,
-    /// Names in lower case.
+    /// Header names are lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -199,24 +200,24 @@ pub struct WebhookResponse {
     pub body: String,
 }
 
-/// A platform, with all of its accounts. What one cannot do it leaves as it is here.
+/// A chat platform with all of its accounts. The default methods are for platforms that lack the feature.
 pub trait ChannelAdapter: Send + Sync {
     fn capabilities(&self, account: &str) -> ChannelCapabilities;
 
-    /// How an account stands with its platform; `None`: there is no such account here.
+    /// Returns the state of an account's connection. `None` if the adapter has no such account.
     fn connection_state(&self, _account: &str) -> Option<ConnectionState> {
         Some(ConnectionState::WebhookOnly)
     }
 
-    /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
+    /// Returns how long the platform recognises a repeated idempotency key. `None` means forever.
     fn idempotency_window_ms(&self, _account: &str) -> Option<i64> {
         None
     }
 
-    /// Sends one part. `key` names this part for ever; a platform that knows keys will not show it twice.
+    /// Sends one part. `key` identifies this part permanently; a platform with idempotency keys never shows it twice.
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome>;
 
-    /// Puts other text into a message that was sent.
+    /// Replaces the text of a sent message.
     fn edit_message<'a>(
         &'a self,
         _platform_id: &'a str,
@@ -225,12 +226,12 @@ pub trait ChannelAdapter: Send + Sync {
         Box::pin(async { SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() } })
     }
 
-    /// Shows that an answer is being written, for the few seconds a platform shows that.
+    /// Shows a typing indicator, for the few seconds that the platform keeps it.
     fn send_typing<'a>(&'a self, _address: &'a ChatAddress) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
-    /// What is in a file that came with a letter to this account. What does not come is only named.
+    /// Fetches the content of an attachment to this account. On failure the attachment is returned by name only.
     fn fetch_attachment<'a>(
         &'a self,
         _account: &'a str,
@@ -239,7 +240,7 @@ pub trait ChannelAdapter: Send + Sync {
         Box::pin(async move { attached.to_attachment() })
     }
 
-    /// Makes these the commands that an account offers.
+    /// Sets the commands that an account offers.
     fn set_command_menu<'a>(
         &'a self,
         _account: &'a str,
@@ -248,18 +249,18 @@ pub trait ChannelAdapter: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// The accounts that keep a connection of their own: one node at a time may have it.
+    /// Returns the accounts that keep a connection. Only one node at a time may connect each.
     fn connection_accounts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Receives for one of them until it is dropped. A connection that breaks is made again, with growing pauses; an
-    /// account that cannot work says so in the log.
+    /// Receives messages of one account until the future is dropped. Reconnects with growing delays. Logs when the
+    /// account cannot work.
     fn receive_messages<'a>(&'a self, _account: &'a str, _inbox: &'a dyn InboundSink) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
-    /// Answers `/channels/<channel>/<account>`. It checks by itself that the platform is who calls.
+    /// Handles `/channels/<channel>/<account>`. The adapter verifies that the platform is the caller.
     fn handle_webhook<'a>(
         &'a self,
         _account: &'a str,

@@ -1,10 +1,10 @@
-//! The config of one instance: its types (whose doc comments are the reference for users), how a file is
-//! read into them, and the JSON Schema made from them.
+//! The config of one instance: its types (whose doc comments are the reference for users), how a file is parsed into
+//! them, and the JSON Schema generated from them.
 //!
-//! Reading goes one way: text → a tree that knows its lines (`document`) → the tree checked against the
-//! schema, key by key (`shape`) → the typed [`Config`] → the rules between values (each section's `check`).
-//! The schema that editors get is therefore the one that decides. A new section is a file with a type, a
-//! field in [`Config`] and a line in `Config::check`.
+//! Parsing is a pipeline: text → a tree with line numbers (`document`) → the tree checked against the schema, key by
+//! key (`schema_walk`) → the typed [`Config`] → the rules between values (`report_errors` of each section). The schema
+//! that editors use is therefore the one that decides. To add a section, add a file with a type, a field in [`Config`]
+//! and a line in `Config::report_errors`.
 
 mod a2a;
 mod agents;
@@ -86,31 +86,31 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The version of this file's format. Always 1 today.
+    /// The version of this file's format. Currently always 1.
     pub schema: u32,
     pub gateway: GatewayConfig,
     pub store: StoreConfig,
-    /// The services that answer as models, by a name of your choice: `[providers.openai]`. With none, keys in
-    /// the environment, then local model servers, then the embedded model are used.
+    /// Model providers, by a name of your choice: `[providers.openai]`. Without any, API keys in the environment, then
+    /// local model servers, then the embedded model are used.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// What is known about single models, by their full name: `[models."openai/gpt-5-mini"]`.
+    /// Properties of single models, by their full name: `[models."openai/gpt-5-mini"]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelConfig>,
     pub agents: AgentsConfig,
     pub budget: BudgetConfig,
-    /// Which agent answers what, by where it was written.
+    /// Which agent answers, by where the message was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<Binding>,
     pub broadcast: BroadcastConfig,
     pub routing: RoutingConfig,
-    /// Messages that agents get at set times.
+    /// Cron jobs: messages that agents get at set times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cron: Vec<CronJobConfig>,
-    /// Agents that look at their `HEARTBEAT.md` now and then: `[heartbeat.<agent>]`.
+    /// Agents that check their `HEARTBEAT.md` periodically: `[heartbeat.<agent>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub heartbeat: BTreeMap<String, HeartbeatConfig>,
-    /// Programs and addresses that are told what happens.
+    /// Programs and URLs that are notified of events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookConfig>,
     pub session: SessionConfig,
@@ -123,16 +123,16 @@ pub struct Config {
     pub workers: WorkerPoolConfig,
     pub lanes: LanesConfig,
     pub turns: TurnsConfig,
-    /// Teams of agents: how many, how large, how long.
+    /// Limits of agent teams.
     pub teams: crate::team::TeamLimits,
     pub delivery: DeliveryConfig,
     pub channels: ChannelsConfig,
     pub observability: ObservabilityConfig,
     pub telemetry: TelemetryConfig,
-    /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
+    /// All resolved secrets of the file, so that they can be redacted everywhere.
     #[serde(skip)]
     pub secrets: Vec<Secret>,
-    /// Rules that name agents the file does not have.
+    /// Rules that name agents which are not in the file.
     #[serde(skip)]
     pub unknown_agents: Vec<UnknownAgent>,
 }
@@ -175,7 +175,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// That every agent a rule names is one of the file's, or of these.
+    /// Checks that every agent named in a rule is in the file or in `known`.
     pub fn check_agents(&self, known: &[AgentId]) -> Result<(), ConfigErrors> {
         let known: BTreeSet<&AgentId> = known.iter().collect();
         let unknown = self.unknown_agents.iter().filter(|unknown| !known.contains(&unknown.id));
@@ -183,7 +183,7 @@ impl Config {
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors(errors)) }
     }
 
-    /// How many tokens of context a model takes, where the config says so or not.
+    /// Returns the context window of a model in tokens: the configured one or the default.
     pub fn context_window(&self, model: &ModelRef) -> u64 {
         self.models.get(&model.to_string()).cloned().unwrap_or_default().context_window
     }
@@ -225,11 +225,10 @@ impl Config {
     }
 }
 
-/// Reads a config from the text of a file. `file` is the name shown in messages; a name ending in `.json` or
-/// `.json5`, or text that starts like JSON, is read as JSON5 with camelCase keys, everything else as TOML.
-/// Reports every error it finds at once.
+/// Parses a config file. `file` is the name shown in messages. A name that ends in `.json` or `.json5`, or text that
+/// starts like JSON, is parsed as JSON5 with camelCase keys, everything else as TOML. Reports all errors together.
 ///
-/// Agents that rules name and the file does not have are left in `unknown_agents`: see [`Config::check_agents`].
+/// Agents that rules name but the file does not define are returned in `unknown_agents`: see [`Config::check_agents`].
 pub fn load_with_unknown_agents(
     text: &str,
     file: &str,
@@ -240,7 +239,7 @@ pub fn load_with_unknown_agents(
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
-/// The same where the agents that were made while the instance ran are at hand: every other name is an error.
+/// Like [`load_with_unknown_agents`], but every agent that the file does not define is an error.
 pub fn load(text: &str, file: &str, lookup: ReferenceLookup<'_>) -> Result<Config, ConfigErrors> {
     let mut report = ConfigReport::new(file);
     let config = read(text, file, lookup, &mut report);
@@ -248,7 +247,7 @@ pub fn load(text: &str, file: &str, lookup: ReferenceLookup<'_>) -> Result<Confi
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
-/// What can be read of a text; the report has what is wrong with the rest.
+/// Parses what can be parsed; `report` receives the errors.
 fn read(text: &str, file: &str, lookup: ReferenceLookup<'_>, report: &mut ConfigReport) -> Config {
     let root = match document::parse_document(text, file) {
         Ok(root) => root,
@@ -264,8 +263,8 @@ fn read(text: &str, file: &str, lookup: ReferenceLookup<'_>, report: &mut Config
     config
 }
 
-/// The typed config of a tree. What could not be read is left at its default, or else its section, so that the rest
-/// can still be checked.
+/// Builds the typed config of a tree. Invalid values or sections are left at their defaults, so that the rest can still
+/// be checked.
 fn build_config(
     root: ConfigNode,
     json: bool,
@@ -291,14 +290,15 @@ fn build_config(
     })
 }
 
-/// Whether what is left of a section is still one.
+/// Returns whether the remaining values of a section can be deserialized.
 fn is_section_readable(section: &str, own: &serde_json::Value) -> bool {
     serde_json::from_value::<Config>(serde_json::json!({ section: own })).is_ok()
 }
 
 impl Config {
-    /// That the default model could answer: with no provider configured it is one of those that are found at start. A
-    /// daemon starts without, and says so when it is asked; whoever writes a config is told at once.
+    /// Checks that the default model can answer: without configured providers it must be one that is detected at
+    /// startup. A daemon starts anyway and reports the problem when it is asked; commands that write a config reject it
+    /// immediately.
     pub fn check_default_model(&self, file: &str) -> Result<(), ConfigErrors> {
         let named = self.agents.defaults.model.as_ref().map(|choice| &choice.model);
         let Some(model) = named.filter(|model| !providers::needs_no_section(&model.provider)) else {
@@ -317,14 +317,14 @@ impl Config {
     }
 }
 
-/// The JSON Schema of the file, for editors and for `polyclaw config schema`.
+/// Returns the JSON Schema of the file, for editors and for `polyclaw config schema`.
 pub fn config_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Config);
     schema.insert("title".to_owned(), "Polyclaw config".into());
     schema.to_value()
 }
 
-/// The commented file that is written for a new home. It says what the defaults say.
+/// Returns the commented file that is written for a new home. Its values equal the defaults.
 pub fn first_run_text() -> &'static str {
     include_str!("config/first_run.toml")
 }

@@ -1,21 +1,21 @@
-//! Instances under a control plane: their names, what their processes can be found to be, and what follows from a
-//! crash. What is found is found by `control`; here is what it means.
+//! Instances of a control plane: names, the status that follows from process facts, and restart decisions after a
+//! crash. The crate `control` collects the facts; this module interprets them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Millis;
 
-/// Ports that are given to instances which name none.
+/// Ports assigned to instances that request none.
 pub const ASSIGNABLE_PORTS: std::ops::RangeInclusive<u16> = 18801..=18999;
-/// The lowest port an instance may ask for: those below need rights of their own.
+/// The lowest port an instance may request: lower ones need special rights.
 const MIN_PORT: u16 = 1024;
-/// Crashes within [`BREAKER_MS`] after which an instance is left alone.
+/// Crashes within [`BREAKER_WINDOW_MS`] after which an instance is not restarted any more.
 pub const BREAKER_CRASHES: usize = 5;
 pub const BREAKER_WINDOW_MS: i64 = 10 * 60_000;
 const INITIAL_BACKOFF_MS: i64 = 1_000;
 const MAX_BACKOFF_MS: i64 = 30_000;
 
-/// What an instance is called: `^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$`.
+/// The name of an instance: `^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct InstanceName(String);
@@ -42,12 +42,12 @@ impl std::fmt::Display for InstanceName {
     }
 }
 
-/// Whether an instance may listen there, as far as numbers say.
+/// Returns whether an instance may listen on this port number.
 pub fn is_allowed_port(port: u16) -> bool {
     port >= MIN_PORT
 }
 
-/// What somebody asked for last.
+/// The state that was last requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesiredState {
@@ -68,12 +68,12 @@ impl DesiredState {
     }
 }
 
-/// When an instance is started again by itself.
+/// When an instance is restarted automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartPolicy {
     Never,
-    /// After a crash, not after it ended by itself in good order.
+    /// After a crash, but not after a clean exit.
     #[default]
     OnFailure,
     Always,
@@ -95,25 +95,25 @@ impl RestartPolicy {
     }
 }
 
-/// What an instance is, read now.
+/// The current status of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceStatus {
     Running,
-    /// It runs and does not answer.
+    /// The process runs but does not answer.
     Unresponsive,
-    /// Somebody asked for it, and it does not run yet.
+    /// A start was requested; the process does not run yet.
     Starting,
-    /// Somebody asked for a restart: it ended and does not run again yet.
+    /// A restart was requested: the process ended and does not run again yet.
     Restarting,
     Stopped,
-    /// It should run and does not.
+    /// The instance should run but does not.
     Crashed,
-    /// Its pid belongs to a process that is not ours. Nobody signals it.
+    /// Its pid belongs to a foreign process, which is never signalled.
     StalePid,
-    /// There is a process, and the system does not say whose.
+    /// A process exists, but the system does not tell whose it is.
     Unknown,
-    /// It crashed so often that it is left alone until somebody starts it.
+    /// It crashed too often; it is not restarted until somebody starts it.
     Error,
     Archived,
 }
@@ -135,28 +135,28 @@ impl InstanceStatus {
     }
 }
 
-/// What the process table says of a pid.
+/// What the process table tells about a pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
-    /// None, or one that ended and waits to be reaped.
+    /// No process, or a zombie.
     Gone,
-    /// One that works on the instance's home.
+    /// A process that works on the instance's home.
     Ours,
     Foreign,
-    /// Alive, and its environment is closed to us.
+    /// A process whose environment we cannot read.
     Hidden,
 }
 
-/// What is known of an instance besides its process.
+/// Facts about an instance besides its process.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceFacts {
     pub archived: bool,
     pub desired: DesiredState,
-    /// The breaker is open.
+    /// The circuit breaker is open.
     pub broken: bool,
-    /// There is a pid to look at: a daemon that ends in good order takes its own away.
+    /// A pid file exists: a daemon that exits cleanly removes its own.
     pub pid_left: bool,
-    /// A restart that somebody asked for is not done.
+    /// A requested restart is not complete.
     pub restarting: bool,
 }
 
@@ -179,15 +179,16 @@ pub fn derive_status(known: InstanceFacts, process: ProcessState) -> InstanceSta
 pub enum RestartDecision {
     /// Start it, not before this time.
     StartAt(Millis),
-    /// It ended in good order and that is that: it counts as stopped.
+    /// It exited cleanly and counts as stopped.
     StayStopped,
-    /// It stays down as a crash.
+    /// It stays down and counts as crashed.
     StayCrashed,
-    /// Too often: open the breaker.
+    /// It crashed too often: open the breaker.
     OpenBreaker,
 }
 
-/// `crashes`: when it crashed of late, the newest last, this time included unless it ended in good order.
+/// Decides whether to restart an instance. `crashes` are the recent crash times, newest last, including this end unless
+/// it was a clean exit.
 pub fn decide_restart(
     restart: RestartPolicy,
     in_good_order: bool,
@@ -206,7 +207,7 @@ pub fn decide_restart(
     }
 }
 
-/// The first start again comes at once, the others later and later.
+/// Returns the delay before a restart: none the first time, then growing.
 fn restart_backoff_ms(crashes: usize) -> i64 {
     match u32::try_from(crashes).unwrap_or(u32::MAX) {
         0 | 1 => 0,
@@ -214,7 +215,7 @@ fn restart_backoff_ms(crashes: usize) -> i64 {
     }
 }
 
-/// What a token lets its bearer do. Each includes those before it.
+/// What a token permits. Each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenAccess {

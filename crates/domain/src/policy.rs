@@ -1,7 +1,7 @@
-//! The one filter: which tools a turn has, and which rule decided. The list a model is shown, the calls the
-//! dispatcher runs and `tools explain` all come from [`steps`], so they can not disagree.
+//! Tool policy: decides which tools a turn has, and names the rule that decided. The tool list shown to a model, the
+//! calls that the dispatcher runs and `tools explain` all use [`policy_steps`], so they cannot disagree.
 //!
-//! Layers narrow only: a tool is there if no layer refuses it. Inside a layer deny wins.
+//! Each layer can only remove tools, never add them. Within a layer, deny wins.
 
 mod approver;
 mod explain;
@@ -31,89 +31,89 @@ pub use risk::{HIGH_RISK, high_risk_tools};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolProfile {
-    /// Its own list of things to do, and a look at the models and agents there are.
+    /// The agent's own todo list, plus listing models and agents.
     Minimal,
-    /// Minimal, and talking: memory, messages, other sessions.
+    /// `Minimal` plus communication: memory, messages, other sessions.
     Messaging,
-    /// Minimal, and working: files, programs, web, memory.
+    /// `Minimal` plus work: files, programs, web, memory.
     Coding,
-    /// Every tool there is.
+    /// All tools.
     Full,
 }
 
-/// Whether a person is asked before a tool runs.
+/// When a tool call needs approval by a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalMode {
-    /// Nobody is asked, but for what makes or changes agents.
+    /// Asks nobody, except before tools that create or change agents.
     Never,
-    /// Tools that call themselves unsafe ask.
+    /// Asks before tools that declare themselves unsafe.
     Unsafe,
-    /// Every call asks.
+    /// Asks before every call.
     Always,
 }
 
-/// Which tools there are and which of them ask first. Deny wins; an empty allow list allows everything that is
-/// not refused elsewhere.
+/// Which tools are available and which of them need approval. Deny wins; an empty allow list allows every tool that is
+/// not denied elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolPolicy {
-    /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`. The lists narrow it further.
+    /// Limits the tools to this profile: `minimal`, `messaging`, `coding` or `full`. The lists narrow it further.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ToolProfile>,
-    /// Tools, `group:…`, or patterns in which `*` stands for any text. Tools of high risk must be named by more
-    /// than a bare `*`.
+    /// Allowed tools: names, `group:…`, or patterns in which `*` matches any text. High-risk tools need an entry that
+    /// is more specific than a bare `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// The same, for what is never there.
+    /// Denied tools, written like `allow`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Whether a person is asked before a tool runs: `always`, `unsafe` or `never`.
+    /// Default approval mode: `always`, `unsafe` or `never`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalMode>,
-    /// The same for single tools, groups or patterns.
+    /// Approval mode of single tools, groups or patterns.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, ApprovalMode>,
 }
 
-/// What an instance says about tools, for all of its agents.
+/// Tool rules of an instance, for all of its agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRules {
     pub policy: ToolPolicy,
-    /// Tools that no agent has.
+    /// Tools that are disabled for every agent.
     pub disabled: Vec<String>,
-    /// For sessions that another session spawned.
+    /// Policy for sub-agent sessions.
     pub subagents: ToolPolicy,
-    /// By who asks: patterns of `channel:account:peer`.
+    /// Policies by sender: the keys are patterns of `channel:account:peer`.
     pub senders: BTreeMap<String, ToolPolicy>,
 }
 
-/// Whose turn it is.
+/// The agent whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyAgent<'a> {
     pub id: &'a AgentId,
     pub policy: &'a ToolPolicy,
     pub is_default: bool,
-    /// Its spec is in the config file, not in the database alone.
+    /// The agent is defined in the config file, not only in the database.
     pub in_config: bool,
 }
 
-/// Everything that decides about the tools of one turn.
+/// All inputs of the tool policy for one turn.
 #[derive(Clone, Debug)]
 pub struct PolicyLayers<'a> {
     pub rules: &'a ToolRules,
     pub agent: PolicyAgent<'a>,
-    /// What the turn that began this session could use; none where a person began it.
+    /// Tools of the turn that spawned this session. `None` for a session that a person started.
     pub inherited: Option<&'a InheritedTools>,
-    /// How many sessions above this one spawned each other.
+    /// Number of spawning sessions above this one.
     pub spawn_depth: u32,
-    /// It is not so deep that it could spawn none of its own.
+    /// The session may spawn sub-agents: its depth is below the maximum.
     pub has_room: bool,
-    /// Everyone whose message this turn answers, as `channel:account:peer`.
+    /// Senders of all messages that this turn answers, as `channel:account:peer`.
     pub senders: &'a [String],
-    /// There is a conversation in which a person can be asked.
+    /// The session has a conversation in which a person can be asked.
     pub can_ask: bool,
-    /// A member of a team whose plan is not approved yet.
+    /// The agent is a team member whose plan is not approved yet.
     pub awaits_plan: bool,
 }
 
@@ -130,41 +130,41 @@ pub enum PolicyLayer {
     Approval,
 }
 
-/// What one layer says about one tool.
+/// The decision of one layer about one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStep<'a> {
     pub layer: PolicyLayer,
     pub rule: PolicyRule<'a>,
-    /// The pattern of the sender's rule.
+    /// The pattern of the sender rule that matched.
     pub sender: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyRule<'a> {
-    /// Nothing is said, so nothing is refused.
+    /// No rule matches, so nothing is denied.
     Open,
-    /// An entry of the allow list.
+    /// An entry of the allow list matches.
     Allowed(&'a str),
-    /// The profile lists it.
+    /// The profile lists the tool.
     InProfile(ToolProfile),
     Disabled(&'a str),
     Denied(&'a str),
     NotInProfile(ToolProfile),
-    /// There is an allow list, and it is not on it.
+    /// The layer has an allow list that does not list the tool.
     NotListed,
-    /// Of high risk, and nobody allowed it here by name, group or profile.
+    /// The tool is high-risk, and no name, group or profile allows it here.
     NotGranted,
-    /// The turn that began this session did not have it.
+    /// The turn that spawned this session did not have the tool.
     NotInherited,
-    /// It does more than read, and the lead of the team has not approved the session's plan.
+    /// The tool does more than read, and the team lead has not approved the session's plan.
     PlanNotApproved,
-    /// A session that another spawned never has it.
+    /// Sub-agent sessions never have this tool.
     NeverInChild,
-    /// A session that another spawned has it only where it is allowed by name.
+    /// Sub-agent sessions have this tool only if it is allowed by name.
     NotInChild,
-    /// It spawns, and there is no room below.
+    /// The tool spawns sub-agents, and the session is at the maximum depth.
     NoRoom,
-    /// It asks a person, and there is none here to be asked.
+    /// The tool needs approval, and the session has no conversation in which a person can be asked.
     NobodyToAsk,
 }
 
@@ -174,16 +174,16 @@ impl PolicyRule<'_> {
     }
 }
 
-/// Sessions that another session spawned never have these, whatever the lists say.
+/// Tools that sub-agent sessions never have, whatever the lists say.
 const NEVER_IN_CHILD: [&str; 4] = ["agent_create", "agent_update", "cron_*", "message"];
 
-/// Sessions that another session spawned have these only where they are allowed by name.
+/// Tools that sub-agent sessions have only if they are allowed by name.
 const NOT_IN_CHILD: [&str; 1] = ["sessions_send"];
-/// And these, unless there is room for sessions of their own that they would look after.
+/// Tools that sub-agent sessions at the maximum depth do not have, because they have no children to look after.
 const NOT_IN_LEAF: [&str; 2] = ["sessions_list", "sessions_history"];
 const SPAWN_TOOL: &str = "sessions_spawn";
 
-/// Every layer's word on a tool, in order. The first that refuses decides.
+/// Returns the decision of every layer about a tool, in order. The first denial wins.
 pub fn policy_steps<'a>(
     tool: &'a ToolSpec,
     layers: &'a PolicyLayers<'a>,
@@ -211,15 +211,15 @@ pub fn policy_steps<'a>(
     .chain(std::iter::once_with(move || step(PolicyLayer::Approval, approval_rule(tool, layers))))
 }
 
-/// Whether the turn has the tool: asked once for each, for the list and for the calls alike.
+/// Returns whether the turn has the tool. The tool list and the dispatcher both call this.
 pub fn allows_tool(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
     policy_steps(tool, layers).all(|step| step.rule.is_allowed())
 }
 
-/// Whether a person must agree before each call of it. What the tool says call by call comes on top.
+/// Returns whether every call of the tool needs approval. A tool can also ask for single calls.
 ///
-/// An agent can be stricter than the instance, the rules for children and those for senders; it can only be
-/// laxer where none of them says anything. What was lent with the question is had with it.
+/// An agent can be stricter than the instance, the sub-agent rules and the sender rules. It can be laxer only if none
+/// of them sets a mode. An inherited tool keeps the approval requirement it was inherited with.
 pub fn needs_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
     if inherited::requires_inherited_approval(tool, layers) || approver::lacks_authority(tool, layers) {
         return true;
@@ -243,12 +243,12 @@ pub fn needs_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
     }
 }
 
-/// The strictest word on this tool by name, else the word on all.
+/// Returns the strictest mode that names this tool, else the mode for all tools.
 fn approval_mode(tool: &ToolSpec, policy: &ToolPolicy) -> Option<ApprovalMode> {
     named_mode(&tool.name, policy).or(policy.approval)
 }
 
-/// The strictest word on this tool by name.
+/// Returns the strictest mode that names this tool.
 pub fn named_mode(tool: &str, policy: &ToolPolicy) -> Option<ApprovalMode> {
     policy.approvals.iter().filter(|(entry, _)| entry_covers_tool(entry, tool)).map(|(_, mode)| *mode).max()
 }
@@ -275,7 +275,7 @@ fn policy_rule<'a>(tool: &str, policy: &'a ToolPolicy) -> PolicyRule<'a> {
     }
 }
 
-/// What is of high risk must have been meant: in a child, and for every agent but the default one.
+/// Requires an explicit grant of high-risk tools, except for the default agent in a session that was not spawned.
 fn risk_rule<'a>(tool: &ToolSpec, layers: &PolicyLayers<'a>) -> PolicyRule<'a> {
     let trusted = layers.agent.is_default && layers.spawn_depth == 0;
     if tool.risk == ToolRisk::Low || trusted {
@@ -289,7 +289,7 @@ fn risk_rule<'a>(tool: &ToolSpec, layers: &PolicyLayers<'a>) -> PolicyRule<'a> {
     }
 }
 
-/// Reading, and the mail by which the plan is sent.
+/// Allows tools that only read, and the message tool that submits the plan.
 fn plan_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> PolicyRule<'static> {
     let is_harmless = tool.effect == ToolEffect::Pure || tool.name == SEND_MESSAGE;
     if layers.awaits_plan && !is_harmless { PolicyRule::PlanNotApproved } else { PolicyRule::Open }
@@ -315,7 +315,7 @@ fn child_rule<'a>(tool: &ToolSpec, layers: &PolicyLayers<'a>) -> PolicyRule<'a> 
     }
 }
 
-/// The entry that allows a tool by more than a bare star.
+/// Returns the entry that allows the tool, ignoring a bare `*`.
 fn explicit_entry<'a>(policy: &'a ToolPolicy, tool: &str) -> Option<&'a str> {
     policy.allow.iter().map(String::as_str).find(|entry| *entry != "*" && entry_covers_tool(entry, tool))
 }

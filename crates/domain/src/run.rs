@@ -1,4 +1,4 @@
-//! Runs: what one session asks of another that it began, from the first message to the announce of its end.
+//! Runs: a task that one session gives to a session it spawned, from the first message to the announce of the result.
 
 mod announce_merge;
 
@@ -13,10 +13,10 @@ use crate::time::Millis;
 
 pub use announce_merge::{MERGED_KIND, merge_announces, merged_line};
 
-/// Longest summary in an announce, in characters. The whole text stays in the child's session.
+/// Maximum length of the summary in an announce, in characters. The child's session keeps the full text.
 pub const MAX_SUMMARY_CHARS: usize = 800;
 
-/// What a child is to its owner.
+/// How a child session was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -37,7 +37,7 @@ impl RunKind {
     }
 }
 
-/// How a run stands. The runtime says so, never the child.
+/// Status of a run. The runtime sets it, never the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -66,17 +66,17 @@ impl RunStatus {
     }
 }
 
-/// What was asked for.
+/// The task of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTask {
     pub label: String,
     pub prompt: String,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// JSON Schema that the answer has to fit.
+    /// JSON Schema that the answer must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// For whom it is done, as the rules about senders name them: those hold for whatever is done for them.
+    /// Senders on whose behalf the run works, as sender rules name them. Those rules apply to the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "asked_by")]
     pub requested_by: Vec<String>,
 }
@@ -88,26 +88,26 @@ pub struct SubagentRun {
     pub child: SessionKey,
     pub agent: AgentId,
     pub owner: SessionKey,
-    /// The agent that asked for it.
+    /// The agent that requested the run.
     pub caller: AgentId,
-    /// The turn that began it; none where a person did.
+    /// The turn that spawned the run. `None` if a person did.
     pub owner_turn: Option<TurnId>,
     pub trace: TraceId,
-    /// Hops behind the child's message.
+    /// Hop count of the child's message.
     pub hop: u32,
     pub task: RunTask,
-    /// Where the owner's answer to its announce goes.
+    /// Where the owner's answer to the announce goes.
     pub reply_to: Vec<ChatAddress>,
-    /// A turn of the owner that waits for it.
+    /// The owner's turn that waits for this run.
     pub awaited_by: Option<TurnId>,
-    /// Who sees its words while it works.
+    /// The conversation to which the run's text is streamed.
     pub audience: Option<RunAudience>,
     pub deadline: Option<Millis>,
-    /// The child's session goes with its end.
+    /// The child's session is deleted when the run ends.
     pub is_deleted_after: bool,
-    /// How long after its end the child's session is archived; none is never.
+    /// Delay after the end before the child's session is archived. `None` means never.
     pub archive_after_ms: Option<i64>,
-    /// Why its announce waits for a person.
+    /// Why the announce is blocked until a person acts.
     pub held: Option<String>,
     pub status: RunStatus,
     pub result: Option<RunOutcome>,
@@ -115,41 +115,41 @@ pub struct SubagentRun {
     pub ended_at: Option<Millis>,
 }
 
-/// The conversation that is shown what a run says, under the name of its agent.
+/// The conversation in which a run's text is shown, under the name of its agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunAudience {
     pub session_key: SessionKey,
-    /// The turn there that waits.
+    /// The turn there that waits for the run.
     pub turn_id: TurnId,
-    /// Where its people are on chat platforms.
+    /// Addresses of the conversation on chat platforms.
     pub addresses: Vec<ChatAddress>,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunOutcome {
-    /// The child's last reply; where that is empty, its last tool result, which says that it is one.
+    /// The child's last reply. If that is empty, its last tool result, marked as such.
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// Null where a provider did not say.
+    /// `None` if a provider did not report it.
     pub tokens: Option<u64>,
-    /// Null where no price is known.
+    /// `None` if the price is unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// Something a child leaves behind.
+/// A file or commit that a child produced.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Artifact {
     pub kind: String,
-    /// Of a file its path, of a commit its hash.
+    /// The path of a file, or the hash of a commit.
     #[serde(alias = "sha")]
     pub path: String,
 }
 
-/// How a commit is called among artifacts.
+/// The artifact kind of a commit.
 pub const COMMIT: &str = "commit";
 
 impl Serialize for Artifact {
@@ -166,7 +166,7 @@ impl RunOutcome {
 }
 
 impl SubagentRun {
-    /// The line that stays in the owner's transcript.
+    /// Returns the line that is stored in the owner's transcript.
     pub fn transcript_line(&self, name: &str) -> String {
         format!("[@agent:{}#{}] finish", sanitize::to_single_line(name, 64), self.agent)
     }
@@ -175,7 +175,7 @@ impl SubagentRun {
         format!("announce:{}", self.id)
     }
 
-    /// What goes with the line, for the turn that takes it up.
+    /// Returns the metadata of that line, for the turn that processes it.
     pub fn announce_payload(&self, name: &str, hop: u32, now: Millis) -> Value {
         let outcome = self.result.clone().unwrap_or_default();
         json!({
@@ -206,20 +206,21 @@ impl SubagentRun {
     }
 }
 
-/// The kind of an announce's payload, and of the block that shows it.
+/// The kind of an announce payload, and of the prompt block that shows it.
 pub const ANNOUNCE_KIND: &str = "subagent_announce";
 
-/// The kind of a child's reply that is shown in the session its question came from.
+/// The kind of a child's reply that is shown in the session the question came from.
 const SHOWN_REPLY_KIND: &str = "subagent_reply";
 
-/// The kind of the line that wakes a session for what its team has to say.
+/// The kind of the message that wakes a session for news of its team.
 pub const TEAM_NEWS_KIND: &str = "team_news";
 
-/// The kind of the line that keeps what a turn was shown of its team's mail.
+/// The kind of the message that stores the team mail shown to a turn.
 pub const TEAM_MAIL_KIND: &str = "team_mail";
 
-/// What a transcript shows of a line of the runtime's own beside its text: the result that an announce tells of, or the
-/// mail that a turn has read. It is shown from the payload until the line is compacted. `None`: the text is all.
+/// Returns the details of an internal message that a transcript shows besides its text: the result in an announce, or
+/// the team mail that a turn read. They are rendered from the payload until the message is compacted. `None` if the
+/// text is complete.
 pub fn transcript_details(meta: &Value) -> Option<String> {
     match meta["kind"].as_str()? {
         TEAM_MAIL_KIND => meta["mail"].as_str().map(str::to_owned),
@@ -228,12 +229,12 @@ pub fn transcript_details(meta: &Value) -> Option<String> {
     }
 }
 
-/// The result is in the transcript already, as that of a tool.
+/// Marks the announce as already shown in the transcript, as a tool result.
 pub fn mark_shown(meta: &mut Value) {
     meta["shown"] = Value::Bool(true);
 }
 
-/// The block that shows an announce. `None`: it is none.
+/// Returns the prompt block of an announce. `None` for other messages, and for announces that were dismissed or shown.
 pub fn announce_block(meta: &Value) -> Option<String> {
     if meta["kind"] != ANNOUNCE_KIND || is_dismissed(meta) || meta["shown"] == true {
         return None;
@@ -247,7 +248,7 @@ pub fn announce_block(meta: &Value) -> Option<String> {
         .map(|one| format!("- {}: {}", text(&one["kind"]), text(one.get("sha").unwrap_or(&one["path"]))))
         .collect();
     let (label, prompt) = (text(&task["label"]), text(&task["prompt"]));
-    // A task of a few words is its own label.
+    // A short task is its own label.
     let prompt = if label == prompt { String::new() } else { format!("Prompt: {prompt}\n") };
     let artifacts =
         if artifacts.is_empty() { "none".to_owned() } else { format!("\n{}", artifacts.join("\n")) };
@@ -263,7 +264,7 @@ pub fn announce_block(meta: &Value) -> Option<String> {
     ))
 }
 
-/// A person has read this announce and wants no turn for it.
+/// Marks an announce that a person has read and that needs no turn.
 pub fn dismiss_announce(meta: &mut Value) {
     meta["dismissed"] = Value::Bool(true);
 }
@@ -272,13 +273,13 @@ fn is_dismissed(meta: &Value) -> bool {
     meta["dismissed"] == true
 }
 
-/// A child's words, in which nothing is a block or an announce of ours.
+/// Rewrites markers in a child's text so that it cannot imitate our prompt blocks or announces.
 fn neutralize_markers(text: &str) -> String {
     let marks = [("[Context:", "(Context:"), ("[/Context]", "(/Context)"), ("[@agent:", "(@agent:")];
     marks.iter().fold(text.to_owned(), |text, (mark, plain)| text.replace(mark, plain))
 }
 
-/// Where the answer of a turn that takes up this announce, or news of its team, goes.
+/// Returns where the answer to an announce or to team news goes.
 pub fn reply_addresses(meta: &Value) -> Vec<ChatAddress> {
     let is_internal = [ANNOUNCE_KIND, MERGED_KIND, TEAM_NEWS_KIND].iter().any(|kind| meta["kind"] == *kind)
         && !is_dismissed(meta);
@@ -290,17 +291,18 @@ pub fn is_announce(meta: &Value) -> bool {
     meta["kind"] == ANNOUNCE_KIND
 }
 
-/// What goes with a message that a person sent to a child from another session by a command: the reply is shown there.
+/// Returns the metadata of a message that a command sends from another session to a child. The reply is shown in that
+/// session.
 pub fn reply_session_meta(session: &SessionKey) -> Value {
     json!({ "asked_in": session })
 }
 
-/// The session whose people are shown the reply.
+/// Returns the session in which the reply is shown.
 pub fn reply_session(meta: &Value) -> Option<SessionKey> {
     SessionKey::parse(meta["asked_in"].as_str()?).ok()
 }
 
-/// What goes with a child's reply that is shown in another session. It is for people: no prompt has it.
+/// Returns the metadata of a child's reply that is shown in another session. It is for people and never in a prompt.
 pub fn shown_reply_meta(child: &SessionKey, agent: &AgentId, reply: &MessageId) -> Value {
     json!({ "kind": SHOWN_REPLY_KIND, "source_session_key": child, "source_agent_id": agent, "reply_id": reply })
 }
@@ -309,7 +311,8 @@ pub fn is_shown_reply(meta: &Value) -> bool {
     meta["kind"] == SHOWN_REPLY_KIND
 }
 
-/// News of a team for a session whose turns fail: people were told of the first, and are told when one ends well.
+/// Marks team news that is delivered again to a session whose turns fail. People were notified of the first failure and
+/// are notified when a turn succeeds.
 pub fn mark_redelivered(meta: &mut Value) {
     meta["again"] = Value::Bool(true);
 }
@@ -318,27 +321,27 @@ pub fn is_redelivered(meta: &Value) -> bool {
     meta["kind"] == TEAM_NEWS_KIND && meta["again"] == true
 }
 
-/// For whom a message of the runtime's own is, as the rules about senders name them.
+/// Returns the senders on whose behalf an internal message is, as sender rules name them.
 pub fn requested_by(meta: &Value) -> impl Iterator<Item = &str> {
-    // Rows of earlier versions say "asked_by".
+    // Rows of earlier versions use "asked_by".
     let senders = meta.get("requested_by").or_else(|| meta.get("asked_by"));
     senders.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The run that an announce tells of, and its trace.
+/// Returns the run that an announce reports, and its trace.
 pub fn announced_run(meta: &Value) -> Option<(TraceId, RunId)> {
     let text = |field: &str| meta[field].as_str().filter(|_| meta["kind"] == ANNOUNCE_KIND);
     Some((TraceId::new(text("trace_id")?), RunId::new(text("source_run_id")?)))
 }
 
 impl RunId {
-    /// The run that a call of a turn begins: the same call, made again after a crash, is the same run.
+    /// Returns the id of the run that a tool call spawns. The same call repeated after a crash gives the same run.
     pub fn for_call(turn: &TurnId, call_id: &str) -> Self {
         Self::new(id_for_call(turn, call_id))
     }
 }
 
-/// How deep, how many and how long: what a family may grow to.
+/// Limits of a tree of sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpawnLimits {
     pub depth: u32,
@@ -353,7 +356,7 @@ pub enum SpawnLimitExceeded {
 }
 
 impl SpawnLimitExceeded {
-    /// With the limit's name, so that whoever wants more knows what to set.
+    /// Describes the limit with its setting, so that the reader knows what to change.
     pub fn describe(&self, kind: RunKind) -> String {
         let (depth, children) = match kind {
             RunKind::Subagent => ("subagents.max_spawn_depth", "subagents.max_children_per_agent"),
@@ -376,7 +379,7 @@ impl SpawnLimitExceeded {
 }
 
 impl SpawnLimits {
-    /// `depth`: of the child to be. `children`: of the same owner, still at work.
+    /// `depth` is that of the new child. `children` is the number of the owner's active children.
     pub fn check_spawn(&self, depth: u32, children: u32) -> Result<(), SpawnLimitExceeded> {
         if depth > self.depth {
             return Err(SpawnLimitExceeded::Depth(depth, self.depth));

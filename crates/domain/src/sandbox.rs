@@ -1,28 +1,27 @@
-//! Confinement as it was measured. A fact is read back from the confined process itself; a setting is never copied
-//! into one.
+//! Confinement as measured. Facts are read back from the confined process itself, never copied from a setting.
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{SandboxMode, SandboxSettings, ToolIsolation};
 
-/// What was in force while one tool ran. Stored with its result.
+/// The confinement in force while one tool ran. Stored with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxFacts {
     pub mode: SandboxMode,
     pub isolation: ToolIsolation,
-    /// The worker process that ran the tool.
+    /// The pid of the worker process that ran the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
-    /// Worker processes that ended in the middle of this call.
+    /// Number of worker processes that ended during this call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub crashes: u32,
-    /// Why no worker process did its part.
+    /// Why no worker process ran the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<WorkerFault>,
-    /// How paths were opened, where the tool is one of files.
+    /// How paths were opened, for a file tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileResolution>,
-    /// What the program was kept to, where the tool started one.
+    /// The confinement of the program that the tool started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramConfinement>>,
 }
@@ -31,9 +30,9 @@ pub struct SandboxFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerFault {
-    /// None was free for as long as a call waits.
+    /// No worker became free in time.
     PoolExhausted,
-    /// It ended in the middle of the call.
+    /// The worker ended during the call.
     WorkerCrash,
 }
 
@@ -50,64 +49,64 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The rules the kernel resolved a path by.
+/// The rules by which the kernel resolved a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileResolution {
     pub resolved: String,
 }
 
-/// A program's confinement, as the program's process saw it just before it became the program.
+/// A program's confinement, as its process measured it just before `exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramConfinement {
-    /// Whoever runs it, for looking it up while it runs.
+    /// The pid of the program, to inspect it while it runs.
     pub pid: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock: Option<LandlockFacts>,
-    /// Namespaces that are not the daemon's, as the kernel names them: `pid:[4026532201]`.
+    /// Namespaces that differ from the daemon's, as the kernel names them: `pid:[4026532201]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Whether bubblewrap made the namespaces.
+    /// Whether bubblewrap created the namespaces.
     pub bubblewrap: bool,
     pub no_new_privs: bool,
-    /// 0 none, 2 filtered; with the number of filters.
+    /// The seccomp mode: 0 is none, 2 is filtered.
     pub seccomp: u32,
     pub seccomp_filters: u32,
-    /// Capabilities left, as the kernel writes them.
+    /// Remaining capabilities, as the kernel writes them.
     pub capabilities: String,
     pub limits: ProgramLimits,
-    /// Tried, not assumed.
+    /// Measured by trying, not assumed.
     pub tried: ConfinementProbe,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LandlockFacts {
     pub abi: u32,
-    /// `fully` or `partially`, as the kernel took the ruleset.
+    /// `fully` or `partially`, as the kernel enforces the ruleset.
     pub enforced: String,
-    /// Rules in the ruleset, each an exception to "nothing".
+    /// Number of rules in the ruleset, each an exception to "nothing allowed".
     pub rules: u32,
 }
 
-/// What the process tried after it was confined, and whether it could.
+/// What the process could still do after it was confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfinementProbe {
-    /// Listing `/`, or opening one of the paths that are to be hidden.
+    /// List `/`, or open one of the hidden paths.
     pub outside: bool,
-    /// Changing the mode of one of the hidden paths, to what it is.
+    /// Set the mode of a hidden path to its current value.
     pub attributes: bool,
-    /// A socket of the internet.
+    /// Open an internet socket.
     pub network: bool,
-    /// A socket of this machine.
+    /// Open a Unix socket.
     pub unix_sockets: bool,
-    /// Opening a file of the whole machine: for writing, or one that tells about the kernel.
+    /// Open a machine-wide file: for writing, or one that reveals kernel details.
     #[serde(default)]
     pub machine: bool,
-    /// Listening for TCP connections.
+    /// Listen for TCP connections.
     #[serde(default)]
     pub listen: bool,
 }
 
-/// Limits of one program, as `getrlimit` gave them. `None` is no limit.
+/// Limits of one program, as `getrlimit` returned them. `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
     pub memory_mb: Option<u64>,
@@ -118,7 +117,7 @@ pub struct ProgramLimits {
     pub core_bytes: Option<u64>,
 }
 
-/// What holds where an agent says nothing.
+/// Defaults of limits that an agent does not set.
 pub const DEFAULT_MEMORY_MB: u32 = 2048;
 pub const DEFAULT_CPU_SECONDS: u32 = 600;
 pub const DEFAULT_MAX_PROCESSES: u32 = 256;
@@ -127,7 +126,7 @@ pub const DEFAULT_OPEN_FILES: u32 = 1024;
 pub const DEFAULT_DISK_MB: u32 = 10_240;
 
 impl SandboxSettings {
-    /// The limits to set, with what is left out filled in.
+    /// Returns the limits to set, with defaults filled in.
     pub fn program_limits(&self) -> ProgramLimits {
         let or = |own: Option<u32>, usual: u32| Some(u64::from(own.unwrap_or(usual)));
         ProgramLimits {
@@ -140,7 +139,7 @@ impl SandboxSettings {
         }
     }
 
-    /// All that the workspace may hold, in MiB.
+    /// Returns the maximum size of the workspace, in MiB.
     pub fn disk_limit_mb(&self) -> u64 {
         self.disk_mb.unwrap_or(DEFAULT_DISK_MB).into()
     }
@@ -161,7 +160,7 @@ impl SandboxMode {
 }
 
 impl SandboxFacts {
-    /// One line for people: what was in force, most telling first.
+    /// Returns a one-line summary for people, most important first.
     pub fn summary_line(&self) -> String {
         let mut words = vec![format!("sandbox {}", self.mode.as_str())];
         if let Some(files) = &self.files {

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, what a call may do to the world, and the port that runs one.
+//! Tools: what a model may call, what effect a call can have, and the port that runs one.
 
 pub mod arguments;
 
@@ -20,21 +20,21 @@ use crate::team::TeamRole;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Given by the model, unique within its turn; the result carries it back.
+    /// Chosen by the model, unique within its turn. The result carries the same id.
     pub id: String,
     pub name: String,
     pub arguments: Value,
 }
 
-/// What happens if a call is made twice, and so what a restart may do with one that has no result.
+/// Whether a call may be repeated, and so what a restart does with a call that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
-    /// Reads only: run again.
+    /// Only reads: run it again.
     Pure,
-    /// The second run changes nothing more: run again.
+    /// A second run changes nothing more: run it again.
     Idempotent,
-    /// Changes the world each time: never run again, the model is told the outcome is unknown.
+    /// Every run has a side effect: never run it again, report the outcome as unknown to the model.
     Effect,
 }
 
@@ -59,14 +59,14 @@ pub enum ToolRisk {
     High,
 }
 
-/// Whether a person must agree before a call runs.
+/// Whether a call needs approval by a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolConsent {
     NotNeeded,
-    /// Unsafe by its nature; settings may waive it.
+    /// Unsafe by default; settings may waive the approval.
     AskPerson,
-    /// The tool says so for each call, and no setting waives it.
+    /// The tool decides per call, and no setting waives it.
     ByCall,
 }
 
@@ -79,42 +79,42 @@ pub struct ToolSpec {
     pub effect: ToolEffect,
     pub risk: ToolRisk,
     pub consent: ToolConsent,
-    /// It can not reach beyond what its scope's sandbox allows: it runs confined, or not at all.
+    /// The tool runs inside the sandbox of its scope or not at all.
     pub confined: bool,
 }
 
-/// Where and for whom a tool is listed or run. The same value decides both.
+/// The session and agent for which tools are listed and run. Both use the same value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolScope {
     pub agent: AgentId,
     pub session: SessionKey,
     /// Files are read and written only below this folder.
     pub workspace: PathBuf,
-    /// There is a conversation in which a person can be asked.
+    /// The session has a conversation in which a person can be asked.
     pub can_ask: bool,
     /// What the agent remembers, and who sees it.
     pub memory: ContextPolicy,
-    /// Which skills its agent may read.
+    /// Skills that the agent may read.
     pub skills: SkillPolicy,
-    /// Whether it has files and skills of its own beside its workspace's.
+    /// Whether the agent has its own files and skills besides those of its workspace.
     pub overlay: bool,
-    /// MCP servers whose tools its agent may be given, by name.
+    /// Names of the MCP servers whose tools the agent may use.
     pub mcp: Vec<String>,
     pub isolation: ToolIsolation,
     pub sandbox: SandboxSettings,
-    /// Its session is not so deep in a family that it could begin no other.
+    /// The session may spawn sub-agents: its depth is below the maximum.
     pub spawns: bool,
-    /// It may give work to others.
+    /// The agent may delegate to others.
     pub delegates: bool,
-    /// Its place in a team.
+    /// Its role in a team.
     #[serde(default)]
     pub team_role: Option<TeamRole>,
-    /// The least authority of the people its turn works for.
+    /// The lowest authority among the people for whom the turn works.
     pub authority: Authority,
 }
 
 impl ToolScope {
-    /// What an agent's spec says about its tools, in one session. `folder` is where its files are.
+    /// Returns the scope of an agent's spec in one session. `folder` holds the agent's files.
     pub fn for_session(spec: &AgentSpec, session: SessionKey, folder: &Path, can_ask: bool) -> Self {
         Self {
             agent: spec.agent_id.clone(),
@@ -134,8 +134,8 @@ impl ToolScope {
         }
     }
 
-    /// In a session that others began: what it may begin itself depends on how many of them there are, and its programs
-    /// reach no further than theirs.
+    /// Narrows the scope for a child session: its depth decides whether it may spawn and delegate, and its sandbox is
+    /// at least as strict as that of its parent.
     pub fn for_child_session(self, spec: &AgentSpec, session: &Session) -> Self {
         let delegates =
             spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
@@ -150,10 +150,10 @@ impl ToolScope {
 pub struct ToolOutcome {
     pub content: String,
     pub is_error: bool,
-    /// What it shows beside its words, each with its name.
+    /// Images of the result, each with its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<(String, Image)>,
-    /// What was in force while it ran, measured.
+    /// The confinement that was in force, as measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<SandboxFacts>,
 }
@@ -168,36 +168,36 @@ impl ToolOutcome {
     }
 }
 
-/// Called with pieces of output while a tool runs: the engine counts them as progress and shows them.
+/// Receives pieces of output while a tool runs. The engine counts them as progress and shows them.
 pub type ProgressSink<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// What a tool says about one call before it runs.
+/// What a tool asks about one call before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolQuestion {
-    /// The rules alone decide whether somebody is asked.
+    /// The policy alone decides whether a person is asked.
     None,
-    /// A person must agree to this, in plain words.
+    /// A person must approve this description of the call.
     Ask(String),
-    /// It can not run at all.
+    /// The call cannot run.
     Refuse(ToolOutcome),
 }
 
-/// Runs tools. Which of those listed a turn has is decided in `policy`; the engine calls no other.
+/// Runs tools. `policy` decides which of the listed tools a turn has; the engine calls no other.
 pub trait Toolbox: Send + Sync {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
 
-    /// Asked before a call of a tool whose consent is [`Consent::ByCall`].
+    /// Checks a call of a tool whose consent is [`ToolConsent::ByCall`] before it runs.
     fn assess_call<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
         Box::pin(std::future::ready(ToolQuestion::None))
     }
 
-    /// The files a call would write, from the workspace and with every link resolved. Empty where it writes none, and
-    /// where it would be refused.
+    /// Returns the files that a call would write, relative to the workspace, with every link resolved. Empty if it
+    /// writes none or would be refused.
     fn written_files<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Something to wait for, for a while, before the list is whole: a server of tools that is still starting.
+    /// Returns a future to wait for, within a limit, before the tool list is complete: an MCP server is still starting.
     fn wait_until_ready<'a>(&'a self, _: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
         None
     }

@@ -1,4 +1,4 @@
-//! `[agents]`: who answers, and with what.
+//! `[agents]`: the agents of the instance and their settings.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,8 +22,8 @@ use crate::provider::{ModelRef, ReasoningEffort};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentsConfig {
-    /// The agent that answers where nothing names another. Needed where several are listed and none of them says
-    /// `default = true`.
+    /// The agent that answers messages that no rule assigns to another. Required if several agents are listed and none
+    /// has `default = true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<AgentId>,
     pub defaults: AgentDefaults,
@@ -32,113 +32,113 @@ pub struct AgentsConfig {
     pub list: Vec<AgentConfig>,
 }
 
-/// What an agent has where it does not say otherwise.
+/// Settings of agents that do not set their own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentDefaults {
-    /// The model that answers, as `provider/model` or a table. Without it the best one found at start is used.
+    /// The model, as `provider/model` or a table. If omitted, the best model found at startup is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
-    /// The models to try, in this order, when the first one fails.
+    /// The models to try, in this order, if the first one fails.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelRef>,
-    /// What the model is told about its task before anything else.
+    /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// From 0, always the likeliest word, to 2. Without it the provider's own default holds.
+    /// Sampling temperature, from 0 (most deterministic) to 2. If omitted, the provider's default applies.
     #[schemars(range(min = 0.0, max = 2.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The longest answer of one model call, in tokens. Without it the provider's own default holds.
+    /// Maximum tokens of one model answer. If omitted, the provider's default applies.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How long the model thinks before it answers, where it can be told: `low`, `medium` or `high`. Without it the
-    /// provider's own default holds.
+    /// How much the model reasons before it answers, if it supports that: `low`, `medium` or `high`. If omitted, the
+    /// provider's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Where tools run: `in_process`, or in a worker `process` of their own.
+    /// Where tools run: `in_process`, or in a separate worker `process`.
     pub isolation: ToolIsolation,
-    /// What programs are kept to.
+    /// Sandbox of the programs that agents run.
     pub sandbox: SandboxSettings,
-    /// What sub-agents an agent may begin.
+    /// Rules and limits for sub-agents.
     pub subagents: SubagentPolicy,
 }
 
-/// One agent: `[[agents.list]]`. What it leaves out it takes from `agents.defaults`.
+/// One agent: `[[agents.list]]`. Omitted settings are taken from `agents.defaults`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
-    /// A lower-case word; it is part of session keys and the agent's command in chats.
+    /// A lower-case id. It is part of session keys and of the agent's chat command.
     pub id: AgentId,
-    /// The name people see. The id if left out.
+    /// The display name. Defaults to the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What this agent is for, in a sentence: other agents and the router read it.
+    /// One sentence on what this agent is for. Other agents and the router read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// This agent answers where nothing names another.
+    /// Whether this agent answers messages that no rule assigns to another.
     #[serde(default)]
     pub default: bool,
-    /// The model that answers, as `provider/model` or a table.
+    /// The model, as `provider/model` or a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
-    /// The models to try when the first one fails. An empty list means: no other than its own.
+    /// The models to try if the first one fails. An empty list disables fallbacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Vec<ModelRef>>,
-    /// What the model is told about its task before anything else.
+    /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// From 0, always the likeliest word, to 2.
+    /// Sampling temperature, from 0 (most deterministic) to 2.
     #[schemars(range(min = 0.0, max = 2.0))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How long the model thinks before it answers, where it can be told: `low`, `medium` or `high`.
+    /// How much the model reasons before it answers, if it supports that: `low`, `medium` or `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Which tools it may use, by name.
+    /// Which tools it may use.
     #[serde(default)]
     pub tools: ToolPolicy,
-    /// Which skills it is told of, by name.
+    /// Which skills are listed in its prompt.
     #[serde(default)]
     pub skills: SkillPolicy,
-    /// What it remembers, and what of it comes into a turn.
+    /// What it remembers, and which memories are added to a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
-    /// The folder in which it reads and writes files: absolute, or below the instance's workspace, which is `.` itself.
-    /// Left out, the default agent has the instance's workspace and every other a folder of its own.
+    /// The folder for its files: absolute, or relative to the instance's workspace, which is `.` itself. If omitted,
+    /// the default agent uses the instance's workspace and every other agent a folder of its own.
     #[serde(default)]
     pub workspace: AgentWorkspace,
-    /// How it shows itself in chats.
+    /// Its name and picture in chats.
     #[serde(default)]
     pub identity: AgentIdentity,
-    /// Where its tools run: `in_process`, or in a worker `process` of their own.
+    /// Where its tools run: `in_process`, or in a separate worker `process`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<ToolIsolation>,
-    /// What its programs are kept to.
+    /// Sandbox of the programs it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSettings>,
-    /// What it may spend.
+    /// Its spending limits.
     #[serde(default)]
     pub budget: AgentBudget,
-    /// MCP servers of the instance whose tools it may be given, by name.
+    /// Names of the MCP servers whose tools it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
-    /// What sub-agents it may begin.
+    /// Rules and limits for its sub-agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagents: Option<SubagentPolicy>,
-    /// Whom it may give work to with `delegate_to_agent`. Nobody if left out.
+    /// Agents to which it may delegate with `delegate_to_agent`. If omitted, it cannot delegate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<DelegationPolicy>,
-    /// Of the turns that wait in a lane, those of agents with a higher number start first. What has waited for half a
-    /// minute counts as the most urgent.
+    /// Among turns that wait in a lane, those of agents with a higher priority start first. A turn that has waited for
+    /// half a minute gets the highest priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -100, max = 100))]
     pub priority: Option<i32>,
 }
 
-/// An agent's own tables say what is other than in `agents.defaults`, key by key: a limit of its own takes none of the
-/// others away.
+/// Merges the tables of `agents.defaults` into each agent's tables, key by key: setting one limit keeps the default of
+/// the others.
 pub(super) fn inherit_defaults(config: &mut Value) {
     for table in ["sandbox", "subagents"] {
         let shared = config.pointer(&format!("/agents/defaults/{table}"));
@@ -160,13 +160,13 @@ impl AgentConfig {
 }
 
 impl AgentsConfig {
-    /// The agent that answers where nothing names another.
+    /// Returns the agent that answers messages that no rule assigns to another.
     pub fn default_agent_id(&self) -> AgentId {
         let marked = self.list.iter().find(|agent| agent.default).or(self.list.first());
         self.default.clone().or_else(|| marked.map(|agent| agent.id.clone())).unwrap_or_else(AgentId::main)
     }
 
-    /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
+    /// Returns all agents with the defaults filled in. Never empty.
     pub fn agent_specs(&self) -> Vec<AgentSpec> {
         if let Some(main) = self.implicit_agent() {
             return vec![main];
@@ -174,14 +174,15 @@ impl AgentsConfig {
         self.list.iter().map(|agent| self.build_spec(agent)).collect()
     }
 
-    /// The agent there is when no agent is written here: `main`, made of the defaults.
+    /// Returns the agent `main`, made of the defaults, if the file lists no agents.
     pub fn implicit_agent(&self) -> Option<AgentSpec> {
         self.list
             .is_empty()
             .then(|| AgentSpec { defaults: self.default_model_settings(), ..self.base_spec() })
     }
 
-    /// What agents are kept to that say nothing about it. Their model and what it is told are looked up when they answer.
+    /// Returns the defaults that are fixed when an agent is created. Its model and prompt defaults are looked up on
+    /// each turn.
     pub fn base_spec(&self) -> AgentSpec {
         AgentSpec {
             isolation: self.defaults.isolation,
@@ -238,7 +239,7 @@ impl AgentsConfig {
         ModelSettings { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
     }
 
-    /// A rule elsewhere names an agent: it must be one of ours, or one that was made while the instance ran.
+    /// Reports an agent id in a rule that is neither in the file nor created at run time.
     pub(super) fn check_agent_exists(&self, id: &AgentId, path: &str, report: &mut ConfigReport) {
         if let Some(hint) = self.missing_agent_hint(id, report).filter(|_| report.is_section_sound("agents"))
         {
@@ -246,7 +247,7 @@ impl AgentsConfig {
         }
     }
 
-    /// The ids of the file's agents, or of the one there is without a list.
+    /// Returns the ids of the agents in the file, or `main` without a list.
     pub(super) fn ids(&self) -> Vec<AgentId> {
         if self.list.is_empty() {
             return vec![AgentId::main()];
@@ -254,7 +255,7 @@ impl AgentsConfig {
         self.list.iter().map(|agent| agent.id.clone()).collect()
     }
 
-    /// The nearest names, if this is none of the file's agents.
+    /// Returns a suggestion if the file has no agent with this id.
     fn missing_agent_hint(&self, id: &AgentId, report: &ConfigReport) -> Option<String> {
         if report.knows_agent(id) {
             return None;
@@ -299,7 +300,7 @@ impl AgentsConfig {
         let started = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
         let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
         for (key, list) in started.chain(given) {
-            // Agents elsewhere are looked up where they are named.
+            // Remote agents are checked where they are declared.
             let is_here =
                 |entry: &String| key == "subagents" || crate::a2a::remote_agent_name(entry).is_none();
             let here = list.iter().enumerate().filter(|(_, entry)| is_here(entry));
@@ -307,7 +308,7 @@ impl AgentsConfig {
         }
     }
 
-    /// Entries of a list that say which agents, with their places in it.
+    /// Checks the agent ids of a list. Each entry comes with its index.
     pub(super) fn check_agent_list<'a>(
         &self,
         entries: impl Iterator<Item = (usize, &'a String)>,
@@ -323,7 +324,7 @@ impl AgentsConfig {
         }
     }
 
-    /// What stands in a model's table and beside it must be the same.
+    /// Reports settings that are given both in a model's table and next to it.
     fn check_duplicate_settings(&self, report: &mut ConfigReport) {
         let defaults = &self.defaults;
         let shared = Some(&defaults.fallbacks).filter(|list| !list.is_empty());
@@ -346,7 +347,7 @@ impl AgentsConfig {
         }
     }
 
-    /// Looks each agent up among the earlier ones by a map: comparing all pairs takes minutes for a file of 20,000 agents.
+    /// Finds duplicates with a map: comparing all pairs takes minutes for a file of 20,000 agents.
     fn check_unique(&self, report: &mut ConfigReport) {
         let (mut ids, mut words, mut names) = (HashMap::new(), HashMap::new(), HashMap::new());
         for (index, agent) in self.list.iter().enumerate() {
@@ -409,7 +410,7 @@ impl AgentsConfig {
     }
 }
 
-/// The place of the first entry with this key, if there was one before this.
+/// Returns the index of an earlier entry with this key.
 fn earlier<K: Eq + std::hash::Hash>(seen: &mut HashMap<K, usize>, key: K, index: usize) -> Option<usize> {
     let first = *seen.entry(key).or_insert(index);
     (first != index).then_some(first)

@@ -1,4 +1,4 @@
-//! `[mcp.servers.<name>]`: programs and services of others that bring tools.
+//! `[mcp.servers.<name>]`: MCP servers, which add tools.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::mcp::is_server_name;
 
-/// MCP servers. An agent has the tools of those it names (`mcp = ["github"]`, or `["*"]`), and of no other.
+/// MCP servers. An agent gets only the tools of the servers it names (`mcp = ["github"]`, or `["*"]`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {
@@ -20,7 +20,7 @@ pub struct McpConfig {
     pub servers: BTreeMap<String, McpServer>,
 }
 
-/// One MCP server: a program that is started (`command`), or a service that is called (`url`).
+/// One MCP server: a program to start (`command`), or a service to call (`url`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpServer {
@@ -30,42 +30,44 @@ pub struct McpServer {
     /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR and PYTHONSAFEPATH: nothing else of the
-    /// instance's is handed on.
+    /// Its environment variables, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR and PYTHONSAFEPATH. Other
+    /// variables of the instance are not passed on.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Secret>,
-    /// The folder it starts in; never one that agents write. A folder of its own below the instance's home if left out.
+    /// Its working directory, which must not be writable by agents. Defaults to a folder of its own below the
+    /// instance's home.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// How far the program reaches.
+    /// What the program can access.
     pub sandbox: McpSandbox,
     /// Files and folders it may read although they are hidden from servers. Absolute paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub readable: Vec<String>,
-    /// Files and folders it may write, beside its own folder. Absolute paths.
+    /// Files and folders it may write, in addition to its own folder. Absolute paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<String>,
-    /// The address of a service that speaks streamable HTTP.
+    /// The URL of a service that speaks streamable HTTP.
     #[schemars(url)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every call, such as `Authorization`.
+    /// Headers of every request, such as `Authorization`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
-    /// Which of its tools there are, by the server's own names.
+    /// Which of its tools are available, by the server's own names.
     pub tools: McpTools,
-    /// The longest silence of one call, in seconds.
+    /// Maximum silence during one call, in seconds.
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: u32,
-    /// How long it may take to start, in seconds.
+    /// Maximum startup time, in seconds.
     #[schemars(range(min = 1, max = 600))]
     pub start_seconds: u32,
-    /// Whether a person is asked before its tools run.
+    /// Whether its tools need approval by a person.
     pub approval: McpApproval,
-    /// You vouch for what it says about its tools: those it calls read-only then ask nobody and count as low risk, and
-    /// those it calls read-only or idempotent are repeated after a crash. What an untrusted server says counts for nothing.
+    /// Whether to trust what it declares about its tools: tools it calls read-only then need no approval and count as
+    /// low-risk, and tools it calls read-only or idempotent are repeated after a crash. Declarations of an untrusted
+    /// server are ignored.
     pub trusted: bool,
-    /// Off: it is not started, and its tools are not there.
+    /// Whether it is used. If `false`, it is not started and its tools are unavailable.
     pub enabled: bool,
 }
 
@@ -91,23 +93,23 @@ impl Default for McpServer {
     }
 }
 
-/// Deny wins; an empty allow list allows every tool. `*` stands for any text.
+/// Deny wins; an empty allow list allows every tool. `*` matches any text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpTools {
-    /// The tools there are.
+    /// Available tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Tools there are not.
+    /// Tools that are never available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }
 
-/// How far the program of a server reaches.
+/// What the program of a server can access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpSandbox {
-    /// It writes its own folder, reaches the network and reads the machine, but for Polyclaw's home, workspaces and stored
+    /// It may write its own folder, use the network and read the machine, except Polyclaw's home, workspaces and stored
     /// credentials.
     #[default]
     Confined,
@@ -115,20 +117,20 @@ pub enum McpSandbox {
     Off,
 }
 
-/// When a person is asked first.
+/// When a person is asked for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpApproval {
     /// Before every call.
     Always,
-    /// Before every call, but for tools that a `trusted` server calls read-only.
+    /// Before every call, except for tools that a `trusted` server calls read-only.
     #[default]
     Unsafe,
     /// Never.
     Never,
 }
 
-/// Each is a program of its own, and every word of a tool list is compared with all their names.
+/// Bounds the programs to start and the names that every entry of a tool list is compared with.
 const MAX_SERVERS: usize = 500;
 
 impl McpConfig {
