@@ -1,4 +1,4 @@
-//! Who may speak to an agent at all. Decided before anything is routed or stored.
+//! Sender admission: decides who may talk to an agent at all, before a message is routed or stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::id::AgentId;
 use crate::inbound::{InboundContext, PeerKind};
 
-/// Who may write to an account in a conversation of their own.
+/// Who may send direct messages to an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DmPolicy {
-    /// Whoever was let in by a code that an owner approved.
+    /// Senders whose pairing code an owner approved.
     #[default]
     Pairing,
-    /// Whoever is in `allow_from`.
+    /// Senders listed in `allow_from`.
     Allowlist,
     /// Everybody.
     Open,
@@ -25,47 +25,46 @@ pub enum DmPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupPolicy {
-    /// Those in `groups`.
+    /// Only the groups listed in `groups`.
     #[default]
     Allowlist,
-    /// All of them.
+    /// All groups.
     Open,
-    /// None.
+    /// No group.
     Disabled,
 }
 
-/// The rules of one account of a channel.
+/// Access rules of one account of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AccountAccess {
-    /// Whether the account is used at all.
+    /// Whether the account is used.
     pub enabled: bool,
-    /// Bindings and jobs that name no account of the platform mean this one. If no account says so, it is the one that
-    /// was first.
+    /// Makes this the account for bindings and jobs that name none of the platform. If no account sets this, it is the
+    /// one that was the default so far, else `default`, else the first by name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
-    /// Who may write to it in a conversation of their own.
+    /// Who may send it direct messages.
     pub dm_policy: DmPolicy,
-    /// Senders that may write to it, by the platform's ids; `*` is everybody.
+    /// Senders that may write to it, by platform id; `*` is everybody.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_from: Vec<String>,
     /// In which groups it answers.
     pub group_policy: GroupPolicy,
-    /// Groups in which it answers, by the platform's ids; `*` is every one.
+    /// Groups in which it answers, by platform id; `*` is every group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Senders that are answered in groups, by the platform's ids; `*` is everybody. Without any, everybody in the
-    /// groups it answers in.
+    /// Senders that are answered in groups, by platform id; `*` is everybody. If empty, everybody in the groups in
+    /// which it answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group_allow_from: Vec<String>,
-    /// In groups it answers only where it is spoken to: named, or replied to.
+    /// Answer in groups only if the account is mentioned or replied to.
     pub require_mention: bool,
-    /// Senders that run this instance, by the platform's ids: they may write to it, and give the commands that only
-    /// an owner may.
+    /// Owners of this instance, by platform id. They may write to it and use owner-only commands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<String>,
-    /// Agents that people who are no owners may switch to or name here, beside the one that answers them and those that
-    /// may do no more than it.
+    /// Agents to which non-owners may switch or address messages here, besides the one that answers them and agents
+    /// with no more permissions than it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentId>,
 }
@@ -90,16 +89,16 @@ impl Default for AccountAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderAdmission {
     Admitted,
-    /// An unknown sender is told a code and nothing else.
+    /// An unknown sender gets only a pairing code.
     Pair,
-    /// Nothing is answered and nothing stored but the fact.
+    /// The message gets no answer; only the fact that it was ignored is recorded.
     Ignored(IgnoreReason),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IgnoreReason {
-    /// There is no such account of this channel.
+    /// The channel has no such account.
     UnknownAccount,
     AccountDisabled,
     DmsDisabled,
@@ -123,12 +122,12 @@ impl IgnoreReason {
     }
 }
 
-/// What an adapter and the store know beside the message.
+/// What the adapter and the store know about a message besides its content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderFacts {
-    /// An owner approved the sender's code.
+    /// An owner approved the sender's pairing code.
     pub paired: bool,
-    /// The account is named in the text, or it replies to the account.
+    /// The text mentions the account, or the message replies to it.
     pub mentioned: bool,
 }
 
@@ -153,7 +152,7 @@ impl AccountAccess {
         }
     }
 
-    /// A thread is let in where its parent is.
+    /// Admits a thread if its parent is listed.
     fn admit_group(&self, arrival: &InboundContext, known: SenderFacts) -> SenderAdmission {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
         let listed = places.into_iter().flatten().any(|place| list_contains(&self.groups, &place.id));
@@ -171,7 +170,7 @@ impl AccountAccess {
         }
     }
 
-    /// Everybody who may write in a conversation of their own, by the platform's ids. `None`: nobody can say who.
+    /// Returns all senders of direct messages, by platform id. `None` if they cannot be listed in advance.
     pub fn known_dm_senders(&self) -> Option<Vec<&str>> {
         let mut people: Vec<&str> = self.allow_from.iter().chain(&self.owners).map(String::as_str).collect();
         people.sort_unstable();

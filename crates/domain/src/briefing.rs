@@ -1,5 +1,5 @@
-//! Briefings: what an agent is told from the files of its workspace. The root of the workspace has a file for all
-//! agents; `agents/<id>/<file>` below it is the overlay that one agent has in its place.
+//! Briefings: the workspace files that are included in an agent's prompt. Files in the root of the workspace apply to
+//! all agents; an overlay `agents/<id>/<file>` replaces one for a single agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::id::AgentId;
 use crate::sanitize;
 use crate::skill::{self, Skill};
 
-/// The files, in the order in which they are told.
+/// The files, in prompt order.
 pub const BRIEFING_FILES: [&str; 8] = [
     "AGENTS.md",
     "SOUL.md",
@@ -22,18 +22,19 @@ pub const BRIEFING_FILES: [&str; 8] = [
 ];
 pub const IDENTITY_FILE: &str = "IDENTITY.md";
 pub const HEARTBEAT_FILE: &str = "HEARTBEAT.md";
-/// Told once: it goes when the turn that told it has ended well.
+/// Included until one turn that showed it succeeds, then deleted.
 pub const BOOTSTRAP_FILE: &str = "BOOTSTRAP.md";
-/// A sub-agent works for another agent: who its owner is and what was talked about is not its business.
+/// Files for sub-agents. A sub-agent works for another agent, so who its owner is and what was discussed is omitted.
 const SUBAGENT_FILES: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
 
-/// Characters of one file, and of all together.
+/// Maximum characters of one file and of all files together.
 pub const MAX_FILE_CHARS: usize = 20_000;
 const MAX_BRIEFING_CHARS: usize = 60_000;
 const MAX_IDENTITY_CHARS: usize = 64;
 
-/// Whether a path names a file that some agent is told, or a skill. It is read as the system reads it: only `/` divides.
-/// A path with a backslash or a control character counts, too: no plain file is named so, and other readers divide there.
+/// Returns whether a path names a briefing file or a skill. Only `/` separates, as for the kernel. Paths with a
+/// backslash or control character count too: no ordinary file has such a name, and other readers treat a backslash as a
+/// separator.
 pub fn is_instruction_file(path: &str) -> bool {
     if path.contains(|c: char| c == '\\' || c.is_control()) {
         return true;
@@ -54,14 +55,14 @@ pub fn is_instruction_file(path: &str) -> bool {
     is_notified || is_overlay || is_skill
 }
 
-/// For whom a briefing is made.
+/// The agent for which a briefing is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct BriefingReader<'a> {
     pub agent: &'a AgentId,
-    /// The folder of its files.
+    /// The folder of the agent's files.
     pub workspace: &'a Path,
     pub skills: &'a SkillPolicy,
-    /// Whether `agents/<id>` below the instance's workspace is looked at first.
+    /// Whether `agents/<id>` below the instance's workspace has priority.
     pub overlay: bool,
     pub is_sub_agent: bool,
 }
@@ -77,25 +78,25 @@ impl<'a> BriefingReader<'a> {
     }
 }
 
-/// What the files say, ready for a system prompt. Cheap to clone.
+/// The contents of the briefing files, ready for a system prompt. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Briefing {
-    /// What the files say. Empty where there are none.
+    /// The text of the files. Empty if there are none.
     pub text: Arc<str>,
-    /// The skills it may have, by name. Empty where there are none.
+    /// The list of allowed skills. Empty if there are none.
     pub skill_list: Arc<str>,
-    /// Shown with this text, and to be taken away after.
+    /// The `BOOTSTRAP.md` included in this text, to be deleted after a successful turn.
     pub bootstrap: Option<BootstrapVersion>,
-    /// Who the agent says it is, in `IDENTITY.md`.
+    /// The agent's identity according to `IDENTITY.md`.
     pub identity: AgentIdentity,
-    /// There is a `HEARTBEAT.md` that asks for something.
+    /// `HEARTBEAT.md` exists and contains tasks.
     pub has_heartbeat: bool,
-    /// Every skill that was found, the nearest of each name; the policy decides which of them are told.
+    /// Every skill found, only the nearest of each name. The policy decides which of them are listed.
     pub skills: Arc<[Skill]>,
 }
 
 impl Briefing {
-    /// All of it, for an agent with these tools: skills are told to one that can read them.
+    /// Returns the full text for an agent with these tools. Skills are listed only if the agent can read them.
     pub fn render_for_tools<'a>(&self, mut tools: impl Iterator<Item = &'a str>) -> String {
         let reads = tools.any(|tool| tool == skill::READ_SKILL_TOOL);
         let parts = [Some(&*self.text), reads.then_some(&*self.skill_list)];
@@ -103,35 +104,35 @@ impl Briefing {
         parts.join("\n\n")
     }
 
-    /// The skills its policy lets the agent have.
+    /// Returns the skills that the policy allows.
     pub fn allowed_skills<'a>(&'a self, policy: &'a SkillPolicy) -> impl Iterator<Item = &'a Skill> {
         self.skills.iter().filter(|skill| policy.allows_skill(&skill.name))
     }
 }
 
-/// One `BOOTSTRAP.md` as it was shown: if it was changed since, it is another.
+/// One version of `BOOTSTRAP.md` as it was shown. A changed file has another stamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootstrapVersion {
     pub path: PathBuf,
     pub stamp: u64,
 }
 
-/// The port. Asked at the start of every turn, so what did not change is not read again.
+/// Loads briefings. Called at the start of every turn, so implementations do not read unchanged files again.
 pub trait BriefingSource: Send + Sync {
     fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing;
 
-    /// The turn that showed it has ended well.
+    /// Deletes the bootstrap file after a turn that showed it succeeded.
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion);
 }
 
-/// A file as it was found: what it says, or what it is where it is nothing to read.
+/// The text of a file, or the reason why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BriefingPage {
     Text(String),
     Refused(&'static str),
 }
 
-/// The files under one heading, each bounded and all together. A cut is visible.
+/// Renders the files under one heading, each and all together bounded. Truncation is visible.
 pub fn render_pages(pages: &[(&'static str, BriefingPage)]) -> String {
     let mut out = String::new();
     let mut left = MAX_BRIEFING_CHARS;
@@ -160,7 +161,7 @@ fn truncate_page(text: &str, most: usize, left: &mut usize) -> String {
     format!("{}\n[cut here: only the first {most} characters are shown]", &text[..at])
 }
 
-/// Reads `- **Name:** Ada` and `Name: Ada` alike.
+/// Parses `- **Name:** Ada` and `Name: Ada` alike.
 pub fn read_identity(text: &str) -> AgentIdentity {
     let field = |key: &str| {
         text.lines().find_map(|line| {
@@ -171,14 +172,14 @@ pub fn read_identity(text: &str) -> AgentIdentity {
                 value.trim_matches(['*', '_', ' ', '\t', '\r', '`']),
                 MAX_IDENTITY_CHARS * 4,
             );
-            // A template's "(pick something you like)" is not an answer yet.
+            // A placeholder of the template such as "(pick something you like)" does not count.
             (is_it && !value.is_empty() && !value.starts_with(['(', '['])).then_some(value)
         })
     };
     AgentIdentity { name: field("name"), emoji: field("emoji"), avatar: field("avatar") }
 }
 
-/// Whether there is more in a `HEARTBEAT.md` than headings, blank boxes and comments.
+/// Returns whether a `HEARTBEAT.md` has more than headings, empty checkboxes and comments.
 pub fn has_heartbeat_tasks(text: &str) -> bool {
     let mut text = text.to_owned();
     while let Some(start) = text.find("<!--") {
@@ -189,7 +190,7 @@ pub fn has_heartbeat_tasks(text: &str) -> bool {
     text.lines().map(bare).any(|line| !line.is_empty() && !line.starts_with('#') && line != "[ ]")
 }
 
-/// How an agent shows itself: what its spec says wins field by field, then its file, then its name.
+/// Returns an agent's display identity, field by field: from its spec, else its file, else its name.
 pub fn resolve_identity(spec: &AgentSpec, file: &AgentIdentity) -> AgentIdentity {
     let pick = |own: &Option<String>, file: &Option<String>, most| {
         own.as_ref()

@@ -1,4 +1,4 @@
-//! Chat commands: their names, what they do, and who may give them. What runs them is the engine's.
+//! Chat commands: names, help texts and required roles. The engine executes them.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use crate::channel::MenuItem;
 use crate::config::nearest_word;
 use crate::id::AgentId;
 
-/// Whom a command concerns, and so who may give it. Whoever holds the instance's token may give them all.
+/// The role a command requires. A holder of the instance's token may run all commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredRole {
-    /// It tells about this conversation, or ends what the conversation asked for.
+    /// The command shows this conversation, or stops what it started.
     Anyone,
-    /// It changes the conversation: anybody in one of their own, an owner where several people talk.
+    /// The command changes the conversation: allowed to anybody in a direct conversation, to owners in groups.
     Conversation,
-    /// It reaches what belongs to the instance: its money, or other conversations.
+    /// The command affects the instance: its spending, or other conversations.
     Owner,
 }
 
-/// Who gives a command, as the runtime knows it.
+/// Role of the person who runs a command, as known to the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerRole {
-    /// Holds the instance's token, or is one of an account's owners.
+    /// Holds the instance's token, or is an owner of an account.
     Owner,
-    /// In a conversation of their own.
+    /// In a direct conversation.
     Alone,
-    /// Where several people talk.
+    /// In a group.
     AmongOthers,
 }
 
@@ -44,12 +44,12 @@ pub struct ChatCommand {
     pub arguments: &'static str,
     pub does: &'static str,
     pub required_role: RequiredRole,
-    /// It is about the instance, so it is the same whichever session it is given in.
+    /// The command is about the instance, so it does the same in every session.
     pub is_general: bool,
 }
 
 impl ChatCommand {
-    /// Whom it concerns with what is said behind it: to be told the model is not to change it.
+    /// Returns the required role for a command with these arguments: showing the model needs less than changing it.
     pub fn required_role_for(&self, rest: &str) -> RequiredRole {
         let word = rest.split_whitespace().next().unwrap_or_default();
         match (self.name, word) {
@@ -130,19 +130,20 @@ pub const COMMANDS: &[ChatCommand] = &[
     session_command("whoami", "", "the session and agent you talk to", RequiredRole::Anyone),
 ];
 
-/// Words that begin a message, or a command that is still to come: no agent can be called so.
+/// Reserved words that are no commands: `/steer` begins a message, and `/start` is an alias. No agent may have such an
+/// id.
 const RESERVED_WORDS: [&str; 2] = ["steer", START_COMMAND];
 
-/// What Telegram says for somebody who opens a conversation with a bot.
+/// Sent by Telegram when somebody opens a conversation with a bot.
 const START_COMMAND: &str = "start";
 
-/// What steers is an ordinary message: only its first word is a command.
+/// Prefix of a steering message. The rest is an ordinary message.
 const STEER_PREFIX: &str = "/steer";
 
-/// The longest name of a command in a platform's menu.
+/// Maximum length of a command name in a platform's menu.
 const MAX_MENU_NAME_CHARS: usize = 32;
 
-/// A command and what is said behind it, in whatever case a keyboard wrote it; `None` if the line is a message.
+/// Parses a command, ignoring case, and its arguments. `None` if the line is a message.
 pub fn parse(line: &str) -> Option<(&'static ChatCommand, &str)> {
     let (word, rest) = split_command(line)?;
     let word = if word.eq_ignore_ascii_case(START_COMMAND) { "help" } else { word };
@@ -150,8 +151,8 @@ pub fn parse(line: &str) -> Option<(&'static ChatCommand, &str)> {
     Some((known, rest))
 }
 
-/// The word of a line that looks like a command and is none: it stands alone, so `/etc/passwd` and `/bogus thing` are
-/// messages. It may still name an agent.
+/// Returns the word of a line that looks like an unknown command. The word must be alone, so `/etc/passwd` and `/bogus
+/// thing` are messages. It may still name an agent.
 pub fn unknown_command_word(line: &str) -> Option<&str> {
     let (word, rest) = split_command(line)?;
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -160,7 +161,7 @@ pub fn unknown_command_word(line: &str) -> Option<&str> {
     (is_word && rest.is_empty() && !is_taken).then_some(word)
 }
 
-/// A command there is not, and the name it is nearest to.
+/// An unknown command, and the most similar known one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCommand {
     word: String,
@@ -175,7 +176,7 @@ impl UnknownCommand {
         Self { word: word.chars().take(MAX_MENU_NAME_CHARS).collect(), near }
     }
 
-    /// For whoever typed it.
+    /// Returns the message for the person who typed it.
     pub fn user_message(&self) -> String {
         let meant = self.near.as_ref().map(|near| format!(" Did you mean /{near}?")).unwrap_or_default();
         format!("There is no command /{}.{meant} /help lists them.", self.word)
@@ -189,14 +190,14 @@ impl fmt::Display for UnknownCommand {
     }
 }
 
-/// `/word rest`, apart.
+/// Splits `/word rest`.
 pub fn split_command(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().strip_prefix('/')?;
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     Some((word, rest.trim()))
 }
 
-/// The message behind `/steer`; any other text as it is.
+/// Returns the message after `/steer`, or any other text unchanged.
 pub fn strip_steer_prefix(text: &str) -> &str {
     match text.trim_start().split_once(char::is_whitespace) {
         Some((word, rest)) if word.eq_ignore_ascii_case(STEER_PREFIX) => rest.trim_start(),
@@ -204,18 +205,18 @@ pub fn strip_steer_prefix(text: &str) -> &str {
     }
 }
 
-/// Whether `/id` means something else than an agent of this id.
+/// Returns whether `/id` means something other than the agent with this id.
 pub fn is_reserved_id(id: &AgentId) -> bool {
     COMMANDS.iter().any(|command| command.name == id.as_str()) || RESERVED_WORDS.contains(&id.as_str())
 }
 
-/// An id as menus write it.
+/// Returns an id as command menus spell it.
 pub fn menu_name(id: &AgentId) -> String {
     id.as_str().chars().map(|c| if c == '-' { '_' } else { c }).take(MAX_MENU_NAME_CHARS).collect()
 }
 
-/// What an account offers: the commands, then the agents by id. An agent whose name in the menu is another's, or a
-/// command's, is left out and named beside: it is still reached by typing its id.
+/// Returns the menu of an account: the commands, then the agents by id. Agents whose menu name is already taken are
+/// returned separately; they can still be addressed by typing their id.
 pub fn build_menu<'a>(
     agents: impl IntoIterator<Item = (&'a AgentId, &'a str)>,
 ) -> (Vec<MenuItem>, Vec<AgentId>) {
@@ -306,7 +307,7 @@ mod tests {
             assert_eq!(reach(line), Some(RequiredRole::Anyone), "{line}");
         }
         assert_eq!(reach("/model a/b"), Some(RequiredRole::Owner));
-        // What a sub-agent read is in its log: among others that is the owner's to show.
+        // A sub-agent's log shows what it read: in a group only an owner may show it.
         for line in ["/subagents kill 2", "/subagents log 2"] {
             assert_eq!(reach(line), Some(RequiredRole::Conversation), "{line}");
         }

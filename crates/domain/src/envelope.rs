@@ -1,17 +1,17 @@
-//! Messages between instances: what an envelope may be, which rule lets it pass, and when it is tried again. What is
-//! stored and handed out is the broker's, in `control`.
+//! Envelopes, the messages between instances: limits, the rules that let them pass, and retries. The broker in
+//! `control` stores and delivers them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Millis;
 
-/// Largest payload, written as JSON.
+/// Maximum size of a payload as JSON.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
-/// How long whoever was handed a message has it to themselves.
+/// Duration of the lease under which a message is handed out.
 pub const ENVELOPE_LEASE_MS: i64 = 90_000;
-/// How long a sender's key stands for the first message that came with it.
+/// How long a sender's idempotency key is remembered.
 pub const IDEMPOTENCY_KEY_TTL_MS: i64 = 24 * 3_600_000;
-/// Longest type, key and correlation id.
+/// Maximum length of a type, key or correlation id.
 pub const MAX_WORD_LEN: usize = 200;
 pub const DEFAULT_MAX_RETRIES: u32 = 5;
 pub const DEFAULT_TTL_SECS: u32 = 3_600;
@@ -19,14 +19,14 @@ pub const DEFAULT_TTL_SECS: u32 = 3_600;
 const INITIAL_BACKOFF_MS: i64 = 1_000;
 const MAX_BACKOFF_MS: i64 = 60_000;
 
-/// A task for an agent of another instance; `task.status` and `task.result` tell of it.
+/// A task for an agent of another instance. `task.status` and `task.result` report on it.
 pub const HANDOFF_KIND: &str = "task.handoff";
 pub const STATUS_KIND: &str = "task.status";
 pub const RESULT_KIND: &str = "task.result";
-/// What an agent said to a message. It is never answered by itself.
+/// An agent's reply to a message. It is never answered automatically.
 pub const RESPONSE_KIND: &str = "response";
 
-/// It tells of something that was asked for: whoever gets it sends nothing back by itself.
+/// Returns whether a message reports on an earlier request, so that its recipient must not reply automatically.
 pub fn is_answer_kind(kind: &str) -> bool {
     [RESPONSE_KIND, RESULT_KIND, STATUS_KIND].contains(&kind)
 }
@@ -38,9 +38,9 @@ pub enum EnvelopeState {
     /// Handed out under a lease.
     Delivered,
     Acknowledged,
-    /// It will be handed out again.
+    /// Will be handed out again.
     Failed,
-    /// Only a replay takes it out of here.
+    /// Leaves this state only by a replay.
     DeadLetter,
 }
 
@@ -63,7 +63,7 @@ impl EnvelopeState {
     }
 }
 
-/// What happens to an envelope; each is recorded for ever.
+/// Events of an envelope; each is recorded permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvelopeEventKind {
@@ -107,7 +107,7 @@ impl EnvelopeEventKind {
     }
 }
 
-/// Words joined by dots: `task.handoff`.
+/// Returns whether a text is a type: words joined by dots, such as `task.handoff`.
 pub fn is_kind(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
@@ -115,13 +115,13 @@ pub fn is_kind(text: &str) -> bool {
     text.len() <= MAX_WORD_LEN && text.split('.').all(is_word)
 }
 
-/// Which types a rule is about: one, or all below a prefix.
+/// The types that a rule matches: one, or all below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct EnvelopeKindPattern(String);
 
 impl EnvelopeKindPattern {
-    /// `task.handoff` or `task.*`; there is none that fits everything.
+    /// Parses `task.handoff` or `task.*`. No pattern matches everything.
     pub fn parse(text: &str) -> Option<Self> {
         is_kind(text.strip_suffix(".*").unwrap_or(text)).then(|| Self(text.to_owned()))
     }
@@ -130,7 +130,8 @@ impl EnvelopeKindPattern {
         &self.0
     }
 
-    /// How closely it fits a type: the exact one most, then the longest prefix. `None`: not at all.
+    /// Returns how specifically the pattern matches a type: an exact match is highest, then the longest prefix. `None`
+    /// if it does not match.
     pub fn match_specificity(&self, kind: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(prefix) => kind.starts_with(prefix).then_some(prefix.len()),
@@ -139,14 +140,15 @@ impl EnvelopeKindPattern {
     }
 }
 
-/// What becomes of an envelope that was not taken.
+/// What happens to an envelope that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvelopeRetryDecision {
     RetryAt(Millis),
     Dead(&'static str),
 }
 
-/// `attempts` have been made of at most `most`. `spread` tells envelopes apart, so that not all come back at once.
+/// Decides on a retry after `attempts` of `most`. `spread` adds jitter per envelope, so that not all are retried at the
+/// same time.
 pub fn decide_retry(
     (attempts, most): (u32, u32),
     expires_at: Millis,

@@ -1,4 +1,4 @@
-//! Ids are newtypes: a turn id can never be passed where a message id is meant.
+//! Ids are newtypes, so that a turn id can never be passed as a message id.
 
 use std::fmt;
 
@@ -48,11 +48,11 @@ id!(
     TurnId
 );
 id!(
-    /// One process that claims turn jobs. New at every start, so an old lease is never mistaken for ours.
+    /// One process that claims turn jobs. New at every start, so that an old lease is never taken for our own.
     NodeId
 );
 id!(
-    /// Follows one inbound message through every turn, child and delivery it causes.
+    /// Follows one inbound message through all turns, children and deliveries that it causes.
     TraceId
 );
 id!(
@@ -68,15 +68,15 @@ id!(
     MemoryId
 );
 id!(
-    /// One question to a person.
+    /// One approval request.
     ApprovalId
 );
 id!(
-    /// One run of a session that another began.
+    /// One run of a spawned session.
     RunId
 );
 impl RunId {
-    /// The same for the same cause, so that what is asked for twice is begun once.
+    /// Returns the same id for the same cause, so that a repeated request starts one run.
     pub fn from_cause(cause: &str) -> Self {
         let digest = Sha256::digest(cause.as_bytes());
         Self(format!("run-{}", encode_hex(&digest[..12])))
@@ -84,7 +84,7 @@ impl RunId {
 }
 
 id!(
-    /// One team, for ever; its name is free again when it has ended.
+    /// One team, permanently. Its name may be reused after it has ended.
     TeamId
 );
 id!(
@@ -92,16 +92,16 @@ id!(
     EnvelopeId
 );
 id!(
-    /// One letter in a mailbox of a team.
+    /// One message between team members.
     TeamMessageId
 );
 id!(
-    /// One instance under a control plane. It stays the same whatever the instance is called.
+    /// One instance of a control plane. It survives renaming.
     InstanceId
 );
 
 impl NodeId {
-    /// The node across restarts: what stands before its life.
+    /// Returns the node's name, which survives restarts: the id without the process epoch.
     pub fn node_name(&self) -> &str {
         self.as_str().rsplit_once('/').map_or(self.as_str(), |(node_name, _)| node_name)
     }
@@ -128,7 +128,7 @@ impl AgentId {
         }
     }
 
-    /// The agent of a home that names none.
+    /// The agent of a home that defines none.
     pub fn main() -> Self {
         Self("main".to_owned())
     }
@@ -161,25 +161,25 @@ impl schemars::JsonSchema for AgentId {
     }
 }
 
-/// The UUID that belongs to a call: made again, the call makes the same thing. Nothing that the caller or a
-/// model provider wrote is in it.
+/// Returns the UUID for a call: a repeated call creates the same thing. It contains no text of the caller or a model
+/// provider.
 pub fn uuid_for_call(call: &str) -> String {
     use sha2::Digest as _;
     let hash = sha2::Sha256::digest(call.as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
-    // Version 8, made by the application; variant of RFC 9562.
+    // Version 8 (custom), variant of RFC 9562.
     bytes[6] = (bytes[6] & 0x0f) | 0x80;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Longest call id that becomes part of another id.
+/// Maximum length of a call id that becomes part of another id.
 const MAX_PLAIN_CALL_ID: usize = 24;
 
-/// The id of what a tool call of a turn makes. A call id is text of a model provider: one that is long, or holds more than
-/// letters, digits, `-` and `_`, is replaced by a UUID.
+/// Returns the id of what a tool call creates. Call ids are text of a model provider: one that is long, or has other
+/// characters than letters, digits, `-` and `_`, is replaced by a UUID.
 pub fn id_for_call(turn: &TurnId, call_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if call_id.len() <= MAX_PLAIN_CALL_ID && call_id.bytes().all(is_plain) {

@@ -1,5 +1,5 @@
-//! Named points at which a process may die. Production passes through them at the cost of one virtual call;
-//! the crash simulator and the SIGKILL tests stop the world there.
+//! Named points at which a process may die. In production each costs one virtual call; the crash simulator and the
+//! SIGKILL tests stop the process there.
 
 use crate::port::BoxFuture;
 
@@ -25,21 +25,21 @@ macro_rules! kill_points {
 kill_points! {
     /// A message arrived and nothing is stored.
     IngressBefore = "ingress.before",
-    /// The message is stored and nobody was told.
+    /// The message is stored and nobody was notified.
     IngressCommitted = "ingress.committed",
-    /// A letter was answered without being a message, and nothing of that is stored.
+    /// A message was answered without being accepted, and no record of that is stored.
     ReplyOnceBefore = "reply_once.before",
-    /// What a letter came to is stored, and its platform was not told.
+    /// The outcome of a message is stored, and its platform was not notified.
     ReplyOnceCommitted = "reply_once.committed",
-    /// A message for several agents is stored, and none of them has it.
+    /// A broadcast is stored, and no target has its message.
     BroadcastStored = "broadcast.stored",
-    /// One of several agents has its message, and nothing says so.
+    /// One target of a broadcast has its message, and no record says so.
     BroadcastTargetAccepted = "broadcast.target_accepted",
     /// A turn is claimed and has done nothing.
     TurnClaimed = "turn.claimed",
-    /// The prompt is ready, the model not yet asked.
+    /// The prompt is built; the model is not called yet.
     PromptBuilt = "prompt.built",
-    /// The model is answering.
+    /// The model is streaming its answer.
     MidStream = "stream.mid",
     /// The model answered and nothing of it is stored.
     ReplyReceived = "reply.received",
@@ -51,34 +51,34 @@ kill_points! {
     ToolRan = "tool.ran",
     /// The tool's result is stored.
     ResultStored = "result.stored",
-    /// The turn has given way to a newer message.
+    /// The turn has yielded to a newer message.
     Steered = "turn.steered",
     /// The final text is about to be stored.
     FinishBefore = "finish.before",
-    /// The turn is done in the database and nobody was told.
+    /// The turn is done in the database and nobody was notified.
     FinishCommitted = "finish.committed",
-    /// A team's ledger has changed, and no session was told.
+    /// A team's task list has changed, and no session was notified.
     LedgerWritten = "ledger.written",
-    /// Sessions were told what a ledger says, and the ledger does not know it.
+    /// Sessions were notified of task events, and the task database has no record of that.
     LedgerNotified = "ledger.notified",
-    /// Letters are stored, and nobody was woken to read them.
+    /// Team messages are stored, and no recipient was woken to read them.
     TeamMessageStored = "team_message.stored",
-    /// A team is asked to end, and nothing more was done.
+    /// A shutdown of a team was requested, and nothing more was done.
     ShutdownRequested = "shutdown.requested",
-    /// A member's answer is stored, and nobody has looked what it means to its team.
+    /// A member's answer to a shutdown is stored but not yet processed for its team.
     ShutdownAnswered = "shutdown.answered",
-    /// A team has ended, and its folder is still where it was.
+    /// A team has ended, and its folder was not moved yet.
     ShutdownEnded = "shutdown.ended",
     /// An outbox row is marked as being sent, nothing went out.
     OutboxSending = "outbox.sending",
-    /// The platform accepted and nothing records it.
+    /// The platform accepted the message and nothing records it.
     OutboxAccepted = "outbox.accepted",
     /// The send is recorded.
     OutboxRecorded = "outbox.recorded",
 }
 
 impl KillPoint {
-    /// Only what teams do passes there.
+    /// Returns whether only teams pass this point.
     pub fn is_team_point(self) -> bool {
         matches!(
             self,
@@ -93,6 +93,6 @@ impl KillPoint {
 }
 
 pub trait FaultInjector: Send + Sync {
-    /// Returns at once in production. Where a fault is planned, the process ends here or this never returns.
+    /// Returns immediately in production. If a fault is planned here, the process ends or this never returns.
     fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()>;
 }

@@ -1,4 +1,4 @@
-//! Models: how one is named, asked and answers, and what can go wrong.
+//! Models: names, prompts, replies and errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::media::Image;
 use crate::port::BoxFuture;
 use crate::tool::{ToolCall, ToolSpec};
 
-/// `provider/model`; the model's own name may hold further slashes.
+/// `provider/model`; the model's own name may contain more slashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelRef {
     pub provider: String,
@@ -60,7 +60,7 @@ impl schemars::JsonSchema for ModelRef {
     }
 }
 
-/// Everything a model is shown for one call. Rendered anew for each, never stored.
+/// The input of one model call. Rendered for every call, never stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
     pub system: String,
@@ -71,7 +71,7 @@ pub struct Prompt {
     pub reasoning_effort: Option<ReasoningEffort>,
 }
 
-/// How long a model thinks before it answers, where it can be told.
+/// How much a model reasons before it answers, if it supports that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningEffort {
@@ -104,7 +104,7 @@ pub enum PromptMessage {
 }
 
 impl PromptMessage {
-    /// A message of words alone.
+    /// Returns a user message without images.
     pub fn user_text(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
     }
@@ -122,7 +122,7 @@ impl Prompt {
         self.messages.iter().any(|message| !message.images().is_empty())
     }
 
-    /// The same for a model that can not see: it is told what it misses.
+    /// Returns the prompt for a model without vision. Notes replace the images.
     pub fn without_images(&self) -> Self {
         let mut prompt = self.clone();
         for message in &mut prompt.messages {
@@ -151,11 +151,11 @@ fn images_phrase(images: usize) -> String {
 pub enum StreamDelta {
     Text(String),
     Reasoning(String),
-    /// A fallback model starts over: what was streamed before no longer counts.
+    /// A fallback model starts over: discard the text streamed so far.
     Restart,
 }
 
-/// Tokens as the provider reported them. What it did not say stays `None`: unknown is never 0.
+/// Token counts as the provider reported them. Missing values are `None`, never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenUsage {
     pub input_tokens: Option<u64>,
@@ -164,7 +164,7 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
-    /// The sum over the calls of one turn: known only where every part is known.
+    /// Adds two counts. The sum is known only if both parts are.
     pub fn plus(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Self {
@@ -184,12 +184,12 @@ pub struct ModelReply {
     pub usage: TokenUsage,
     /// The model that answered, which may be a fallback.
     pub model: ModelRef,
-    /// The model stopped because it ran out of room, not because it was done.
+    /// The model stopped at its token limit before it was done.
     pub truncated: bool,
 }
 
 impl ModelReply {
-    /// It has neither words nor calls.
+    /// Returns whether the reply has neither text nor calls.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.text.trim().is_empty()
     }
@@ -205,25 +205,25 @@ pub enum ErrorClass {
     Timeout,
     BadRequest,
     ContextTooLong,
-    /// No connection, or one that broke.
+    /// The connection failed or broke.
     Unreachable,
-    /// The answer could not be read.
+    /// The answer could not be parsed.
     Malformed,
-    /// The answer has neither words nor calls.
+    /// The answer has neither text nor calls.
     Empty,
-    /// This machine has no file descriptor left to make a connection with.
+    /// This process has no free file descriptor for a connection.
     OutOfDescriptors,
     /// No such provider or model is configured.
     NotConfigured,
 }
 
 impl ErrorClass {
-    /// Another model may do better; a request that is wrong in itself will be wrong everywhere.
+    /// Returns whether another model may succeed. An invalid request fails everywhere.
     pub fn may_try_next(self) -> bool {
         !matches!(self, Self::BadRequest | Self::ContextTooLong)
     }
 
-    /// The same call may work when it is made again, without anybody changing anything.
+    /// Returns whether a retry of the same call may succeed without any change.
     pub fn is_transient(self) -> bool {
         matches!(
             self,
@@ -254,7 +254,7 @@ impl ErrorClass {
     }
 }
 
-/// Why no model answered, in words a person can act on. Never holds a key or a body.
+/// Why no model answered, in terms a person can act on. Never contains a key or a request body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{model}: {message}")]
 pub struct ProviderError {
@@ -267,11 +267,11 @@ pub struct ProviderError {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelInfo {
     pub model: ModelRef,
-    /// Tokens; `None` where nobody said.
+    /// Context window in tokens; `None` if unknown.
     pub context_window: Option<u64>,
-    /// `ready`, `cooling` after an error, `unreachable`, or `damaged` where its weights can not be loaded.
+    /// `ready`, `cooling` after an error, `unreachable`, or `damaged` if its weights cannot be loaded.
     pub status: ModelStatus,
-    /// For trying things out: its answers have the right shape and are often wrong.
+    /// A demo model: its answers have the right shape and are often wrong.
     pub demo: bool,
 }
 
@@ -281,13 +281,13 @@ pub enum ModelStatus {
     Ready,
     Cooling,
     Unreachable,
-    /// The weights of the model inside Polyclaw can not be loaded.
+    /// The weights of the embedded model cannot be loaded.
     Damaged,
 }
 
 pub type DeltaSink<'a> = &'a (dyn Fn(StreamDelta) + Send + Sync);
 
-/// Asks models. `candidates` is the agent's model and its fallbacks: each is tried once, in order.
+/// Calls models. `candidates` is the agent's model and its fallbacks: each is tried once, in order.
 pub trait ModelProvider: Send + Sync {
     fn stream_reply<'a>(
         &'a self,

@@ -1,8 +1,8 @@
-//! What must not be seen: known secret values in every shape they travel in, and text that looks like a key whoever
-//! it belongs to. Every sink passes through here before it stores, logs or answers.
+//! Secret redaction: masks known secret values in every encoding, and text that looks like a key, whoever owns it.
+//! Every sink calls it before it stores, logs or answers.
 //!
-//! It keeps accidents from becoming leaks. A program that is given a secret and wants to hide it (reversed, encrypted,
-//! letter by letter) is not stopped by it: what must not leak is not given to begin with.
+//! It prevents accidental leaks. It cannot stop a program that is given a secret and disguises it (reversed, encrypted,
+//! split into characters): such a program must not get the secret in the first place.
 
 mod assignments;
 mod encodings;
@@ -28,27 +28,27 @@ use crate::agent::AgentSpec;
 use crate::provider::{Prompt, PromptMessage};
 use crate::tool::ToolCall;
 
-/// What stands where a secret was. Distinct, so that it is known again: a call that holds it can not be run.
+/// Replaces a secret. Distinctive, so that a call that contains it is recognised and rejected.
 pub const REDACTION_MARK: &str = "[redacted secret]";
 
-/// Shorter values are not looked for: they are part of ordinary words.
+/// Minimum length of a known secret. Shorter values occur in ordinary words.
 pub const MIN_SECRET_BYTES: usize = 8;
 
-/// Knows the secrets of an instance. Made anew when they change.
+/// Masks the secrets of an instance. Rebuilt when they change.
 pub struct Redactor {
     values: Option<KnownValues>,
     patterns: token_scanner::TokenScanner,
 }
 
-/// The known values, each in all its forms.
+/// The known values, each in all its encodings.
 struct KnownValues {
     /// Sorted.
     forms: Vec<Vec<u8>>,
-    /// Finds where one may begin: it knows the first bytes only, and is small and fast for it.
+    /// Finds where a form may start. It contains only the first bytes of each form, so it is small and fast.
     beginnings: AhoCorasick,
     longest: usize,
     heads: escape_finder::EscapeFinder,
-    /// Which bytes a form begins with.
+    /// First bytes of all forms.
     first: [bool; 256],
 }
 
@@ -62,12 +62,12 @@ impl KnownValues {
         let mut starts: Vec<&[u8]> = forms.iter().filter_map(|form| form.get(..MIN_SECRET_BYTES)).collect();
         starts.dedup();
         let beginnings = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(starts);
-        // It fails only where patterns are gigabytes.
+        // This fails only for gigabytes of patterns.
         let heads = escape_finder::EscapeFinder::new(&forms);
         beginnings.ok().map(|beginnings| Self { forms, beginnings, longest, heads, first })
     }
 
-    /// The first form in a text from some place on, the longest where several begin together.
+    /// Returns the first form at or after `from`. If several start there, the longest.
     fn find_value(&self, text: &[u8], mut from: usize) -> Option<Range<usize>> {
         while let Some(opening) = self.beginnings.find(Input::new(text).span(from..text.len())) {
             let at = opening.start();
@@ -79,7 +79,7 @@ impl KnownValues {
         None
     }
 
-    /// All forms in a text, the overlapping ones as one.
+    /// Returns all forms in a text, with overlapping ones merged.
     fn find_plain(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut spans: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
@@ -119,14 +119,14 @@ impl Redactor {
         Self { values: KnownValues::new(forms), patterns: token_scanner::TokenScanner::new() }
     }
 
-    /// Known values and what looks like a key.
+    /// Masks known values and text that looks like a key.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut spans = self.find_known(text);
         spans.extend(self.patterns.find_tokens(text));
         mask_spans(text, spans)
     }
 
-    /// Known values alone: for text that is about to be used, where an example key of a model's own is no secret.
+    /// Masks only known values: for text that will be used, in which a model's own example key is no secret.
     pub fn redact_values<'a>(&self, text: &'a str) -> Cow<'a, str> {
         mask_spans(text, self.find_known(text))
     }
@@ -141,12 +141,12 @@ impl Redactor {
         }
     }
 
-    /// Every text in it, keys included.
+    /// Masks all texts in a JSON value, keys included.
     pub fn redact_json(&self, value: &mut Value) {
         map_texts(value, &|text| self.redact_text(text));
     }
 
-    /// A call as it may be shown and stored.
+    /// Returns the call in the form that may be shown and stored.
     pub fn redact_call(&self, call: &ToolCall) -> ToolCall {
         let mut shown = call.clone();
         self.redact_json(&mut shown.arguments);
@@ -154,17 +154,17 @@ impl Redactor {
         shown
     }
 
-    /// A call as it may be run: nothing a model made up is changed, what it can not know is.
+    /// Masks only known values, so that the call can still run with values that the model made up.
     pub fn redact_runnable_call(&self, call: &mut ToolCall) {
         self.redact_values_in(&mut call.arguments);
     }
 
-    /// Known values alone, in every text of it.
+    /// Masks only known values, in every text of a JSON value.
     pub fn redact_values_in(&self, value: &mut Value) {
         map_texts(value, &|text| self.redact_values(text));
     }
 
-    /// An agent as it may be stored. Its id stays: it is a word by rules of its own.
+    /// Masks an agent spec for storage. The id is kept: its own syntax rules bound it.
     pub fn redact_spec(&self, spec: &mut AgentSpec) {
         self.redact_in_place(&mut spec.name);
         self.redact_in_place(&mut spec.description);
@@ -172,7 +172,7 @@ impl Redactor {
         spec.defaults.system_prompt.iter_mut().for_each(|prompt| self.redact_in_place(prompt));
     }
 
-    /// What a model is shown. Its history was clean when it was stored; a secret may have become known since.
+    /// Masks known values in a prompt. History was clean when it was stored, but a secret may have become known since.
     pub fn redact_prompt(&self, prompt: &mut Prompt) {
         if self.values.is_none() {
             return;
@@ -195,7 +195,7 @@ impl Redactor {
         }
     }
 
-    /// Where known values are.
+    /// Returns the spans of known values.
     fn find_known(&self, text: &str) -> Vec<Range<usize>> {
         let Some(values) = &self.values else { return Vec::new() };
         let mut spans = values.find_plain(text.as_bytes());
@@ -204,25 +204,25 @@ impl Redactor {
     }
 }
 
-/// Longest word that a refusal says back.
+/// Maximum length of a quotation in an error message.
 const MAX_QUOTE_CHARS: usize = 100;
-/// Tokens we give out are that many hexadecimal digits. They are kept as hashes, so no redactor knows them.
+/// Length of the tokens that we issue, in hex digits. Only their hashes are stored, so no redactor knows them.
 pub const TOKEN_HEX_DIGITS: usize = 64;
 
-/// What somebody asked for, as a refusal may say it back. Half of something long may be half of a secret, which nobody
-/// would know for one.
+/// Quotes user input for an error message. Long input is replaced by its length, because half of it could be an
+/// unrecognisable half of a secret.
 pub fn quote_safely(text: &str) -> String {
     let message_count = text.chars().count();
     if message_count > MAX_QUOTE_CHARS {
         return format!("{message_count} letters");
     }
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
-    // In a path the digits of an escape may stand before it.
+    // In a path, the hex digits of an escape may precede the token.
     let tokens = runs.filter(|run| run.len() >= TOKEN_HEX_DIGITS);
     tokens.fold(text.to_owned(), |text, token| text.replace(token, REDACTION_MARK))
 }
 
-/// Whether something in a call was taken out: what is left is not what was asked for.
+/// Returns whether a secret was masked in a call, so that it is no longer the call that was requested.
 pub fn has_redaction_mark(call: &ToolCall) -> bool {
     fn contains_mark(value: &Value) -> bool {
         match value {
@@ -256,7 +256,7 @@ fn map_texts(value: &mut Value, clean: &dyn Fn(&str) -> Cow<'_, str>) {
     }
 }
 
-/// The text with each span replaced; spans that touch become one mark.
+/// Replaces each span with a mark; adjacent spans share one mark.
 fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     if spans.is_empty() {
         return Cow::Borrowed(text);
@@ -276,7 +276,7 @@ fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The nearest place between two letters: forms are bytes, and cut base64 may end anywhere.
+/// Returns the nearest character boundary: forms are bytes, and truncated base64 may end anywhere.
 fn nearest_char_boundary(text: &str, mut at: usize, forward: bool) -> usize {
     while !text.is_char_boundary(at) {
         if forward { at += 1 } else { at -= 1 }

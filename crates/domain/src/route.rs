@@ -1,5 +1,5 @@
-//! Who answers: bindings in nine tiers. A pure function of what arrived, looked up in indexes, so that ten thousand
-//! bindings cost what ten do.
+//! Routing: bindings in nine tiers decide which agent answers. Routing is a pure function of the inbound message and
+//! uses indexes, so that ten thousand bindings cost as much as ten.
 
 mod explain;
 #[cfg(test)]
@@ -16,47 +16,47 @@ use crate::scope::DmScope;
 
 pub use explain::{BindingCandidate, BindingExplanation, BindingMismatch};
 
-/// Every one, of a kind of peer or of a channel's accounts.
+/// Matches every peer of a kind, or every account of a channel.
 pub const WILDCARD: &str = "*";
 
-/// Sends what arrives in one place to one agent.
+/// Routes messages from one place to one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
     /// The agent that answers.
     pub agent_id: AgentId,
-    /// What a message must be to come here. All that is said must hold.
+    /// Conditions on the message. All given ones must hold.
     #[serde(rename = "match")]
     pub match_rule: BindingMatch,
-    /// How conversations of single persons are kept apart here, instead of `session.dm_scope`.
+    /// How direct conversations are separated here; overrides `session.dm_scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dm_scope: Option<DmScope>,
 }
 
-/// What a message must be. All that is said must hold.
+/// Conditions on a message. All given ones must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BindingMatch {
-    /// The channel it came by, such as `telegram`.
+    /// The channel, such as `telegram`.
     pub channel: String,
-    /// The account it came to: the channel's default account if left out, every one if `*`.
+    /// The receiving account. Defaults to the channel's default account; `*` is every account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// The conversation it was written in. A thread also goes where its parent goes.
+    /// The conversation. A binding of a conversation also matches its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<ChatPeer>,
-    /// The server it was written in.
+    /// The server (guild).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guild_id: Option<String>,
-    /// Its writer is one of these in that server.
+    /// Roles in that server; the sender must have one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// The workspace it was written in.
+    /// The workspace (Slack team).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team_id: Option<String>,
 }
 
-/// How closely a binding fits, the closest first.
+/// How specific a binding is, most specific first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindingTier {
@@ -99,17 +99,17 @@ impl BindingTier {
     }
 }
 
-/// Who answers, and by which binding. Without one the default agent does.
+/// The chosen agent and the binding that chose it. Without a binding it is the default agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteChoice<'a> {
     pub agent: &'a AgentId,
     pub tier: BindingTier,
-    /// The place of the binding in the config.
+    /// Index of the binding in the config.
     pub binding: Option<usize>,
     pub dm_scope: Option<DmScope>,
 }
 
-/// The bindings of an instance, by what each of them looks at first.
+/// The bindings of an instance, indexed by their most specific condition.
 #[derive(Clone, Debug)]
 pub struct Router {
     bindings: Vec<Binding>,
@@ -117,7 +117,7 @@ pub struct Router {
     channels: HashMap<String, BindingIndex>,
 }
 
-/// The bindings of one channel. Every list is in the config's order.
+/// The bindings of one channel. Every list is in config order.
 #[derive(Clone, Debug, Default)]
 struct BindingIndex {
     default_account: String,
@@ -131,7 +131,7 @@ struct BindingIndex {
 }
 
 impl Router {
-    /// `default_account` says which account of a channel a binding means that names none.
+    /// `default_account` returns the account of a channel that a binding without an account means.
     pub fn new(bindings: Vec<Binding>, default: AgentId, default_account: impl Fn(&str) -> String) -> Self {
         let mut channels: HashMap<String, BindingIndex> = HashMap::new();
         for (at, binding) in bindings.iter().enumerate() {
@@ -145,12 +145,12 @@ impl Router {
         Self { bindings, default, channels }
     }
 
-    /// In the order of the config.
+    /// Returns the bindings in config order.
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// The closest binding, or the default agent. Among equals the first of the config.
+    /// Returns the most specific binding, or the default agent. Among equals the first in the config wins.
     pub fn choose_agent(&self, arrival: &InboundContext) -> RouteChoice<'_> {
         let found = self.channels.get(&arrival.channel).and_then(|index| {
             BindingTier::ALL
@@ -198,7 +198,7 @@ impl Router {
         }
     }
 
-    /// Why a binding does not hold at a tier. `None`: it does.
+    /// Returns why a binding does not match at a tier. `None` if it matches.
     fn find_mismatch(
         &self,
         at: usize,
@@ -239,7 +239,8 @@ fn peer_matches(wanted: &ChatPeer, peer: &ChatPeer) -> bool {
 }
 
 impl BindingMatch {
-    /// The tier a binding belongs to, by the closest thing it names. A peer also serves its threads, one tier below.
+    /// Returns the tier of a binding, by its most specific condition. A peer binding also serves its threads, one tier
+    /// below.
     pub fn binding_tier(&self) -> BindingTier {
         match (&self.peer, &self.guild_id, &self.team_id) {
             (Some(peer), ..) if peer.id == WILDCARD => BindingTier::PeerWildcard,

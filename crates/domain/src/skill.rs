@@ -1,5 +1,5 @@
-//! Skills: instructions for one kind of task, each in a folder with a `SKILL.md`. An agent is told their names
-//! and descriptions; what they say is read on use.
+//! Skills: instructions for one kind of task, each in a folder with a `SKILL.md`. The prompt lists their names and
+//! descriptions; the agent reads the instructions when it needs them.
 
 pub mod front_matter;
 mod lint;
@@ -15,14 +15,14 @@ pub use lint::lint_skill;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
-/// The tool that reads one.
+/// The tool that reads a skill.
 pub const READ_SKILL_TOOL: &str = "read_skill";
 pub const MAX_SKILL_NAME_LEN: usize = 64;
 pub const MAX_DESCRIPTION_CHARS: usize = 1_024;
-/// Of one description, at most.
+/// Maximum characters of one description in the prompt.
 const MAX_LISTED_DESCRIPTION_CHARS: usize = 400;
 
-/// What an agent is told of at most. More would crowd out what it is asked.
+/// Limits of the skill list in a prompt. A longer list would crowd out the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkillListLimits {
     pub skills: usize,
@@ -35,7 +35,7 @@ impl Default for SkillListLimits {
     }
 }
 
-/// A skill that can be used.
+/// A usable skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
@@ -44,11 +44,11 @@ pub struct Skill {
     pub folder: PathBuf,
 }
 
-/// Where a skill was found, nearest first: the nearest of a name is the one that is used.
+/// Where a skill was found, nearest first. If several have the same name, the nearest is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillLocation {
-    /// `skills` in the agent's own folder of overlays.
+    /// `skills` in the agent's own overlay folder.
     Agent,
     /// `skills` in its workspace.
     Workspace,
@@ -66,10 +66,10 @@ impl SkillLocation {
     }
 }
 
-/// What a look at a skill's folder found.
+/// A finding of the check of a skill's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkillFinding {
-    /// An error keeps the skill from being used; a warning wants a person's eyes.
+    /// An error disables the skill; a warning asks a person to look at it.
     pub is_error: bool,
     /// Stable.
     pub code: &'static str,
@@ -99,7 +99,7 @@ impl SkillPolicy {
         self.skill_eligibility(skill).is_allowed()
     }
 
-    /// Deny wins; an empty allow list allows every one that is found.
+    /// Deny wins; an empty allow list allows every skill.
     pub fn skill_eligibility(&self, skill: &str) -> SkillEligibility {
         let named = |list: &[String]| list.iter().any(|pattern| glob::glob_matches(pattern, skill));
         match (named(&self.deny), self.allow.is_empty(), named(&self.allow)) {
@@ -111,15 +111,15 @@ impl SkillPolicy {
     }
 }
 
-/// Why an agent has a skill or has it not.
+/// Why an agent has or lacks a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillEligibility {
-    /// No list is kept: it has all that are found.
+    /// No allow list is set: every skill is allowed.
     Open,
     Allowed,
     Denied,
-    /// There is a list, and it is not on it.
+    /// The allow list does not contain it.
     NotListed,
     /// The agent may not use the tool that reads skills.
     NoTool,
@@ -131,7 +131,8 @@ impl SkillEligibility {
     }
 }
 
-/// Letters, digits, `-` and `_`, beginning with a letter or digit: safe in a prompt, a path and a pattern.
+/// Returns whether a text is a skill name: lower-case letters, digits, `-` and `_`, beginning with a letter or digit.
+/// Such a name is safe in a prompt, a path and a pattern.
 pub fn is_skill_name(text: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= MAX_SKILL_NAME_LEN
@@ -139,13 +140,13 @@ pub fn is_skill_name(text: &str) -> bool {
         && text.chars().all(|c| word(c) || matches!(c, '-' | '_'))
 }
 
-/// Whether a folder of this name may be a skill: letters, digits, `-`, `_` and `.` only. Any other name could be read as
-/// another path than the one that it is.
+/// Returns whether a folder of this name may be a skill: only letters, digits, `-`, `_` and `.`. Any other name could
+/// be read as a different path.
 pub fn is_folder_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// What an agent is told of its skills. Nothing where it has none.
+/// Renders the skill list of a prompt. Empty without skills.
 pub fn render_skill_list<'a>(skills: impl Iterator<Item = &'a Skill>, most: SkillListLimits) -> String {
     let skills: Vec<&Skill> = skills.collect();
     if skills.is_empty() {
@@ -175,13 +176,13 @@ pub fn render_skill_list<'a>(skills: impl Iterator<Item = &'a Skill>, most: Skil
     out
 }
 
-/// Names so alike that one may pass for the other.
+/// Returns whether two names are similar enough to be confused.
 pub fn is_lookalike(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.len() < 4 || a == b {
         return false;
     }
-    // A well-known name with a suffix that says nothing is how clones have been spread.
+    // Clones have been spread under a well-known name with a meaningless suffix.
     let suffix = long.strip_prefix(short).map(|rest| rest.trim_start_matches(['-', '_']));
     let is_noise = suffix.is_some_and(|rest| {
         (3..=8).contains(&rest.len()) && rest.contains(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Tasks of a team: their states, who may change them, and what they wait for.
+//! Team tasks: their states, who may change them, and their dependencies.
 
 mod dependencies;
 
@@ -19,10 +19,10 @@ pub const MAX_SUBJECT_CHARS: usize = 200;
 pub const MAX_DESCRIPTION_CHARS: usize = 10_000;
 pub const MAX_ACTIVE_FORM_CHARS: usize = 100;
 pub const MAX_SUMMARY_CHARS: usize = 1_000;
-/// What one task may wait for.
+/// Maximum number of dependencies of one task.
 pub const MAX_DEPENDENCIES: usize = 50;
 
-/// A task's number in its team, counted up from one.
+/// The number of a task in its team, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskNo(pub i64);
@@ -33,7 +33,7 @@ impl fmt::Display for TaskNo {
     }
 }
 
-/// Models write a number as text as often as not.
+/// Accepts numbers and text, because models often write a number as text.
 impl<'de> Deserialize<'de> for TaskNo {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -78,7 +78,7 @@ impl TeamTaskState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Somebody works on it.
+    /// Returns whether a member works on the task.
     pub fn is_owned(self) -> bool {
         matches!(self, Self::Claimed | Self::InProgress)
     }
@@ -88,22 +88,22 @@ impl TeamTaskState {
     }
 }
 
-/// What must be true before a task counts as completed. The runtime looks, not the one who did it.
+/// A condition that must hold before a task counts as completed. The runtime checks it, not the member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskVerification {
-    /// A command line that must end with exit code 0 in the workspace of whoever did the task.
+    /// A command line that must exit with code 0 in the workspace of the member that did the task.
     Command(String),
-    /// An agent that is asked whether it is done, and answers PASS or FAIL.
+    /// An agent that judges the result and answers PASS or FAIL.
     Agent { agent_id: AgentId, instructions: String },
 }
 
-/// Who holds a task, and until when.
+/// The member that holds a task, and until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskLease {
     pub owner: String,
     pub session: SessionKey,
-    /// Higher with every claim: what was begun under an older one ends nothing.
+    /// Increases with every claim, so that work under an older claim cannot end the task.
     pub fencing_token: i64,
     pub until: Millis,
 }
@@ -114,23 +114,23 @@ pub struct TeamTask {
     pub no: TaskNo,
     pub subject: String,
     pub description: String,
-    /// What is shown while somebody works on it: "Writing the tests".
+    /// Shown while a member works on the task: "Writing the tests".
     pub active_form: Option<String>,
     pub metadata: Option<Value>,
-    /// The one member who may take it.
+    /// The only member that may claim the task.
     pub assignee: Option<String>,
-    /// What a member must be able to do to take it.
+    /// The capability that a member needs to claim the task.
     pub capability: Option<String>,
     pub verify: Option<TaskVerification>,
     pub state: TeamTaskState,
     pub lease: Option<TaskLease>,
-    /// Who ended it.
+    /// The member that ended the task.
     pub ended_by: Option<String>,
     pub summary: Option<String>,
     pub note: Option<String>,
     pub artifacts: Vec<Artifact>,
     pub needs: Vec<TaskNo>,
-    /// Those of them that are not completed, looked up as it is read.
+    /// The dependencies that are not completed, computed when the task is read.
     pub blocked_by: Vec<TaskNo>,
     pub created_by: String,
     pub created_at: Millis,
@@ -139,7 +139,7 @@ pub struct TeamTask {
 }
 
 impl TeamTask {
-    /// One that nobody has taken and that waits for nothing. The ledger gives it its number.
+    /// Returns an unclaimed task without dependencies. The task list assigns its number.
     pub fn new_pending(team: TeamId, subject: String, created_by: &str, now: Millis) -> Self {
         Self {
             team,
@@ -166,7 +166,7 @@ impl TeamTask {
         }
     }
 
-    /// What it is called while somebody works on it.
+    /// Returns the title to show, which differs while a member works on the task.
     pub fn display_title(&self) -> &str {
         match &self.active_form {
             Some(form) if self.state.is_owned() => form,
@@ -175,13 +175,13 @@ impl TeamTask {
     }
 }
 
-/// A member at the ledger.
+/// A member that acts on the task list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskMember {
     pub name: String,
     pub session: SessionKey,
     pub capabilities: Vec<String>,
-    /// May end and release what others hold.
+    /// May end and release tasks of other members.
     pub is_lead: bool,
 }
 
@@ -253,7 +253,7 @@ fn format_numbers(list: &[TaskNo]) -> String {
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Why this one can not take this task now. `None`: nothing stands in the way.
+/// Returns why the member cannot claim this task now. `None` if it can.
 pub fn claim_refusal(task: &TeamTask, worker: &TaskMember) -> Option<TaskRefusal> {
     let no = task.no;
     if task.state.has_ended() {
@@ -272,18 +272,20 @@ pub fn claim_refusal(task: &TeamTask, worker: &TaskMember) -> Option<TaskRefusal
     (!task.blocked_by.is_empty()).then(|| TaskRefusal::Blocked(no, task.blocked_by.clone()))
 }
 
-/// Whether this one may begin, release or end a task that is held now. The fence that must still hold comes back.
+/// Checks that the member may start, release or end a claimed task. Returns the fencing token that must still hold.
 pub fn check_lease(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRefusal> {
     match &task.lease {
         _ if task.state.has_ended() => Err(TaskRefusal::Ended(task.no, task.state)),
         Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fencing_token),
-        // Somebody else's, or one's own name in a newer session: an earlier life ends nothing of a later one.
+        // Held by another member, or by a newer session of the same name: an earlier session cannot end the work of a
+        // later one.
         Some(_) => Err(TaskRefusal::Late(task.no)),
         None => Err(TaskRefusal::NotYours(task.no)),
     }
 }
 
-/// The same for its end: the lead also ends what nobody holds, under no fence, so that nothing is stuck for good.
+/// Like [`check_lease`], for ending a task. The lead may also end unclaimed tasks, without a fencing token, so that
+/// none is stuck.
 pub fn check_may_end(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRefusal> {
     match check_lease(task, worker) {
         Err(TaskRefusal::NotYours(_)) if worker.is_lead => Ok(0),
@@ -291,7 +293,7 @@ pub fn check_may_end(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRe
     }
 }
 
-/// Bounds of what a task is made of.
+/// Checks the length of a text field.
 pub fn check_text_len(field: &'static str, text: &str, most: usize) -> Result<(), TaskRefusal> {
     match text.chars().count() {
         len if len > most => Err(TaskRefusal::TooLong { field, len, most }),

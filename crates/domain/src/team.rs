@@ -1,4 +1,4 @@
-//! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
+//! Teams: a lead session, member sessions, a task list and mailboxes.
 
 pub mod failures;
 pub mod idle;
@@ -18,16 +18,16 @@ use crate::session_key::SessionKey;
 use crate::time::Millis;
 pub use plan::PlanApproval;
 
-/// The name under which every team's lead gets mail.
+/// The recipient name of every team's lead.
 pub const LEAD_NAME: &str = "lead";
-/// The name under which the runtime writes.
+/// The sender name of messages from the runtime.
 pub const RUNTIME_NAME: &str = "team";
-/// The name under which people write who look after the instance.
+/// The sender name of messages from people who operate the instance.
 pub const OPERATOR_NAME: &str = "operator";
 
-/// What people call all of a team when they write to it.
+/// The recipient name for all members of a team.
 pub const EVERYBODY_NAME: &str = "all";
-/// Names that no member has.
+/// Names that no member may have.
 const RESERVED_NAMES: [&str; 4] = [LEAD_NAME, RUNTIME_NAME, OPERATOR_NAME, EVERYBODY_NAME];
 
 const MEMBER_COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
@@ -36,7 +36,7 @@ const MEMBER_COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", 
 #[error("'{0}' is no name here: a lower-case letter or digit, then up to 49 of a-z, 0-9, '_' and '-'")]
 pub struct InvalidTeamName(pub String);
 
-/// `^[a-z0-9][a-z0-9_-]{0,49}$`, for teams and members alike: it is the name of a folder, too.
+/// Checks the name of a team or member: `^[a-z0-9][a-z0-9_-]{0,49}$`. It is also a folder name.
 pub fn check_team_name(text: &str) -> Result<(), InvalidTeamName> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let first = text.chars().next().is_some_and(is_plain);
@@ -45,7 +45,7 @@ pub fn check_team_name(text: &str) -> Result<(), InvalidTeamName> {
     if first && rest && text.len() <= 50 { Ok(()) } else { Err(refused()) }
 }
 
-/// A name of a member; those that mean somebody else, or everybody, are taken.
+/// Checks the name of a member. Reserved names are rejected.
 pub fn check_member_name(text: &str) -> Result<(), TeamRefusal> {
     check_team_name(text)?;
     match RESERVED_NAMES.contains(&text) {
@@ -54,14 +54,14 @@ pub fn check_member_name(text: &str) -> Result<(), TeamRefusal> {
     }
 }
 
-/// A member's color as pages show it.
+/// Returns the hex value of a member's color, as pages show it.
 pub fn hex_color(name: &str) -> &'static str {
     const HEX_COLORS: [&str; 8] =
         ["#4A7BD9", "#3E9B5F", "#C9A227", "#B0509E", "#2E9AA6", "#D94A4A", "#9AA0A6", "#6B7280"];
     MEMBER_COLORS.iter().position(|color| *color == name).map_or(HEX_COLORS[7], |at| HEX_COLORS[at])
 }
 
-/// The color of the n-th member.
+/// Returns the color of the n-th member.
 pub fn member_color(n: usize) -> &'static str {
     MEMBER_COLORS[n % MEMBER_COLORS.len()]
 }
@@ -95,23 +95,23 @@ pub struct Team {
     pub id: TeamId,
     pub name: String,
     pub description: String,
-    /// What its members are for, as its maker called it.
+    /// The role of its members, as given by its creator.
     pub agent_type: String,
     pub status: TeamStatus,
     pub lead: SessionKey,
     pub lead_agent: AgentId,
-    /// What a person last asked of the lead: everything the team does is counted there.
+    /// Trace of the last request of a person to the lead. Everything the team does counts towards it.
     pub trace: TraceId,
     /// Where that person reads the lead's answers.
     pub reply_to: Vec<ChatAddress>,
-    /// The least authority of the people it has done anything for. Its members work with no more.
+    /// The lowest authority among the people the team has worked for. It bounds the authority of its members.
     pub authority: Authority,
     pub created_at: Millis,
     pub updated_at: Millis,
 }
 
 impl Team {
-    /// For whom it works, as the rules about senders name them.
+    /// Returns the senders on whose behalf the team works, as sender rules name them.
     pub fn requested_by(&self) -> Vec<String> {
         self.reply_to.iter().map(ChatAddress::sender_key).collect()
     }
@@ -121,9 +121,9 @@ impl Team {
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
     Active,
-    /// Its session was closed by a shutdown.
+    /// A shutdown closed its session.
     Closed,
-    /// Its session is gone.
+    /// Its session no longer exists.
     Lost,
 }
 
@@ -143,7 +143,7 @@ impl MemberState {
     }
 }
 
-/// A member is its name; sessions are its lives, one after the other.
+/// A team member. The name identifies it; over time it can have several sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamMember {
     pub team: TeamId,
@@ -154,16 +154,16 @@ pub struct TeamMember {
     pub capabilities: Vec<String>,
     pub color: String,
     pub state: MemberState,
-    /// It has reading tools only until this is settled; none where no plan was asked for or it was approved.
+    /// While set, the member has only read tools. `None` if no plan was required or the plan was approved.
     pub plan: Option<PlanApproval>,
     pub joined_at: Millis,
     pub last_active_at: Millis,
 }
 
-/// Most capabilities of one member: a claim asks for each.
+/// Maximum number of capabilities of one member: a claim checks each.
 pub const MAX_CAPABILITIES: usize = 8;
 
-/// A session's place in a team.
+/// A session's role in a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamRole {
@@ -184,32 +184,32 @@ impl TeamRole {
     }
 }
 
-/// The bounds of teams.
+/// Limits of agent teams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TeamLimits {
-    /// Teams at work at once.
+    /// Maximum number of active teams.
     #[schemars(range(min = 1, max = 100))]
     pub max_teams: u32,
-    /// Members of one team, its lead not counted.
+    /// Maximum number of members of one team, without its lead.
     #[schemars(range(min = 1, max = 50))]
     pub max_members: u32,
-    /// Tasks of one team that have not ended.
+    /// Maximum number of unfinished tasks of one team.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_open_tasks: u32,
-    /// Longest letter between members, in bytes.
+    /// Maximum length of a message between members, in bytes.
     #[schemars(range(min = 100, max = 1_000_000))]
     pub max_message_bytes: u32,
-    /// How long a member that shows no sign of life keeps a task.
+    /// How long an inactive member keeps a claimed task, in seconds.
     #[schemars(range(min = 5))]
     pub lease_seconds: u32,
-    /// How long a member may take to answer that it is to stop.
+    /// How long a member may take to answer a shutdown request, in seconds.
     #[schemars(range(min = 1))]
     pub shutdown_seconds: u32,
-    /// Turns that members may cause each other, from one message of a person to the lead, before a person must
-    /// continue.
+    /// Number of turns that members may cause each other after one message of a person to the lead, before a person
+    /// must continue.
     pub automatic_turns: u32,
-    /// How long the folder of a team that has ended is kept, in days; 0 keeps it for ever.
+    /// How long the folder of an ended team is kept, in days; 0 keeps it forever.
     pub keep_ended_days: u32,
 }
 
@@ -228,7 +228,7 @@ impl Default for TeamLimits {
     }
 }
 
-/// Why a team does not do what it was asked for.
+/// Why a team request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TeamRefusal {
     #[error("{0}")]

@@ -20,7 +20,7 @@ use crate::id::AgentId;
 pub use mapping::{WebhookMapping, WebhookPost};
 pub use platforms::{DiscordConfig, MatrixConfig, SlackConfig, SlackMode, TelegramConfig, WhatsappConfig};
 
-/// The account of a channel that is meant where none is named, if it has one of this name, or none at all.
+/// The account of a channel that is used if none is named, if an account has this name or there is no account at all.
 pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// Where messages come from and answers go.
@@ -45,26 +45,26 @@ pub struct ChannelsConfig {
     /// Matrix users: `[channels.matrix.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub matrix: BTreeMap<String, MatrixConfig>,
-    /// The account of each platform that has been the default one so far. It is no setting: the store remembers it.
+    /// The previous default account of each platform. It is no setting: the store remembers it.
     #[serde(skip)]
     remembered: BTreeMap<String, String>,
 }
 
-/// What is known of the default account of a platform beside the config.
+/// Default accounts of platforms as known from the store.
 #[derive(Clone, Debug, Default)]
 pub struct AccountsInUse {
-    /// What was recorded at an earlier start.
+    /// Default accounts recorded at an earlier start.
     pub recorded: BTreeMap<String, String>,
-    /// Whose conversations are kept without an account in their keys, in homes older than the record.
+    /// Accounts whose session keys omit the account, in homes older than that record.
     pub in_use: BTreeMap<String, String>,
 }
 
-/// The default account of one platform, as it was settled.
+/// The chosen default account of one platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultAccountChoice {
     pub channel: &'static str,
     pub account: String,
-    /// There are several, and nothing but the alphabet has chosen this one.
+    /// There are several accounts, and only alphabetical order selected this one.
     pub is_guessed: bool,
 }
 
@@ -74,27 +74,27 @@ pub struct DefaultAccountChoice {
 pub struct WebhookConfig {
     /// Messages must be signed with this secret (HMAC-SHA256).
     pub secret: Secret,
-    /// The agent that answers. If left out, bindings say it, and else it is the default agent.
+    /// The agent that answers. If omitted, bindings decide, else the default agent answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// Answers are posted here. Without it they are kept in the session only.
+    /// URL to which answers are posted. If omitted, answers are only stored in the session.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_url: Option<String>,
     /// Answers are signed with this secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_secret: Option<Secret>,
-    /// The receiver knows an answer it has seen by its key. Only then may one be posted again when a crash left
-    /// it unknown whether it arrived.
+    /// Whether the receiver deduplicates answers by their key. Only then is an answer posted again after a crash left
+    /// its delivery unknown.
     #[serde(default)]
     pub idempotent: bool,
-    /// Where the message is in what the program posts. Without it a post is `text`, `id`, `peer` and `thread`.
+    /// Where the message fields are in the posted JSON. If omitted, a post has `text`, `id`, `peer` and `thread`.
     #[serde(default, skip_serializing_if = "WebhookMapping::is_empty")]
     pub map: WebhookMapping,
 }
 
 impl ChannelsConfig {
-    /// Who may write to each account of each platform: channel, account, rules.
+    /// Returns the access rules of all accounts: channel, account, rules.
     pub fn account_accesses(&self) -> impl Iterator<Item = (&'static str, &str, &AccountAccess)> {
         fn each_account<'a, T>(
             channel: &'static str,
@@ -115,7 +115,7 @@ impl ChannelsConfig {
             || self.account_accesses().any(|(known, name, _)| (known, name) == (channel, account))
     }
 
-    /// The accounts alone, whoever may write to them.
+    /// Returns the accounts without their access rules, for comparison.
     pub fn without_access(&self) -> Self {
         let mut accounts = self.clone();
         accounts.telegram.values_mut().for_each(|account| account.access = AccountAccess::default());
@@ -127,8 +127,8 @@ impl ChannelsConfig {
         accounts
     }
 
-    /// The account of each platform that is meant where none is named: the one that says so, the one that has been so
-    /// far, `default`, or else the first by name.
+    /// Returns the default account of each platform: the one marked `default`, else the previous default, else
+    /// `default`, else the first by name.
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
         self.accounts_by_channel()
             .into_iter()
@@ -136,7 +136,7 @@ impl ChannelsConfig {
             .collect()
     }
 
-    /// Takes over what is known of default accounts, so that an account that is added never takes another's place.
+    /// Applies recorded default accounts, so that a new account never replaces the default of others.
     pub fn apply_default_accounts(&mut self, known: &AccountsInUse) -> Vec<DefaultAccountChoice> {
         self.remembered.clone_from(&known.in_use);
         self.remembered.extend(known.recorded.clone());
@@ -152,7 +152,7 @@ impl ChannelsConfig {
         settled
     }
 
-    /// Every account by its channel, and whether it says that it is the default one.
+    /// Returns every account by channel, and whether it is marked `default`.
     fn accounts_by_channel(&self) -> BTreeMap<&'static str, Vec<(&str, bool)>> {
         let mut channels: BTreeMap<&'static str, Vec<(&str, bool)>> = BTreeMap::new();
         let hooks = self.webhook.keys().map(|name| (WEBHOOK_CHANNEL, name.as_str(), false));
@@ -164,7 +164,7 @@ impl ChannelsConfig {
         channels
     }
 
-    /// The names of the accounts of each channel that has any.
+    /// Returns the account names of each channel that has any.
     pub(super) fn accounts_by_name(&self) -> BTreeMap<&'static str, BTreeSet<&str>> {
         let names = |(channel, accounts): (_, Vec<(_, bool)>)| {
             (channel, accounts.into_iter().map(|(name, _)| name).collect())

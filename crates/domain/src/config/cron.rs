@@ -1,4 +1,4 @@
-//! `[[cron]]` and `[heartbeat.<agent>]`: what agents do without being asked.
+//! `[[cron]]` and `[heartbeat.<agent>]`: what agents do on a schedule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,41 +13,41 @@ use crate::channel::ChatAddress;
 use crate::id::AgentId;
 use crate::schedule::{InvalidSchedule, Schedule};
 
-/// A message that an agent gets at set times, in the conversation `cron:<id>`.
+/// A cron job: a message that an agent gets at set times, in the conversation `cron:<id>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CronJobConfig {
-    /// Its name, of `a-z`, `0-9`, `_` and `-`.
+    /// Its id: `a-z`, `0-9`, `_` and `-`.
     pub id: String,
     /// When: a cron expression (`30 8 * * 1-5`), `every 10m`, or `at 2026-12-01 09:00`.
     pub schedule: String,
-    /// The agent that gets it. The default agent if left out.
+    /// The agent that gets the message. Defaults to the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// What it is told.
+    /// The message.
     pub message: String,
-    /// Where the answer goes. Without it the answer is kept in the conversation only.
+    /// Where the answer goes. If omitted, it is only stored in the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_to: Option<DeliverTo>,
-    /// The zone of its times, such as `Europe/Berlin`. UTC if left out.
+    /// The time zone, such as `Europe/Berlin`. Defaults to UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What becomes of runs that were missed while Polyclaw was not running.
+    /// How runs are handled that were missed while Polyclaw was not running.
     #[serde(default)]
     pub catch_up: CatchUp,
-    /// Whether it runs at all.
+    /// Whether the job runs.
     #[serde(default = "default_enabled")]
     pub enabled: bool,
 }
 
-/// What becomes of runs that were missed.
+/// How missed runs are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
-    /// They are left out, and an event says so.
+    /// They are skipped, and an event records that.
     #[default]
     Skip,
-    /// One run makes up for all of them, and is told how late it is.
+    /// One run replaces all missed ones; its message says how late it is.
     Once,
 }
 
@@ -57,28 +57,28 @@ pub enum CatchUp {
 pub struct DeliverTo {
     /// The channel, such as `telegram`.
     pub channel: String,
-    /// The account that sends it. The channel's default account if left out.
+    /// The account that sends. Defaults to the channel's default account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The conversation, by the platform's id.
+    /// The conversation, by platform id.
     pub peer: String,
-    /// A thread or topic in it.
+    /// A thread or topic in the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
 }
 
-/// An agent's periodic look at its `HEARTBEAT.md`, in its main conversation. An agent that has nothing to say sends
-/// nothing, and without such a file no model is asked.
+/// A periodic check of an agent's `HEARTBEAT.md`, in its main conversation. Without that file no model is called, and
+/// an agent with nothing to report sends nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatConfig {
-    /// How often, such as `30m`; or a cron expression.
+    /// The interval, such as `30m`, or a cron expression.
     #[serde(default = "default_heartbeat_interval")]
     pub every: String,
-    /// The zone of a cron expression. UTC if left out.
+    /// The time zone of a cron expression. Defaults to UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Where what it says goes. Without it that is kept in the conversation only.
+    /// Where reports go. If omitted, they are only stored in the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_to: Option<DeliverTo>,
 }
@@ -92,7 +92,7 @@ fn default_heartbeat_interval() -> String {
 }
 
 impl CronJobConfig {
-    /// Up to 64 of `a-z`, `0-9`, `_` and `-`.
+    /// Returns whether the id has 1 to 64 of `a-z`, `0-9`, `_` and `-`.
     pub fn is_job_name(id: &str) -> bool {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         !id.is_empty() && id.len() <= 64 && id.chars().all(word)
@@ -120,7 +120,7 @@ impl DeliverTo {
         self.address_with_default(usual)
     }
 
-    /// The same where the account that is meant without one is known.
+    /// Returns the address; `usual` is the account used if none is named.
     pub fn address_with_default(&self, usual: &str) -> ChatAddress {
         ChatAddress {
             channel: self.channel.clone(),
@@ -142,7 +142,7 @@ impl DeliverTo {
     }
 }
 
-/// The accounts that jobs can deliver to, collected once for all of them.
+/// The accounts that jobs can deliver to, collected once for all jobs.
 struct Accounts<'a> {
     usual: BTreeMap<&'static str, &'a str>,
     names: BTreeMap<&'static str, BTreeSet<&'a str>>,
@@ -217,7 +217,7 @@ pub(super) fn check_heartbeats(
     }
 }
 
-/// A zone that is none does not hide what is wrong with the rule.
+/// Reports errors of the schedule even if its time zone is invalid.
 fn check_schedule(
     parse: impl Fn(Option<&str>) -> Result<Schedule, InvalidSchedule>,
     zone: &Option<String>,

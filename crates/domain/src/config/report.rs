@@ -1,4 +1,4 @@
-//! What is wrong with a config, where, and what to do about it.
+//! Config errors: what is wrong, where, and how to fix it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,11 +7,11 @@ use super::document::{ConfigNode, SyntaxError};
 use super::secret::{SECRET_MASK, Secret};
 use crate::id::AgentId;
 
-/// One thing that is wrong with a config file.
+/// One error in a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub file: String,
-    /// Counted from 1; `None` where no line is to blame.
+    /// Counted from 1; `None` if the error belongs to no line.
     pub line: Option<usize>,
     /// Dotted, as written in the file: `agents.list[0].model`. Empty for the file as a whole.
     pub path: String,
@@ -33,7 +33,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Everything that is wrong with a config file, in the order of its lines. Never empty.
+/// All errors of a config file, ordered by line. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
@@ -46,7 +46,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// A message and its hint, before the place is known. An empty hint is none.
+/// A message and its hint, without a location. The hint may be empty.
 pub(super) struct ConfigFault {
     pub message: String,
     pub hint: String,
@@ -63,27 +63,27 @@ struct SettingLocation {
     written: String,
 }
 
-/// More errors than this at once help nobody, and each is searched for every secret.
+/// Maximum number of reported errors: more do not help, and each is searched for every secret.
 const MAX_ERRORS: usize = 200;
 
 pub(super) struct ConfigReport {
     file: String,
     agents: BTreeSet<AgentId>,
     errors: Vec<ConfigError>,
-    /// Settings present in the file, by their proper path.
+    /// Locations of the settings in the file, by their canonical path.
     places: BTreeMap<String, SettingLocation>,
-    /// Sections that could not be read: what a rule says about their defaults is of no use to anybody.
+    /// Sections that could not be parsed. Rule errors about their defaults are suppressed.
     broken: BTreeSet<String>,
-    /// Single values that could not be read.
+    /// Paths of single values that could not be parsed.
     unread: BTreeSet<String>,
-    /// Values that came from outside the file and what to show in their place.
+    /// Values from outside the file, and what is shown instead.
     hidden: Vec<(String, String)>,
     secrets: Vec<Secret>,
-    /// Rules that name agents the file does not have: they may have been made while the instance runs.
+    /// Rules that name agents which are not in the file. They may have been created at run time.
     unknown_agents: Vec<UnknownAgent>,
 }
 
-/// A rule that names an agent the file does not have.
+/// A rule that names an agent which is not in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAgent {
     pub id: AgentId,
@@ -105,7 +105,7 @@ impl ConfigReport {
         }
     }
 
-    /// The agents that rules may name.
+    /// Adds agents that rules may name.
     pub fn know_agents(&mut self, ids: Vec<AgentId>) {
         self.agents.extend(ids);
     }
@@ -114,7 +114,7 @@ impl ConfigReport {
         self.agents.contains(id)
     }
 
-    /// The same as [`Self::error`] about an agent that may still be known to the instance's database.
+    /// Like [`Self::add_error`], for an agent that may still exist in the instance's database.
     pub fn add_unknown_agent(&mut self, id: &AgentId, path: &str, hint: String) {
         let before = self.errors.len();
         self.add_error(path, format!("there is no agent \"{id}\""), hint);
@@ -130,28 +130,28 @@ impl ConfigReport {
         self.push_error(syntax.line, "", ConfigFault::new(syntax.message, ""));
     }
 
-    /// Notes where a setting stands, for later rules about it.
+    /// Records the location of a setting, for later rules about it.
     pub fn record_location(&mut self, path: &str, node: &ConfigNode) {
         self.places
             .insert(path.to_owned(), SettingLocation { line: node.line, written: node.written.clone() });
     }
 
-    /// A value that cannot be read at all. It is left out; what a rule says about it is of no use to anybody.
+    /// Reports a value that cannot be parsed. It is dropped, and rule errors about it are suppressed.
     pub fn add_unreadable_value(&mut self, path: &str, node: &ConfigNode, fault: ConfigFault) {
         self.unread.insert(path.to_owned());
-        // Where something is missing in a list, what comes after it is not where the file has it.
+        // If a list element is dropped, the indexes of the following ones no longer match the file.
         if path.ends_with(']') {
             self.mark_section_broken(section_name(path));
         }
         self.push_error(Some(node.line), &node.written, fault);
     }
 
-    /// Without what could not be read of it a section is none.
+    /// Marks a section that is not valid without its unparsable parts.
     pub fn mark_section_broken(&mut self, section: &str) {
         self.broken.insert(section.to_owned());
     }
 
-    /// A value that breaks a rule. What the file leaves out is blamed on the nearest thing around it.
+    /// Reports a value that breaks a rule. For a missing setting, the line of the nearest enclosing setting is used.
     pub fn add_error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
         let around = |(end, _): (usize, &str)| self.unread.contains(&path[..end]);
         let is_unread = self.has_unread(path) || path.rmatch_indices(['.', '[']).any(around);
@@ -165,7 +165,7 @@ impl ConfigReport {
         self.push_error(line, &written, ConfigFault::new(message, hint));
     }
 
-    /// The line a setting stands on, to point from one error to another place.
+    /// Returns the line of a setting, to refer to it from another error.
     pub fn line_of(&self, path: &str) -> Option<usize> {
         self.places.get(path).map(|place| place.line)
     }
@@ -174,12 +174,13 @@ impl ConfigReport {
         self.broken.contains(section)
     }
 
-    /// All of it was read.
+    /// Returns whether the whole section was parsed.
     pub fn is_section_sound(&self, section: &str) -> bool {
         !self.is_section_broken(section) && !self.has_unread(section)
     }
 
-    /// Whether this or a part of it could not be read. Parts of a path follow it in the order of the set.
+    /// Returns whether the setting or a part of it could not be parsed. Parts follow their path in the order of the
+    /// set.
     fn has_unread(&self, path: &str) -> bool {
         let has_part = |dot: char| {
             let start = format!("{path}{dot}");
@@ -188,15 +189,15 @@ impl ConfigReport {
         self.unread.contains(path) || has_part('.') || has_part('[')
     }
 
-    /// Keeps a value out of every message; `shown` stands for it.
+    /// Replaces a value with `shown` in every message.
     pub fn redact_value(&mut self, value: &str, shown: &str) {
-        // A very short value is no secret, and hiding it would tear words apart.
+        // A very short value is no secret, and masking it would garble words.
         if value.len() >= 4 {
             self.hidden.push((value.to_owned(), shown.to_owned()));
         }
     }
 
-    /// The same for a secret, which is kept out of everything else, too.
+    /// Redacts a secret in messages and adds it to the secrets that are redacted everywhere.
     pub fn redact_secret(&mut self, value: &str) {
         self.redact_value(value, SECRET_MASK);
         self.secrets.push(Secret::new(value));
@@ -206,7 +207,7 @@ impl ConfigReport {
         std::mem::take(&mut self.secrets)
     }
 
-    /// Agents that rules name, where no others can be there than those of the file.
+    /// Reports rules that name agents which are not in the file, if no other agents can exist.
     pub fn refuse_agents(&mut self, unknown: impl Iterator<Item = ConfigError>) {
         self.errors.extend(unknown);
     }

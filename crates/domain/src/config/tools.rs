@@ -1,4 +1,4 @@
-//! `[tools]`: what tools may do, for all agents together.
+//! `[tools]`: rules about tools for all agents.
 
 use std::collections::BTreeMap;
 
@@ -12,49 +12,48 @@ use crate::channel;
 use crate::policy::{self, ApprovalMode, ToolPolicy, ToolProfile, ToolRules};
 use crate::relay::AgentToAgent;
 
-/// What tools may do, for all agents together. An agent's own rules can only narrow it.
+/// Rules about tools for all agents. An agent's own rules can only narrow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsConfig {
-    /// Lets web tools reach loopback and private addresses. Off, so that no web page can talk an agent into
-    /// reading from your network.
+    /// Allows web tools to reach loopback and private addresses. Off by default, so that no web page can trick an agent
+    /// into reading from your network.
     pub allow_private_addresses: bool,
-    /// Tools that no agent has, by name.
+    /// Tools that are disabled for every agent, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<String>,
-    /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`.
+    /// Limits the tools to this profile: `minimal`, `messaging`, `coding` or `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ToolProfile>,
-    /// The only tools agents may have: names, `group:…`, or patterns in which `*` stands for any text. All if empty.
+    /// Allowed tools: names, `group:…`, or patterns in which `*` matches any text. If empty, all tools are allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Tools agents never have. Deny wins.
+    /// Denied tools. Deny wins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Whether a person is asked before a tool runs: `always`, `unsafe` (those that call themselves so) or
-    /// `never`. What is set here an agent can only make stricter. Without it: `unsafe`.
+    /// Default approval mode: `always`, `unsafe` (tools that declare themselves unsafe) or `never`. Agents can only
+    /// make it stricter. Defaults to `unsafe`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalMode>,
-    /// The same for single tools, groups or patterns: `approvals = { shell = "always" }`.
+    /// Approval mode of single tools, groups or patterns: `approvals = { shell = "always" }`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, ApprovalMode>,
-    /// What sessions that another session spawned are narrowed to.
+    /// Restrictions for sub-agent sessions.
     pub subagents: ToolPolicy,
-    /// What a turn is narrowed to by who asked for it: `[tools.senders."webhook:ci:*"]`. The name is a pattern of
-    /// `channel:account:peer`.
+    /// Restrictions by sender: `[tools.senders."webhook:ci:*"]`. The name is a pattern of `channel:account:peer`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub senders: BTreeMap<String, ToolPolicy>,
     /// Whether agents may write into each other's sessions with `sessions_send`.
     pub agent_to_agent: AgentToAgent,
-    /// Conversations that agents may write to with `message`, beside the one that asks: patterns of
-    /// `channel:account:peer`, such as `slack:work:C024BE91L`. Without any that tool is not there.
+    /// Conversations, other than the current one, to which agents may post with `message`: patterns of
+    /// `channel:account:peer`, such as `slack:work:C024BE91L`. If empty, the tool is unavailable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub message_to: Vec<String>,
-    /// Agents that may write to other instances of the same control plane, by id; `*` stands for any text. Which
-    /// instance may write what to which is a rule of the control plane besides.
+    /// Agents that may write to other instances of the same control plane, by id; `*` matches any text. The control
+    /// plane has its own rules for what instances may send to each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<String>,
-    /// The service that `web_search` asks. Without it that tool is not there.
+    /// The search service of `web_search`. If omitted, the tool is unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_search: Option<WebSearch>,
 }
@@ -115,13 +114,13 @@ pub(super) fn report_policy_errors(
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebSearch {
-    /// Whose protocol it speaks.
+    /// The protocol of the service.
     pub kind: SearchKind,
-    /// Where it is: needed for SearXNG, the service's own address for the others.
+    /// The URL of the service. Required for SearXNG; other services have a default.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its key, best as a reference: `env:BRAVE_API_KEY`.
+    /// The API key, preferably as a reference: `env:BRAVE_API_KEY`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
 }
@@ -129,7 +128,7 @@ pub struct WebSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchKind {
-    /// A SearXNG of your own; its settings must allow the format `json`.
+    /// Your own SearXNG; its settings must allow the format `json`.
     Searxng,
     Brave,
     Tavily,

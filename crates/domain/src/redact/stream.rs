@@ -1,5 +1,5 @@
-//! Text that arrives in pieces. A secret cut in two is still one: what may be the start of a secret is held back until
-//! it is clear what it is, and nothing else is.
+//! Redacts text that arrives in pieces. Holds back only what may be the start of a secret, until it is clear whether it
+//! is one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use super::unescape::MAX_ESCAPED_BYTE_LEN;
 use super::{REDACTION_MARK, Redactor, nearest_char_boundary};
 
-/// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
-/// with; up to three letters of a key that have gone out are not the key.
+/// Minimum length of a tail that is held back as the start of a known value. Most words end in a letter that some key
+/// begins with, and up to three leaked letters do not reveal a key.
 const MIN_HELD_PREFIX_LEN: usize = 4;
-/// What went out is kept so far back, to recognise what began there.
+/// Number of sent bytes that are kept to recognise tokens that began in them.
 const RETAINED_SENT_BYTES: usize = 128;
-/// The longest thing that is waited for by its looks: a private key.
+/// Maximum length of text that is held back because of its format: a private key.
 const MAX_HELD_BYTES: usize = 16 * 1024;
-/// Where more than this is kept, it is looked at again when it has grown by a part of itself: a look goes through all of
-/// it, and pieces are small.
+/// Above this size, the buffer is rescanned only after it has grown by a fraction: each scan covers the whole buffer,
+/// and pieces are small.
 const RESCAN_THRESHOLD_BYTES: usize = 4 * 1024;
 const RESCAN_GROWTH_DIVISOR: usize = 16;
 
 pub struct RedactionStream {
     redactor: Arc<Redactor>,
     raw: String,
-    /// How much of `raw` went out.
+    /// Length of the part of `raw` that was sent.
     sent: usize,
-    /// The end of the last secret that was marked.
+    /// End of the last masked secret.
     marked: usize,
-    /// How long `raw` is before it is looked at again.
+    /// Length of `raw` at which it is scanned again.
     awaited: usize,
 }
 
@@ -35,7 +35,7 @@ impl RedactionStream {
         Self { redactor, raw: String::new(), sent: 0, marked: 0, awaited: 0 }
     }
 
-    /// What of the stream can be shown with this piece. Mostly that is the piece.
+    /// Adds a piece and returns the text that can be shown now, usually the piece itself.
     pub fn push(&mut self, piece: &str) -> String {
         self.raw.push_str(piece);
         if self.raw.len() < self.awaited {
@@ -47,7 +47,7 @@ impl RedactionStream {
         self.emit_until(until)
     }
 
-    /// What was held back at the end. The next piece begins a new text.
+    /// Returns the text held back at the end. The next piece begins a new text.
     pub fn finish(&mut self) -> String {
         let rest = self.emit_until(self.raw.len());
         self.raw.clear();
@@ -58,7 +58,7 @@ impl RedactionStream {
     fn emit_until(&mut self, until: usize) -> String {
         let known = self.redactor.find_known(&self.raw);
         let looks = self.redactor.patterns.find_tokens(&self.raw);
-        // What looks like a key is known by its start alone.
+        // A token is recognised by its start, so all of it is needed.
         let touching = self.earliest_open_span(&known, self.redactor.max_value_len()).into_iter();
         let needed = touching.chain(self.earliest_open_span(&looks, usize::MAX)).min();
         let mut spans = [known, looks].concat();
@@ -73,7 +73,7 @@ impl RedactionStream {
                 continue;
             }
             out.push_str(&self.raw[self.sent..start.max(self.sent)]);
-            // The rest of a secret that has its mark already.
+            // The rest of a secret that is masked already gets no second mark.
             if start >= self.marked {
                 out.push_str(REDACTION_MARK);
             }
@@ -87,18 +87,18 @@ impl RedactionStream {
         out
     }
 
-    /// Where the first of these begins that may go on, and at most so far back.
+    /// Returns the start of the first span that may continue, at most `furthest` bytes back.
     fn earliest_open_span(&self, spans: &[Range<usize>], furthest: usize) -> Option<usize> {
         let end = self.raw.len();
         let starts = spans.iter().filter(|span| span.end == end).map(|span| span.start);
         starts.min().map(|start| start.max(end.saturating_sub(furthest)))
     }
 
-    /// Keeps what may still be the beginning of something.
+    /// Drops sent text, except what may still be the start of a secret.
     fn discard_sent(&mut self, needed: Option<usize>) {
         let behind = self.sent.saturating_sub(RETAINED_SENT_BYTES);
         let cut = nearest_char_boundary(&self.raw, needed.map_or(behind, |needed| needed.min(behind)), false);
-        // In steps: moving a few bytes for every token would cost more than it saves.
+        // Drops in steps: moving a few bytes per token would cost more than it saves.
         if cut >= RETAINED_SENT_BYTES {
             self.raw.drain(..cut);
             self.sent = self.sent.saturating_sub(cut);
@@ -110,12 +110,12 @@ impl RedactionStream {
 }
 
 impl Redactor {
-    /// The longest that a known value gets.
+    /// Maximum encoded length of a known value.
     fn max_value_len(&self) -> usize {
         self.values.as_ref().map_or(0, |values| values.longest * MAX_ESCAPED_BYTE_LEN)
     }
 
-    /// Where the end of a text may be the start of a secret.
+    /// Returns where a secret may start that the text does not contain completely.
     fn find_open_start(&self, text: &str) -> Option<usize> {
         let known = self.values.as_ref().and_then(|values| values.find_partial_value(text.as_bytes()));
         let looks = self.patterns.find_open_start(text).filter(|from| text.len() - from <= MAX_HELD_BYTES);
@@ -124,7 +124,7 @@ impl Redactor {
 }
 
 impl super::KnownValues {
-    /// The first place from which on the text is the start of a form, and not yet all of it.
+    /// Returns the first position from which the text is an incomplete form.
     fn find_partial_value(&self, text: &[u8]) -> Option<usize> {
         let tail = text.len().saturating_sub(self.longest * MAX_ESCAPED_BYTE_LEN);
         let escaped = self.find_escaped_prefix(&text[tail..]).map(|at| tail + at);
@@ -137,7 +137,7 @@ impl super::KnownValues {
         (from..=last).find(|at| self.first[usize::from(text[*at])] && self.is_value_prefix(&text[*at..]))
     }
 
-    /// The same where letters are written with escapes. One that is not whole yet counts for a letter.
+    /// Like `find_plain_prefix`, for escaped text. An incomplete escape counts as one character.
     fn find_escaped_prefix(&self, text: &[u8]) -> Option<usize> {
         let mut first = None::<usize>;
         self.partial_escape_decoder().each_layer(text, &mut |layer| {
@@ -149,7 +149,7 @@ impl super::KnownValues {
         first
     }
 
-    /// The forms are sorted, so those that begin with `tail` stand together.
+    /// The forms are sorted, so those that begin with `tail` are adjacent.
     fn is_value_prefix(&self, tail: &[u8]) -> bool {
         let at = self.forms.partition_point(|form| form.as_slice() < tail);
         self.forms

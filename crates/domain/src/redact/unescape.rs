@@ -1,56 +1,57 @@
-//! Takes escapes off a text, layer after layer, and knows where all that is left was written.
+//! Decodes escapes in a text, layer by layer, and maps decoded ranges back to the original text.
 
 use std::ops::Range;
 
-/// Text in JSON in an address in JSON, and one more.
+/// JSON in a URL in JSON is three layers; one more is allowed.
 pub(super) const MAX_ESCAPE_LAYERS: usize = 4;
-/// How many bytes a byte of a value takes: two layers wrote each with `\u`.
+/// Maximum encoded length of one byte: two layers that both use `\u`.
 pub(super) const MAX_ESCAPED_BYTE_LEN: usize = 6 * 6;
 
-/// Which escapes are taken off.
+/// A set of escape kinds.
 pub(super) type EscapeKinds = u8;
 
 const PERCENT_ESCAPES: EscapeKinds = 1;
-/// `\n` and the like.
+/// `\n` and other control characters.
 const CONTROL_ESCAPES: EscapeKinds = 2;
-/// Every other with a backslash.
+/// All other backslash escapes.
 const BACKSLASH_ESCAPES: EscapeKinds = 4;
 const ALL_ESCAPES: EscapeKinds = PERCENT_ESCAPES | CONTROL_ESCAPES | BACKSLASH_ESCAPES;
-/// A sign right before a value makes an escape of its first letters, which is none: where a layer has several kinds, some
-/// are taken off without the others too.
+/// A `%` or backslash right before a value turns its first letters into an apparent escape. If a layer mixes several
+/// kinds, these subsets are therefore also decoded alone.
 pub(super) const SEPARATE_KINDS: [EscapeKinds; 3] =
     [PERCENT_ESCAPES, BACKSLASH_ESCAPES | CONTROL_ESCAPES, PERCENT_ESCAPES | BACKSLASH_ESCAPES];
 
-/// Takes escapes off.
+/// Decodes escapes.
 pub(super) struct EscapeDecoder<'a> {
-    /// Which kinds are taken off by themselves, too.
+    /// Subsets of kinds that are also decoded alone.
     pub apart: &'a [EscapeKinds],
-    /// An escape of any other letter is left as it is: it is part of no value, and may be none.
+    /// Characters whose escapes are decoded, by first byte. Other escapes are kept: they are part of no value and may
+    /// not be escapes.
     pub telling: &'a [bool; 256],
-    /// More text follows: an escape that the end cuts off may become one.
+    /// More text follows, so an incomplete escape at the end may become one.
     pub goes_on: bool,
 }
 
-/// A text without its outer escapes, and where all of it came from.
+/// A text with one layer of escapes decoded, and the map to its source.
 pub(super) struct DecodedLayer<'a> {
     pub bytes: Vec<u8>,
-    /// Whether the end was left out, here or further out: an escape that is not whole yet.
+    /// Whether an incomplete escape was dropped at the end, here or in an outer layer.
     pub is_cut: bool,
     outer: Option<&'a DecodedLayer<'a>>,
     depth: usize,
     escapes: Vec<EscapeSpan>,
-    /// Of the escapes, and of the one that is not whole yet.
+    /// Kinds of the decoded escapes, and of the incomplete one.
     kinds: EscapeKinds,
 }
 
-/// An escape as it was written, and what became of it.
+/// The source range of an escape and its decoded range.
 struct EscapeSpan {
     written: Range<usize>,
     meant: Range<usize>,
 }
 
 impl EscapeDecoder<'_> {
-    /// Shows what is left of a text, layer after layer.
+    /// Calls `look` with every decoded layer of a text.
     pub fn each_layer(&self, text: &[u8], look: &mut dyn FnMut(&DecodedLayer<'_>)) {
         self.decode_nested(text, None, ALL_ESCAPES, look);
     }
@@ -70,7 +71,7 @@ impl EscapeDecoder<'_> {
             return;
         }
         look(&layer);
-        // Who escapes with percent signs does so last.
+        // Percent-encoding is always the outermost layer.
         let next = if kinds == PERCENT_ESCAPES { BACKSLASH_ESCAPES | CONTROL_ESCAPES } else { kinds };
         self.decode_nested(&layer.bytes, Some(&layer), next, look);
         let apart = self.apart.iter().filter(|some| layer.kinds & **some != 0 && layer.kinds & !**some != 0);
@@ -99,7 +100,8 @@ impl EscapeDecoder<'_> {
         layer
     }
 
-    /// Takes an escape, or what only looks like one; how much that was. None where the text ends in it.
+    /// Consumes an escape, or a text that only looks like one, and returns its length. `None` if the text ends within
+    /// it.
     fn take_escape(
         &self,
         text: &[u8],
@@ -136,7 +138,7 @@ impl<'a> DecodedLayer<'a> {
         Self { bytes: Vec::with_capacity(length), is_cut, outer, depth, escapes: Vec::new(), kinds: 0 }
     }
 
-    /// Where a part of it stands in the text as it was written.
+    /// Returns the range in the original text that a decoded range came from.
     pub fn source_range(&self, part: Range<usize>) -> Range<usize> {
         let part = source_start(&self.escapes, part.start)..source_end(&self.escapes, part.end);
         self.outer.map_or(part.clone(), |outer| outer.source_range(part))
@@ -159,7 +161,7 @@ fn source_end(layer: &[EscapeSpan], at: usize) -> usize {
     }
 }
 
-/// What a value means that has escapes of its own, all of them taken off; none where it has none.
+/// Decodes all escape layers of a value. `None` if it has no escapes.
 pub(super) fn decode_fully(value: &str) -> Option<Vec<u8>> {
     let peeler = EscapeDecoder { telling: &[true; 256], apart: &[], goes_on: false };
     let peeled =
@@ -189,10 +191,10 @@ impl DecodedChar {
     }
 }
 
-/// Why there is no escape.
+/// Why a text is not an escape.
 #[derive(PartialEq, Eq)]
 pub(super) enum NoEscape {
-    /// The text ends in it.
+    /// The text ends within it.
     Yet,
     Ever,
 }
@@ -201,7 +203,7 @@ pub(super) fn begins_escape(byte: &u8) -> bool {
     matches!(byte, b'%' | b'\\')
 }
 
-/// Of what a text begins with, if it is an escape.
+/// Returns the kind of the escape at the start of a text.
 fn escape_kind(text: &[u8]) -> EscapeKinds {
     match text {
         [b'%', ..] => PERCENT_ESCAPES,
@@ -210,7 +212,7 @@ fn escape_kind(text: &[u8]) -> EscapeKinds {
     }
 }
 
-/// The escape a text begins with: its length, and what it means.
+/// Parses the escape at the start of a text: its length and the decoded character.
 pub(super) fn parse_escape(text: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
     match text {
         [b'%', digits @ ..] => Ok((3, DecodedChar::Byte(parse_hex(digits, 2)?.to_be_bytes()[1]))),
@@ -234,7 +236,7 @@ fn simple_escape(sign: u8) -> Option<u8> {
     })
 }
 
-/// What follows `\u`: a letter, or half of one, with the other half in an escape of its own.
+/// Parses what follows `\u`: a character, or a surrogate whose other half follows in another escape.
 fn parse_unicode(digits: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
     let first = parse_hex(digits, 4)?;
     if let Some(character) = char::from_u32(first.into()) {

@@ -1,4 +1,4 @@
-//! The accounts of chat platforms. Addresses can be changed, so that a server of one's own can stand in for a platform.
+//! Accounts of chat platforms. API URLs are configurable, so that your own server can replace a platform.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,9 @@ use crate::config::secret::Secret;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct TelegramConfig {
-    /// The token that @BotFather gave.
+    /// The token from @BotFather.
     pub bot_token: Secret,
-    /// Where the Bot API is, if it is a server of your own.
+    /// URL of the Bot API, for a server of your own.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
@@ -26,24 +26,24 @@ pub struct TelegramConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct DiscordConfig {
-    /// The token of the bot.
+    /// The bot token.
     pub bot_token: Secret,
-    /// Where the REST API is, if it is a proxy of your own.
+    /// URL of the REST API, for a proxy of your own.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
-    /// Where the gateway is, if it is a proxy of your own.
+    /// URL of the gateway, for a proxy of your own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_url: Option<String>,
     #[serde(flatten)]
     pub access: AccountAccess,
 }
 
-/// How Slack reaches this instance.
+/// How Slack delivers events to this instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlackMode {
-    /// By a WebSocket that this instance opens; nothing has to be reachable from outside.
+    /// Over a WebSocket that this instance opens; nothing has to be reachable from outside.
     #[default]
     Socket,
     /// By requests to `/channels/slack/<account>`.
@@ -56,7 +56,7 @@ pub enum SlackMode {
 pub struct SlackConfig {
     /// The bot token, `xoxb-…`.
     pub bot_token: Secret,
-    /// How Slack reaches this instance.
+    /// How Slack delivers events to this instance.
     #[serde(default)]
     pub mode: SlackMode,
     /// The app token, `xapp-…`, for socket mode.
@@ -65,7 +65,7 @@ pub struct SlackConfig {
     /// The signing secret of the app, for events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_secret: Option<Secret>,
-    /// Where the Web API is, if it is a proxy of your own.
+    /// URL of the Web API, for a proxy of your own.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
@@ -79,13 +79,13 @@ pub struct SlackConfig {
 pub struct WhatsappConfig {
     /// The access token of the app.
     pub access_token: Secret,
-    /// The number's id; it is not the number.
+    /// The id of the phone number, not the number itself.
     pub phone_number_id: String,
-    /// The secret of the app: what Meta sends is signed with it.
+    /// The app secret, with which Meta signs its requests.
     pub app_secret: Secret,
-    /// The word that Meta repeats when the webhook is set up.
+    /// The verify token that Meta repeats when the webhook is set up.
     pub verify_token: Secret,
-    /// Where the Graph API is, if it is a proxy of your own.
+    /// URL of the Graph API, for a proxy of your own.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
@@ -97,12 +97,12 @@ pub struct WhatsappConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct MatrixConfig {
-    /// The address of the homeserver.
+    /// The URL of the homeserver.
     #[schemars(url)]
     pub homeserver: String,
     /// The user, like `@polyclaw:example.org`.
     pub user_id: String,
-    /// A token of the user. Either this or a password.
+    /// An access token of the user. Set either this or a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_token: Option<Secret>,
     /// The user's password.
