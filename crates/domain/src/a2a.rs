@@ -1,24 +1,24 @@
-//! Agents elsewhere that speak A2A, as this instance asks them: by the name that the config gives them.
+//! Remote agents that speak A2A, as this instance calls them: by their name in the config.
 
 use std::fmt;
 
 use crate::port::BoxFuture;
 
-/// How a remote agent is named where agents are named.
+/// Prefix that marks a remote agent in lists of agents.
 const REMOTE_AGENT_PREFIX: &str = "a2a:";
 
-/// The name of a remote agent, if it is one that is meant.
+/// Returns the name of a remote agent. `None` for a local agent.
 pub fn remote_agent_name(agent: &str) -> Option<&str> {
     agent.strip_prefix(REMOTE_AGENT_PREFIX)
 }
 
-/// A task there, as it was last seen.
+/// A remote task, as last seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTask {
-    /// None where the agent answered without a task: then it is over.
+    /// `None` if the agent answered without a task, which is then complete.
     pub id: Option<String>,
     pub state: RemoteTaskState,
-    /// What it said so far.
+    /// The answer so far.
     pub text: String,
 }
 
@@ -28,12 +28,12 @@ pub enum RemoteTaskState {
     Completed,
     Failed,
     Canceled,
-    /// It asks for something that nobody here gives: more words, or a login.
+    /// It asks for something that is unavailable here: more input, or a login.
     Asking,
 }
 
 impl RemoteTaskState {
-    /// By the word of the protocol; one we do not know may still end.
+    /// Parses a state of the protocol. Unknown states count as working, because they may still end.
     pub fn parse(word: &str) -> Self {
         match word {
             "completed" => Self::Completed,
@@ -45,14 +45,14 @@ impl RemoteTaskState {
     }
 }
 
-/// Why a remote agent could not be asked.
+/// Why a call to a remote agent failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteAgentError {
-    /// In words of our own.
+    /// Our description of the error.
     pub message: String,
-    /// What it said about it itself: no more to be trusted than its answers.
+    /// The remote agent's own description, as untrusted as its answers.
     pub remote_message: Option<String>,
-    /// It refused. Otherwise nobody was reached, and to ask again may help.
+    /// The agent refused. Otherwise it was not reached, and a retry may help.
     pub is_refusal: bool,
 }
 
@@ -61,7 +61,7 @@ impl RemoteAgentError {
         Self { message: message.into(), remote_message: None, is_refusal: true }
     }
 
-    /// To ask again may help.
+    /// Returns an error after which a retry may help.
     pub fn transient(message: impl Into<String>) -> Self {
         Self { message: message.into(), remote_message: None, is_refusal: false }
     }
@@ -69,14 +69,14 @@ impl RemoteAgentError {
 
 pub type RemoteTaskResult = Result<RemoteTask, RemoteAgentError>;
 
-/// The port: remote agents by name.
+/// The port for calling remote agents by name.
 pub trait RemoteAgentClient: fmt::Debug + Send + Sync {
     fn is_known(&self, name: &str) -> bool;
 
-    /// Whether it takes the same `message_id` for the same task.
+    /// Returns whether the agent deduplicates tasks by `message_id`.
     fn dedupes_by_message_id(&self, name: &str) -> bool;
 
-    /// Gives a task.
+    /// Sends a task.
     fn send_task<'a>(
         &'a self,
         name: &'a str,

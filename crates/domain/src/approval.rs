@@ -1,4 +1,4 @@
-//! Approvals: a question to a person about one call, bound to that call and to nothing else.
+//! Approvals: a question to a person about one call, bound to exactly that call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,13 +9,13 @@ use crate::delivery::CommandButton;
 use crate::hex::encode_hex;
 use crate::sanitize::{is_hidden, is_invisible};
 
-/// An unanswered question becomes a tool result after this long.
+/// Time after which an unanswered question becomes a tool result.
 pub const APPROVAL_EXPIRY_MS: i64 = 30 * 60 * 1000;
 
-/// Before the id of a question, in the name of its message.
+/// Prefix of a question's outbox key, followed by its id.
 const QUESTION_KEY_PREFIX: &str = "approval-";
 
-/// The longest question that is sent to a chat, in characters. A longer one shows its beginning and its end.
+/// Maximum length of a question in a chat, in characters. A longer one is shortened in the middle.
 const MAX_QUESTION_CHARS: usize = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,19 +51,19 @@ pub enum ApprovalDecision {
     Deny,
 }
 
-/// Who answers, as the runtime knows it: never by what a text says.
+/// Who answers, as known to the runtime, never as claimed in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalResponder {
-    /// Whoever holds the instance's token: at the terminal, on its page, through its API.
+    /// A holder of the instance's token: in the terminal, the web page or the API.
     Owner,
     /// An owner, in a channel's conversation.
     OwnerInChannel(ChatAddress),
-    /// Somebody else in a channel's conversation.
+    /// Anybody else in a channel's conversation.
     Sender(ChatAddress),
 }
 
 impl ApprovalResponder {
-    /// For the record.
+    /// Returns the name for the record.
     pub fn name(&self) -> String {
         match self {
             Self::Owner => "owner".to_owned(),
@@ -74,11 +74,11 @@ impl ApprovalResponder {
     }
 }
 
-/// Why an answer does not count.
+/// Why an answer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidApproval {
     WrongPerson,
-    /// It changes who may do what.
+    /// The call changes permissions, so only an owner may answer.
     OwnerOnly,
     OtherConversation,
     OtherArguments,
@@ -95,15 +95,15 @@ impl InvalidApproval {
     }
 }
 
-/// What a question is bound to.
+/// The conversation and call that a question is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct ApprovalBinding<'a> {
-    /// The channel's conversation in which it may be answered. Without one only owners answer it.
+    /// The channel's conversation in which the question may be answered. `None` allows only owners to answer.
     pub origin: Option<&'a ChatAddress>,
     pub fingerprint: &'a str,
 }
 
-/// Whether this answer counts. `shown` is the fingerprint of what the person saw, where they can say it.
+/// Checks whether an answer counts. `shown` is the fingerprint of the call that the person saw, if known.
 pub fn check_responder(
     bound: ApprovalBinding<'_>,
     by: &ApprovalResponder,
@@ -127,7 +127,7 @@ fn is_same_person(one: &ChatAddress, other: &ChatAddress) -> bool {
     (&one.channel, &one.account, &one.peer) == (&other.channel, &other.account, &other.peer)
 }
 
-/// Names a tool with its arguments, whatever the order of their keys.
+/// Returns a hash of a tool and its arguments, independent of the order of keys.
 pub fn call_fingerprint(tool: &str, arguments: &Value) -> String {
     let mut hash = Sha256::new();
     hash.update(tool.as_bytes());
@@ -148,7 +148,7 @@ fn sort_keys(value: &Value) -> Value {
     }
 }
 
-/// What a call would do, as a person is shown it: the tool's own words, else its arguments.
+/// Describes a call for a person: in the tool's own words, else by its arguments.
 pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> String {
     match words {
         Some(words) => escape_hidden_chars(words),
@@ -156,7 +156,7 @@ pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> Stri
     }
 }
 
-/// The question as a chat message. What is left out in the middle is said, and where it can be read.
+/// Returns the question as a chat message. If it is shortened, it says so and where to read all of it.
 pub fn format_question(agent: &str, id: &str, what: &str) -> String {
     let what = shorten_question(what, id);
     let minutes = APPROVAL_EXPIRY_MS / 60_000;
@@ -166,13 +166,13 @@ pub fn format_question(agent: &str, id: &str, what: &str) -> String {
     )
 }
 
-/// What names the message of a question in the outbox.
+/// Returns the outbox key of a question.
 pub fn question_key(id: &str) -> String {
     format!("{QUESTION_KEY_PREFIX}{id}")
 }
 
-/// The buttons under a message of this name: the answers to the question it asks, where it ends with them. Only the
-/// runtime names messages, so no text can have buttons made for it.
+/// Returns the Approve and Deny buttons for an outbox message that is a question and contains the commands. Only the
+/// runtime chooses keys, so no text can get buttons by itself.
 pub fn approval_buttons(part_key: &str, text: &str) -> Vec<CommandButton> {
     let named = part_key.strip_prefix(QUESTION_KEY_PREFIX).and_then(|rest| rest.rsplit_once('-'));
     let Some((id, _)) = named.filter(|(id, _)| text.contains(&format!("/approve {id} or"))) else {
@@ -195,7 +195,7 @@ fn shorten_question(text: &str, id: &str) -> String {
     )
 }
 
-/// Characters that hide or reorder others are written out: what is approved must be what is read.
+/// Escapes characters that hide or reorder others, so that a person approves exactly what they read.
 fn escape_hidden_chars(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! The record of what was changed and by whom. Each entry holds the hash of the one before it, so an entry that was
-//! changed, taken out or put in between is found by whoever counts the hashes again.
+//! The audit log: which changes were made, and by whom. Every entry holds the hash of the previous one, so recomputing
+//! the hashes reveals an entry that was changed, removed or inserted.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -12,21 +12,21 @@ pub const GENESIS_HASH: &str = "000000000000000000000000000000000000000000000000
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
-    /// Whose token it was: `operator`, `token:<id>` or `instance:<id>`; `supervisor` for what nobody asked for.
+    /// The caller: `operator`, `token:<id>` or `instance:<id>`; `supervisor` for automatic actions.
     pub who: String,
-    /// Such as `instance.start`.
+    /// For example `instance.start`.
     pub action: String,
-    /// The instance or token it was done to, by id.
+    /// The id of the instance or token that was changed.
     pub target: String,
-    /// The hash of what was there, where that is one thing.
+    /// Hash of the previous content, if the target is a single thing.
     pub before: Option<String>,
     pub after: Option<String>,
-    /// More for people; never a secret, never a body.
+    /// Details for people; never a secret or a body.
     pub detail: String,
     pub at: Millis,
 }
 
-/// An entry in its place.
+/// An entry with its position in the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
     pub seq: i64,
@@ -36,7 +36,7 @@ pub struct AuditRecord {
     pub hash: String,
 }
 
-/// The hash of an entry behind another. Each part is counted before it is hashed: no two entries read alike.
+/// Returns the hash of an entry. Every part is preceded by its length, so that no two entries hash the same input.
 pub fn hash_entry(previous: &str, entry: &AuditEntry) -> String {
     let at = entry.at.0.to_string();
     let part =
@@ -52,16 +52,16 @@ pub fn hash_entry(previous: &str, entry: &AuditEntry) -> String {
     encode_hex(&digest.finalize())
 }
 
-/// The hash of a thing as entries name it.
+/// Returns the hash of a content as entries store it.
 pub fn content_hash(bytes: &[u8]) -> String {
     encode_hex(&Sha256::digest(bytes))
 }
 
-/// How far a chain has come, as it was written down beside it.
+/// The head of a chain as recorded outside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditHead {
     pub entries: i64,
-    /// Of the last entry.
+    /// Hash of the last entry.
     pub hash: String,
 }
 
@@ -71,14 +71,14 @@ impl Default for AuditHead {
     }
 }
 
-/// Where a chain stops being whole.
+/// The first invalid position of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditChainBreak {
     pub seq: i64,
     pub reason: &'static str,
 }
 
-/// Follows a chain, link by link, from its beginning.
+/// Verifies a chain entry by entry, from its start.
 #[derive(Clone, Debug)]
 pub struct AuditChain {
     last: String,
@@ -107,18 +107,18 @@ impl AuditChain {
         Ok(())
     }
 
-    /// Whether the chain is, where it is now, another than the one a head was written down of.
+    /// Returns whether the chain has as many entries as a recorded head but another hash.
     pub fn diverges_from(&self, head: &AuditHead) -> bool {
         self.seq == head.entries && self.last != head.hash
     }
 
-    /// What is missing at its end, by a head that was written down before.
+    /// Returns the first missing entry if the chain is shorter than a recorded head.
     pub fn find_missing_entry(&self, head: &AuditHead) -> Option<AuditChainBreak> {
         let why = "it is missing, with all behind it: the end was cut off, or was lost with the power";
         (self.seq < head.entries).then_some(AuditChainBreak { seq: self.seq + 1, reason: why })
     }
 
-    /// The hash of the last entry: written down elsewhere, it shows whether the end was cut off.
+    /// Returns the hash of the last entry. Recorded elsewhere, it reveals truncation.
     pub fn head_hash(&self) -> &str {
         &self.last
     }

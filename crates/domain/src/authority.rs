@@ -1,27 +1,27 @@
-//! How much the people a turn works for may decide. It is stored with each message and carried with everything that is
-//! done for them, so that neither a crash nor a detour through other agents raises it.
+//! The authority of the people for whom a turn works. It is stored with each message and passed on with everything done
+//! for them, so that neither a crash nor a detour through other agents raises it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::message::MessageOrigin;
 
-/// The field of a message's metadata.
+/// The field in a message's metadata.
 const AUTHORITY_FIELD: &str = "authority";
 
-/// Before the word, in a list of senders: `channel:account:peer` never begins so.
+/// Prefix of an authority mark in a list of senders. No `channel:account:peer` starts with it.
 const AUTHORITY_MARK_PREFIX: &str = "authority:";
 
-/// From the least to the most.
+/// Ordered from the lowest to the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
-    /// Somebody who was let in on a channel, a webhook's peer, or an agent of another instance.
+    /// An admitted sender on a channel, a webhook's peer, or an agent of another instance.
     #[serde(alias = "guest")]
     NonOwner,
-    /// Holds a token of a control plane that is good for less than `admin`.
+    /// Holder of a control-plane token with less than `admin` access.
     Operator,
-    /// Holds the instance's token, or is one of an account's owners.
+    /// Holder of the instance's token, or an owner of an account.
     Owner,
 }
 
@@ -48,8 +48,8 @@ impl Authority {
         meta[AUTHORITY_FIELD] = json!(self.as_str());
     }
 
-    /// The authority of whoever wrote a message; none where it is the runtime's own, which carries its senders' marks.
-    /// A channel's message without a word about it is of an earlier version: nothing is granted to it.
+    /// Returns the authority of a message's author. `None` for an internal message, which carries the marks of its
+    /// senders. A channel message without the field is from an earlier version and gets no authority.
     pub fn from_message(origin: &MessageOrigin, meta: Option<&Value>, is_local: bool) -> Option<Self> {
         let stated = meta.and_then(|meta| meta[AUTHORITY_FIELD].as_str()).and_then(Self::parse);
         match origin {
@@ -61,18 +61,18 @@ impl Authority {
         }
     }
 
-    /// As it is carried among senders. An owner needs no mark: nothing is taken away.
+    /// Returns the mark that is stored among senders. An owner needs none, because nothing is restricted.
     pub fn sender_mark(self) -> Option<String> {
         (self != Self::Owner).then(|| format!("{AUTHORITY_MARK_PREFIX}{}", self.as_str()))
     }
 
-    /// The least of all a turn works for. A mark that is not known counts as the least there is.
+    /// Returns the lowest authority among the senders. An unknown mark counts as the lowest.
     pub fn lowest_of_senders(senders: &[String]) -> Self {
         let marks = senders.iter().filter_map(|sender| sender.strip_prefix(AUTHORITY_MARK_PREFIX));
         marks.map(|word| Self::parse(word).unwrap_or(Self::NonOwner)).min().unwrap_or(Self::Owner)
     }
 
-    /// Senders as people are shown them, without the marks.
+    /// Returns the senders without the marks, for display.
     pub fn without_marks(senders: &[String]) -> impl Iterator<Item = &str> {
         senders.iter().map(String::as_str).filter(|sender| !sender.starts_with(AUTHORITY_MARK_PREFIX))
     }

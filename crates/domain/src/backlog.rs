@@ -1,16 +1,18 @@
-//! Steer-backlog: what happens to a message that arrives, and what a turn takes up when it starts.
+//! Steer backlog: what happens to an arriving message, and what a turn takes up when it starts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{MessageId, TurnId};
 
-/// Waiting items of people one session may hold, and as many of all other senders; the next of them is told it is full.
+/// Maximum number of waiting messages of people in one session, and of all other senders together. Further ones are
+/// rejected.
 pub const MAX_WAITING_ITEMS: usize = 50;
 
-/// Announces that one turn takes up as messages of their own. Older ones are merged into one message when it starts.
+/// Maximum number of announces that one turn takes up as separate messages. Older ones are merged into one message when
+/// it starts.
 pub const MAX_ANNOUNCES: usize = 50;
 
-/// What is already going on in the session a message arrives at.
+/// What is going on in the session when a message arrives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionLoad {
     pub running: Option<TurnId>,
@@ -20,7 +22,7 @@ pub struct SessionLoad {
 }
 
 impl SessionLoad {
-    /// Nothing runs and nothing waits.
+    /// Returns whether nothing runs and nothing waits.
     pub fn is_idle(&self) -> bool {
         self.running.is_none() && self.queued.is_none() && self.waiting == 0
     }
@@ -28,11 +30,11 @@ impl SessionLoad {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BacklogAdmission {
-    /// Nothing is going on: a turn of its own, ready at once.
+    /// Nothing is going on: start a new turn immediately.
     Run,
     /// A turn is waiting to start: the message becomes part of it.
     Join(TurnId),
-    /// A turn runs: a turn of its own, held until that one ends or is steered.
+    /// A turn runs: create a new one, blocked until that one ends or is steered.
     Hold,
     Full,
 }
@@ -46,25 +48,25 @@ pub fn admit_message(load: &SessionLoad) -> BacklogAdmission {
     }
 }
 
-/// A task a newer message interrupted: enough to go on from its stored tool results.
+/// A task that a newer message interrupted, with what is needed to resume it from its stored tool results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeToken {
-    /// The message that began the task.
+    /// The message that started the task.
     pub message_id: MessageId,
     /// The turn that was interrupted.
     pub turn_id: TurnId,
-    /// How often the task has been steered away from.
+    /// How often the task was interrupted.
     pub steer_count: u32,
 }
 
-/// An interrupted task, with what was asked for.
+/// An interrupted task with its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BacklogTask {
     pub token: ResumeToken,
     pub task: String,
 }
 
-/// The single user message that drains the backlog.
+/// Renders the single user message that drains the backlog.
 pub fn render_backlog(tasks: &[BacklogTask]) -> String {
     let mut text = String::from("[Backlog]");
     for interrupted in tasks {

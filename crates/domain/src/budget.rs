@@ -1,5 +1,5 @@
-//! What may be spent: prices, days, and the rule that refuses the next call. Money is counted in billionths of a dollar,
-//! so that sums are exact.
+//! Budgets: prices, days, and the rule that refuses the next call. Money is counted in billionths of a dollar, so that
+//! sums are exact.
 
 use crate::agent::AgentBudget;
 use crate::media;
@@ -7,28 +7,28 @@ use crate::prompt::estimate_text_tokens;
 use crate::provider::{Prompt, PromptMessage, TokenUsage};
 use crate::time::Millis;
 
-/// Billionths of a dollar.
+/// Billionths of a US dollar.
 pub type NanoUsd = i64;
 
 const NANOS_PER_USD: f64 = 1e9;
 const DAY_MS: i64 = 86_400_000;
 
-/// The longest answer that is reserved for, and asked for, where the agent sets no `max_tokens` of its own.
+/// Answer length that is reserved and requested if the agent sets no `max_tokens`.
 pub const DEFAULT_ANSWER_TOKENS: u32 = 8_192;
 
-/// What a model costs, in dollars for a million tokens.
+/// Price of a model, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelPrice {
     pub input: f64,
     pub output: f64,
-    /// Input that the provider had kept from an earlier call; like other input if not set.
+    /// Price of input that the provider cached. Defaults to the input price.
     pub cached: Option<f64>,
 }
 
 impl ModelPrice {
     pub const FREE: Self = Self { input: 0.0, output: 0.0, cached: None };
 
-    /// `None` where the provider did not say how many tokens it took.
+    /// Returns the cost of a call. `None` if the provider did not report its tokens.
     pub fn usage_cost(&self, usage: TokenUsage) -> Option<NanoUsd> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
         let cached = usage.cached_tokens.unwrap_or(0).min(input);
@@ -52,14 +52,14 @@ pub fn nanos_to_usd(nanos: NanoUsd) -> f64 {
     nanos as f64 / NANOS_PER_USD
 }
 
-/// Days, by a clock so far from UTC.
+/// Days at an offset from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetCalendar {
     pub offset_ms: i64,
 }
 
 impl BudgetCalendar {
-    /// Days since 1970.
+    /// Returns the number of days since 1970.
     pub fn day_number(self, now: Millis) -> i64 {
         (now.0 + self.offset_ms).div_euclid(DAY_MS)
     }
@@ -69,7 +69,7 @@ impl BudgetCalendar {
     }
 }
 
-/// What is taken out, or put back for a while.
+/// An amount that is spent or reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetAmount {
     pub tokens: i64,
@@ -82,7 +82,8 @@ impl BudgetAmount {
     }
 }
 
-/// What one call may come to at most: its prompt, and the longest answer. `None`: the price of a candidate is not known.
+/// Estimates the maximum of one call: its prompt plus the longest answer. The cost is `None` if the price of a
+/// candidate is unknown.
 pub fn estimate_call(prompt: &Prompt, dearest: Option<ModelPrice>) -> (i64, Option<NanoUsd>) {
     let words = |message: &PromptMessage| match message {
         PromptMessage::User { text, images } => {
@@ -107,14 +108,14 @@ pub fn estimate_call(prompt: &Prompt, dearest: Option<ModelPrice>) -> (i64, Opti
     (tokens, dearest.and_then(|price| price.usage_cost(usage)))
 }
 
-/// What is spent from. Its name is stored.
+/// A budget that is charged. Its name is stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetScope {
     Instance,
     Agent(String),
-    /// A session and everything that was begun for it.
+    /// A session and everything started for it.
     Session(String),
-    /// The members of the teams of a name, and everything that was begun for them.
+    /// The members of all teams of a name, and everything started for them.
     Team(String),
 }
 
@@ -157,7 +158,7 @@ impl BudgetScope {
     }
 }
 
-/// The limits of one day, in exact numbers.
+/// The limits of one day, as exact numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DailyLimits {
     pub tokens: Option<i64>,
@@ -176,7 +177,8 @@ impl DailyLimits {
         self == Self::default()
     }
 
-    /// The limit that is reached, if one is. Reserved calls count: the one that reaches the limit is the last.
+    /// Returns the limit that is reached, if any. Reservations count, so the call that reaches the limit is the last
+    /// one.
     pub fn reached_limit(self, used: BudgetAmount) -> Option<ReachedLimit> {
         let tokens = self.tokens.filter(|limit| used.tokens >= *limit);
         let nanos = self.nanos.filter(|limit| used.nanos >= *limit);
@@ -184,7 +186,7 @@ impl DailyLimits {
         tokens.or(nanos.map(|limit| ReachedLimit::Usd { used: used.nanos, limit }))
     }
 
-    /// Four fifths of a limit.
+    /// Returns the limit of which 80 % is reached, if any.
     pub fn nearly_reached_limit(self, used: BudgetAmount) -> Option<ReachedLimit> {
         let part = |limit: i64| limit / 5 * 4 + limit % 5 * 4 / 5;
         let tokens = self.tokens.filter(|limit| used.tokens >= part(*limit));
@@ -209,7 +211,7 @@ impl ReachedLimit {
     }
 }
 
-/// What the user is told when the next call is refused.
+/// Returns the text for the user when the next call is refused.
 pub fn daily_refusal(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "The daily budget of {} is used up ({}, calls under way included). It starts anew at {resets}; to go on sooner, \
@@ -229,7 +231,7 @@ pub fn turn_refusal(used: NanoUsd, limit: NanoUsd) -> String {
     )
 }
 
-/// A dollar budget can not be kept where a price is not known: guessing would be spending.
+/// Returns the refusal of a model without a known price: a dollar budget cannot be enforced by guessing.
 pub fn unpriced_model_refusal(model: &str) -> String {
     format!(
         "A budget in dollars applies here, and the price of {model} is not known. Set input_usd_per_million and \
@@ -237,7 +239,7 @@ pub fn unpriced_model_refusal(model: &str) -> String {
     )
 }
 
-/// What the user is told once a day, when four fifths are used.
+/// Returns the text for the user, once a day, when 80 % is used.
 pub fn daily_warning(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "Over 80 % of the daily budget of {} is used ({}). It starts anew at {resets}.",

@@ -1,4 +1,5 @@
-//! Errands: what an agent does at set times without being asked, a message of `[[cron]]` or a heartbeat.
+//! Cron jobs: what an agent does at set times without being asked, from `[[cron]]`, a heartbeat or an agent's own
+//! request.
 
 use std::fmt::Write;
 
@@ -9,58 +10,59 @@ use crate::schedule::{InvalidSchedule, MissedRuns, Schedule};
 use crate::session_key::SessionKey;
 use crate::time::{Millis, format_duration};
 
-/// Later than this a run counts as missed: nothing was there to begin it.
+/// A run that starts later than this counts as missed: no node was there to start it.
 pub const LATE_GRACE_MS: i64 = 60_000;
 
 #[derive(Clone, Debug)]
 pub struct CronJob {
     pub id: String,
-    /// Its schedule as it was written.
+    /// The schedule as it was written.
     pub written: String,
-    /// UTC where none is named.
+    /// UTC if `None`.
     pub timezone: Option<String>,
     pub schedule: Schedule,
     pub agent: AgentId,
     pub session: SessionKey,
     pub kind: CronJobKind,
-    /// Where the answer goes; without it the answer stays in the conversation.
+    /// Where the answer goes. `None` stores it in the conversation only.
     pub address: Option<ChatAddress>,
     pub catch_up: CatchUp,
-    /// Whether it comes by itself. One that does not can be run by hand.
+    /// Whether the schedule starts runs. A disabled job can still be run by hand.
     pub enabled: bool,
-    /// For whom an agent made it, as the rules about senders name them: those hold for its runs. Nobody where a person did.
+    /// Senders on whose behalf an agent created the job, as sender rules name them. Those rules apply to its runs.
+    /// Empty if a person created it.
     pub requested_by: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CronJobKind {
-    /// Tells the agent this.
+    /// Sends the agent this message.
     Message(String),
-    /// Lets the agent look at its `HEARTBEAT.md`, if it has one.
+    /// Lets the agent check its `HEARTBEAT.md`, if it has one.
     Heartbeat,
 }
 
-/// What is to be done about due times that have passed.
+/// The newest due time of a job that has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueRun {
     pub at: Millis,
     pub late_ms: i64,
-    /// Due times before this one that nobody looked after; at [`Due::COUNTED`], that many or more.
+    /// Number of earlier due times that were missed; at [`Self::MAX_COUNTED_RUNS`], that many or more.
     pub missed: usize,
     pub runs: bool,
 }
 
-/// Nodes whose clocks differ are not this far apart: a due time looked after that lies further ahead was looked after
-/// while the clock was wrong.
+/// Maximum difference between the clocks of nodes. A handled due time further in the future was handled while a clock
+/// was wrong.
 const MAX_CLOCK_SKEW_MS: i64 = 5 * 60_000;
 
-/// The clock has been set back since a due time was looked after.
+/// Returns whether the clock was set back since a due time was handled.
 pub fn is_clock_set_back(last: Millis, now: Millis) -> bool {
     last.since(now) > MAX_CLOCK_SKEW_MS
 }
 
 impl CronJob {
-    /// What a job tells an agent, in a conversation of the job's own.
+    /// Returns a job of the config file. Its conversation is its own.
     pub fn from_config(
         job: &CronJobConfig,
         default: &AgentId,
@@ -81,18 +83,18 @@ impl CronJob {
         })
     }
 
-    /// What its due times follow from: with another rule it begins anew.
+    /// Returns the schedule and time zone as text. If it changes, the job's due times start over.
     pub fn schedule_text(&self) -> String {
         format!("{} {}", self.written, self.timezone.as_deref().unwrap_or("UTC"))
     }
 
-    /// When it is begun next. What was looked after already does not come again.
+    /// Returns the next due time. Due times that were handled do not come again.
     pub fn next_due(&self, last: Option<Millis>, now: Millis) -> Option<Millis> {
         let last = last.filter(|last| !is_clock_set_back(*last, now));
         self.schedule.next(last.map_or(now, |last| last.max(now)))
     }
 
-    /// The newest due time after the last one looked after, and whether it still runs.
+    /// Returns the newest due time after the last handled one, and whether it still runs.
     pub fn newest_due(&self, last: Millis, now: Millis) -> Option<DueRun> {
         let MissedRuns { last: at, count } = self.schedule.count_missed(last, now)?;
         let late_ms = now.since(at);
@@ -100,7 +102,7 @@ impl CronJob {
         Some(DueRun { at, late_ms, missed: count - 1, runs })
     }
 
-    /// The same run has the same key, whichever node begins it and however often.
+    /// Returns the idempotency key of a run: the same on every node and on every attempt.
     pub fn run_key(&self, due: Millis) -> String {
         format!("schedule:{}:{}", self.id, due.0)
     }
@@ -109,12 +111,12 @@ impl CronJob {
 impl DueRun {
     const MAX_COUNTED_RUNS: usize = MissedRuns::MAX_COUNTED_RUNS - 1;
 
-    /// More were missed than anybody counted.
+    /// Returns whether more runs were missed than were counted.
     pub fn is_count_capped(&self) -> bool {
         self.missed >= Self::MAX_COUNTED_RUNS
     }
 
-    /// What a late run is told about it.
+    /// Returns the remark added to the message of a late run.
     pub fn late_remark(&self) -> Option<String> {
         if self.late_ms <= LATE_GRACE_MS && self.missed == 0 {
             return None;

@@ -1,13 +1,13 @@
-//! The deliver gate: the only maker of `Outgoing`, which is the only thing a channel accepts.
+//! The delivery gate: the only code that creates an `OutgoingMessage`, which is the only thing a channel accepts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{ChatAddress, INTERNAL_CHANNEL};
 
-/// The word with which a model says nothing on purpose.
+/// The reply with which a model deliberately says nothing.
 const SILENCE_TOKEN: &str = "NO_REPLY";
 
-/// Text that passed the gate. Its fields are private to this module: nobody else can make one.
+/// Text that passed the gate. Its fields are private, so only this module can create one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutgoingMessage {
     address: ChatAddress,
@@ -16,7 +16,7 @@ pub struct OutgoingMessage {
     buttons: Vec<CommandButton>,
 }
 
-/// A command that platforms with buttons offer under a message. Pressing it is giving the command there.
+/// A command that platforms with buttons show under a message. Pressing the button runs the command there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandButton {
     pub label: &'static str,
@@ -36,13 +36,13 @@ impl OutgoingMessage {
         &self.buttons
     }
 
-    /// The same with buttons under it.
+    /// Returns the message with these buttons.
     pub fn with_buttons(self, buttons: Vec<CommandButton>) -> Self {
         Self { buttons, ..self }
     }
 
-    /// Cuts the text into parts no longer than the platform takes, at a line or word end where there is one. A part with
-    /// nothing to see in it is left out: platforms refuse such a message.
+    /// Splits the text into parts within the platform's limit, preferably at a line or word end. Blank parts are
+    /// dropped, because platforms reject them.
     pub fn split_by_limit(self, max_chars: usize) -> Vec<Self> {
         let address = self.address;
         split_text(&self.text, max_chars.max(1))
@@ -52,21 +52,21 @@ impl OutgoingMessage {
             .collect()
     }
 
-    /// Rebuilds what an earlier pass of the gate allowed, from its outbox row.
+    /// Restores a message that passed the gate earlier from its outbox row.
     pub fn from_stored(address: ChatAddress, text: String) -> Result<Self, SuppressReason> {
         apply_gate(Some(address), DeliveryPolicy::ALLOW_ALL, text)
     }
 }
 
-/// Why text stays inside.
+/// Why text is not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuppressReason {
-    /// The address is internal, or there is none.
+    /// The address is internal or missing.
     Internal,
-    /// The message that asked for this did not want delivery.
+    /// The message that caused the reply requested no delivery.
     NotRequested,
-    /// The session's deliver or send policy says no.
+    /// The deliver or send policy of the session forbids it.
     Policy,
     /// The agent chose to say nothing.
     Silence,
@@ -85,7 +85,7 @@ impl SuppressReason {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryPolicy {
-    /// The inbound message wants an answer where it came from.
+    /// The inbound message requests an answer where it came from.
     pub requested: bool,
     pub session_delivers: bool,
     pub session_sends: bool,
@@ -114,13 +114,13 @@ pub fn apply_gate(
     Ok(OutgoingMessage { address, text, buttons: Vec::new() })
 }
 
-/// Silence is an outcome, never text: a reply of nothing but the word, or of nothing at all, is not sent.
+/// Returns whether a reply is silence: empty, or only the silence token. Such a reply is never sent.
 pub fn is_silence(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text == SILENCE_TOKEN
 }
 
-/// Whether a text that still grows may turn out to be silence.
+/// Returns whether a growing text may still turn out to be silence.
 pub fn may_be_silence(text: &str) -> bool {
     SILENCE_TOKEN.starts_with(text.trim())
 }
@@ -141,7 +141,7 @@ fn split_text(text: &str, max_chars: usize) -> Vec<&str> {
     parts
 }
 
-/// One row of the outbox. A crash while `Sending` becomes `Unknown`, never a blind second send.
+/// State of an outbox row. A crash while `Sending` becomes `Unknown`, never a blind second send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutboxState {
@@ -170,10 +170,10 @@ impl OutboxState {
     }
 }
 
-/// From a second to a minute, each almost three times as long as the one before.
+/// From one second to one minute, each delay almost three times the previous one.
 const RETRY_DELAYS_MS: [i64; 5] = [1_000, 3_000, 8_000, 22_000, 60_000];
 
-/// Pause before send attempt `attempt` (1 is the first retry), or `None` where it is not tried again.
+/// Delay before send attempt `attempt` (1 is the first retry). `None` if there is no further retry.
 pub fn retry_delay_ms(attempt: u32) -> Option<i64> {
     RETRY_DELAYS_MS.get(usize::try_from(attempt.checked_sub(1)?).ok()?).copied()
 }

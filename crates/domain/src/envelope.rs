@@ -164,10 +164,10 @@ pub fn decide_retry(
     EnvelopeRetryDecision::RetryAt(now.plus(backoff_ms(attempts, spread)))
 }
 
-/// Why an envelope is given up that nobody asked for in time.
+/// The dead-letter reason of an envelope that nobody fetched before it expired.
 pub const EXPIRED_REASON: &str = "its time to live is over";
 
-/// 1 s, doubled with each attempt up to a minute, less up to a quarter.
+/// Returns 1 s, doubled with each attempt up to a minute, minus a jitter of up to a quarter.
 fn backoff_ms(attempts: u32, spread: i64) -> i64 {
     let doubled = INITIAL_BACKOFF_MS << attempts.saturating_sub(1).min(10);
     let whole = doubled.min(MAX_BACKOFF_MS);

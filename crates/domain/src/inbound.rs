@@ -1,4 +1,4 @@
-//! A message as a channel's adapter reports it, before anybody decided who answers.
+//! The context of an inbound message as its adapter reports it, before routing.
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[serde(rename_all = "snake_case")]
 #[schemars(transform = with_short_name)]
 pub enum PeerKind {
-    /// One person alone.
+    /// One person.
     #[serde(rename = "direct", alias = "dm")]
     Dm,
     /// Several people.
@@ -27,26 +27,26 @@ impl PeerKind {
         }
     }
 
-    /// Platforms do not agree on what is a group and what a channel, so rules treat them alike.
+    /// Returns whether rules treat two kinds alike: platforms do not agree on what is a group and what a channel.
     pub fn is_like(self, other: Self) -> bool {
         (self == Self::Dm) == (other == Self::Dm)
     }
 }
 
-/// The schema says what may be written as well as what is meant.
+/// Adds the accepted short name `dm` to the schema.
 fn with_short_name(schema: &mut Schema) {
     if let Some(Value::Array(words)) = schema.get_mut("oneOf") {
         words.push(json!({ "type": "string", "const": "dm", "description": "The same as `direct`." }));
     }
 }
 
-/// Whom or what the conversation is with.
+/// The other side of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatPeer {
     /// One person, a group, or a channel.
     pub kind: PeerKind,
-    /// The platform's id of it; `*` stands for all of this kind.
+    /// Its platform id; `*` matches all of this kind.
     pub id: String,
 }
 
@@ -73,26 +73,26 @@ impl ThreadKind {
     }
 }
 
-/// What decides who answers. The text decides too, but only by its first word.
+/// The facts that routing uses. Of the text, only the first word counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboundContext {
     pub channel: String,
     pub account: String,
-    /// Where it was written. A thread that has a peer of its own names it here, and its parent beside it.
+    /// The conversation. A thread with its own peer id is named here, with its parent in `parent`.
     pub peer: ChatPeer,
     #[serde(default)]
     pub parent: Option<ChatPeer>,
     #[serde(default)]
     pub thread: Option<ChatThread>,
-    /// The server it belongs to, on platforms that have servers.
+    /// The server (guild), on platforms that have servers.
     #[serde(default)]
     pub guild: Option<String>,
-    /// The workspace it belongs to, on platforms that have workspaces.
+    /// The workspace, on platforms that have workspaces.
     #[serde(default)]
     pub team: Option<String>,
-    /// What the sender is in that server.
+    /// The sender's roles in the server.
     #[serde(default)]
     pub roles: Vec<String>,
-    /// Who wrote it, by the platform's id.
+    /// The platform id of the sender.
     pub sender: String,
 }

@@ -1,24 +1,24 @@
-//! MCP servers: programs and services of others that bring tools. How their tools are named here, and how they do.
+//! MCP servers: the names of their tools here, and their status.
 
 use serde::Serialize;
 
-/// What models of all providers take as a tool's name.
+/// Maximum length of a tool name that the models of all providers accept.
 const MAX_TOOL_NAME_LEN: usize = 64;
 
-/// How a server does, for people.
+/// The status of a server, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct McpServerStatus {
     pub name: String,
     pub transport: &'static str,
-    /// What its program is kept to: `confined` or `off`. None where it is a service.
+    /// Sandbox of its program: `confined` or `off`. `None` for a remote service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<&'static str>,
     pub state: McpServerState,
     /// The server's own name and version.
     pub version: Option<String>,
-    /// Its tools by the names that agents know.
+    /// Its tools by the names that agents use.
     pub tools: Vec<String>,
-    /// Times it was started again because it had ended or could not be reached.
+    /// Number of restarts after it ended or could not be reached.
     pub restarts: u64,
     /// Why it is down.
     pub error: Option<String>,
@@ -27,28 +27,29 @@ pub struct McpServerStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerState {
-    /// Nobody has needed it yet.
+    /// Not needed yet.
     Idle,
     Starting,
     Ready,
-    /// Tried again after a while.
+    /// Will be retried later.
     Down,
 }
 
-/// The port: what the API shows.
+/// The port for the API.
 pub trait McpServerRegistry: Send + Sync {
     fn server_statuses(&self) -> Vec<McpServerStatus>;
 }
 
-/// A server's name: no `_`, so that `mcp_<server>_` is never the beginning of another server's tools.
+/// Returns whether a text is a server name. It has no `_`, so that `mcp_<server>_` is never a prefix of another
+/// server's tools.
 pub fn is_server_name(text: &str) -> bool {
     text.len() <= 32
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// The names under which a server's tools are offered: `mcp_<server>_<tool>`, in the order of `tools`. A name that
-/// does not fit, or would be another's too, ends in a word made from the whole of it, so it is the same every time.
+/// Returns the names under which a server's tools are offered: `mcp_<server>_<tool>`, in the order of `tools`. A name
+/// that is too long or ambiguous ends in a hash of the original name, so that it is stable.
 pub fn mcp_tool_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let plain = |tool: &str| {
         let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };

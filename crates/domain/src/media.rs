@@ -1,4 +1,4 @@
-//! Images that people and tools bring. What one is its own first bytes say, never whoever sends it.
+//! Images from people and tools. Their type is detected from their first bytes, never taken from the sender.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,18 +11,18 @@ use sha2::{Digest, Sha256};
 
 use crate::hex::encode_hex;
 
-/// Largest image, in bytes.
+/// Maximum size of an image, in bytes.
 pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
-/// Most images of one message.
+/// Maximum number of images of one message.
 pub const MAX_IMAGES_PER_MESSAGE: usize = 10;
-/// What a model is taken to need for one: providers differ, and scale large ones down to about this.
+/// Estimated tokens of one image. Providers differ, and scale large images down to about this.
 pub const TOKENS_PER_IMAGE: usize = 1_600;
-/// Most images that go with one model call, the newest; those before are named in words.
+/// Maximum number of images in one model call; older ones are described in words.
 pub const MAX_SHOWN_IMAGES: usize = 8;
-/// Most bytes of them together.
+/// Maximum total size of these images, in bytes.
 pub const MAX_SHOWN_IMAGE_BYTES: usize = 20 * 1024 * 1024;
 
-/// Names the bytes: the same image is kept once.
+/// The hash of an image's bytes, so that the same image is stored once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct MediaHash(String);
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for MediaHash {
     }
 }
 
-/// The kinds that every model with eyes takes.
+/// Image types that every vision model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageKind {
     Png,
@@ -79,7 +79,7 @@ impl ImageKind {
     }
 }
 
-/// Why bytes are not taken as an image.
+/// Why bytes are rejected as an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedImage {
     #[error("no image: neither PNG, JPEG, GIF nor WebP")]
@@ -90,7 +90,7 @@ pub enum UnsupportedImage {
     Encoding,
 }
 
-/// An image with its bytes. Copies share them.
+/// An image with its bytes. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     hash: MediaHash,
@@ -108,7 +108,7 @@ impl Image {
         Ok(Self { hash: MediaHash::from_bytes(&bytes), kind, bytes })
     }
 
-    /// With or without the signs that fill the last group.
+    /// Decodes base64 with or without padding.
     pub fn from_base64(text: &str) -> Result<Self, UnsupportedImage> {
         let most = MAX_IMAGE_BYTES.div_ceil(3) * 4;
         if text.len() > most {
@@ -122,7 +122,7 @@ impl Image {
         STANDARD.encode(&self.bytes)
     }
 
-    /// `data:<type>;base64,…`
+    /// Returns `data:<type>;base64,…`.
     pub fn data_url(&self) -> String {
         let mut url = format!("data:{};base64,", self.kind.media_type());
         STANDARD.encode_string(&self.bytes, &mut url);
@@ -142,7 +142,7 @@ impl Image {
     }
 }
 
-/// Of an image a log says what it is, not what is in it.
+/// Logs show the type and size of an image, not its contents.
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Image({}, {} bytes)", self.kind.media_type(), self.bytes.len())
@@ -161,7 +161,7 @@ impl<'de> Deserialize<'de> for Image {
     }
 }
 
-/// The image of an attachment: on its way to be stored, or stored. Written down it is its hash.
+/// The image of an attachment, before or after it is stored. It is serialised as its hash.
 #[derive(Clone, Debug)]
 pub enum AttachmentImage {
     Fresh(Image),
@@ -169,7 +169,7 @@ pub enum AttachmentImage {
 }
 
 impl AttachmentImage {
-    /// As it is known once it is stored: without its bytes.
+    /// Returns the stored form, without the bytes.
     pub fn to_stored(&self) -> Self {
         Self::Stored(self.hash().clone())
     }
@@ -202,7 +202,7 @@ impl<'de> Deserialize<'de> for AttachmentImage {
     }
 }
 
-/// The images that are at hand for a prompt.
+/// The images available for a prompt.
 pub type ImageMap = HashMap<MediaHash, Image>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Memories: what an agent keeps beyond a conversation, who sees it, and how its text is cut for the index.
+//! Memories: what an agent remembers beyond a conversation, who sees it, and how its text is split for the index.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,28 +12,28 @@ pub mod file;
 pub mod flush;
 pub mod words;
 
-/// Longest text of one memory, in bytes: what is longer is a document, and belongs into a file.
+/// Maximum size of one memory's text, in bytes. Longer text is a document and belongs in a file.
 pub const MAX_CONTENT_BYTES: usize = 16 * 1024;
-/// Longest key, and longest name of a kind, in bytes.
+/// Maximum size of a key and of a kind, in bytes.
 pub const MAX_KEY_BYTES: usize = 200;
-/// Longest metadata, in bytes of JSON.
+/// Maximum size of metadata, in bytes of JSON.
 pub const MAX_METADATA_BYTES: usize = 4 * 1024;
 
-/// What is said of a memory where nobody says what kind it is.
+/// The kind of a memory if none is given.
 pub const DEFAULT_MEMORY_KIND: &str = "fact";
 
-/// One memory, as it is listed, exported and taken back.
+/// One memory, as it is listed, exported and imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryEntry {
     pub id: MemoryId,
     #[serde(rename = "agent_id")]
     pub agent: AgentId,
-    /// Where it was learnt, whatever its scope.
+    /// The session in which it was learned, whatever its scope.
     #[serde(rename = "session_key")]
     pub session: SessionKey,
     pub scope: MemoryScope,
-    /// Names it among those of its owner: storing under the same key replaces.
+    /// Unique within its owner: storing under the same key replaces the memory.
     pub key: String,
     pub kind: String,
     pub content: String,
@@ -52,7 +52,7 @@ pub enum InvalidMemory {
 }
 
 impl MemoryEntry {
-    /// What the store takes.
+    /// Checks the limits of the store.
     pub fn validate_limits(&self) -> Result<(), InvalidMemory> {
         if self.content.trim().is_empty() {
             return Err(InvalidMemory::Empty);
@@ -86,7 +86,7 @@ impl MemoryScope {
         [Self::Shared, Self::Agent, Self::Session].into_iter().find(|scope| scope.as_str() == text)
     }
 
-    /// How many can see it: the higher, the more.
+    /// Returns the rank of a scope: a higher one is visible to more sessions.
     fn scope_width(self) -> u8 {
         match self {
             Self::Session => 0,
@@ -95,19 +95,19 @@ impl MemoryScope {
         }
     }
 
-    /// The narrower of the two.
+    /// Returns the narrower of two scopes.
     pub fn narrower_of(self, most: Self) -> Self {
         if self.scope_width() <= most.scope_width() { self } else { most }
     }
 }
 
-/// Whose eyes look: decides what can be seen at all. The store asks the same of its rows.
+/// Who looks at memories. Decides what is visible; the store applies the same rules in SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryViewer {
     pub agent: AgentId,
     pub session: SessionKey,
     pub scope: MemoryScope,
-    /// Only these kinds; all where none is named.
+    /// Only these kinds. If empty, all.
     pub kinds: Vec<String>,
 }
 
@@ -134,15 +134,16 @@ impl MemoryViewer {
     }
 }
 
-/// The scope of what is learnt in a session where nobody names one. What people say in a chat stays in that chat: only
-/// the owner's own sessions, which need the instance's token, are taken for one person's.
+/// Returns the scope of a new memory if none is given. What people say in a chat stays in that chat: only the owner's
+/// own sessions, which need the instance's token, are known to belong to one person.
 pub fn default_scope(policy: MemoryScope, session: &SessionKey) -> MemoryScope {
     if session.is_owner_session() { policy } else { MemoryScope::Session }
 }
 
-/// A key for a memory nobody named: the same text of the same origin has the same key, so that it is stored once.
+/// Returns a key derived from the text. The same text of the same origin has the same key, so it is stored once.
 pub fn derived_key(prefix: &str, content: &str) -> String {
-    // FNV-1a: a name, not a secret; two texts that share one replace each other, which 64 bits make unlikely.
+    // FNV-1a: an identifier, not a secret. Two texts with the same hash would replace each other, which is unlikely
+    // with 64 bits.
     let words = content.split_whitespace().flat_map(|word| word.bytes().chain([b' ']));
     let hash = words.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,5 +1,5 @@
-//! Reads what another gateway of this kind left, as values: its config of both generations, its schedules and what was
-//! said. Every key is either taken over or named in the notes; nothing is dropped in silence.
+//! Translates the data of an OpenClaw gateway, as values: its config of both generations, its cron jobs and its
+//! transcripts. Every key is either translated or named in the notes; nothing is dropped silently.
 
 mod agent_names;
 mod agents;
@@ -29,7 +29,7 @@ use crate::config::Secret;
 use crate::nesting;
 use source_table::SourceTable;
 
-/// What is not JSON5. Only where is said: the file may be anything.
+/// A JSON5 syntax error. It contains only the position, because the file may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is not JSON5: {reason}")]
 pub struct InvalidJson5 {
@@ -37,47 +37,47 @@ pub struct InvalidJson5 {
     pub reason: String,
 }
 
-/// What there is to read, and what may be done with it.
+/// The data to translate, and options.
 pub struct OpenclawInputs<'a> {
     pub config: Value,
-    /// Its file of schedules.
+    /// Its file of cron jobs.
     pub jobs: Option<Value>,
-    /// Variables of the file `.env` beside the config.
+    /// Variables of the `.env` file next to the config.
     pub variables: Vec<(String, String)>,
-    /// Who was let in by a code there.
+    /// Senders that were paired there.
     pub paired: Vec<PairedSenders>,
-    /// Files of keys, each with the name it is known by in the notes.
+    /// Key files, each with its name for the notes.
     pub profiles: Vec<(String, Value)>,
-    /// Whether a variable of the environment is set for instances.
+    /// Returns whether an environment variable is set for instances.
     pub is_set: &'a dyn Fn(&str) -> bool,
-    /// Secrets that stand there in the open are kept, and not left behind.
+    /// Whether secrets stored in plain text are imported, not left behind.
     pub with_secrets: bool,
 }
 
-/// People whom an account of the other program knows by a code that was approved there.
+/// Senders that OpenClaw paired with one of its accounts.
 #[derive(Clone, Debug)]
 pub struct PairedSenders {
-    /// The file that says so.
+    /// The file that lists them.
     pub place: String,
     pub channel: String,
     pub account: Option<String>,
     pub ids: Vec<String>,
 }
 
-/// What becomes of it.
+/// The result of the translation.
 #[derive(Clone, Debug)]
 pub struct OpenclawTranslation {
-    /// A merge patch of a config of ours.
+    /// A merge patch for our config.
     pub config: Value,
-    /// Secrets to keep, by the name the config has for them.
+    /// Secrets to store, by their name in the config.
     pub secrets: BTreeMap<String, Secret>,
-    /// The agents, each with what it was called there and where its files are.
+    /// The agents, each with its old id and its folders.
     pub agents: Vec<OpenclawAgentFiles>,
     pub renamed: AgentRenames,
     pub notes: TranslationNotes,
 }
 
-/// Reads JSON with comments, trailing commas and bare keys.
+/// Parses JSON with comments, trailing commas and bare keys.
 pub fn parse(text: &str) -> Result<Value, InvalidJson5> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     nesting::check_json(text).map_err(|deep| InvalidJson5 { line: deep.line, reason: deep.to_string() })?;
@@ -131,7 +131,7 @@ pub fn translate_config(inputs: OpenclawInputs<'_>) -> OpenclawTranslation {
     }
 }
 
-/// Sections that are of no use here, and why.
+/// Sections that do not apply here, with the reason.
 const UNUSED_SECTIONS: [(&str, &str); 6] = [
     ("$schema", "it is about the other file"),
     ("meta", "it is about the other program"),
@@ -158,7 +158,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Adds what there is to a table.
+/// Inserts a value that is not empty.
 fn insert_nonempty(table: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     let value = value.into();
     if !is_empty(&value) {

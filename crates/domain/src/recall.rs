@@ -1,4 +1,4 @@
-//! Recall: two lists of candidates, one by words and one by meaning, become one that fits a budget.
+//! Recall: merges candidates of the keyword search and of the vector search into one list that fits a budget.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,31 +6,32 @@ use crate::memory::{MemoryEntry, MemoryViewer};
 use crate::prompt::estimate_text_tokens;
 use crate::time::Millis;
 
-/// Candidates each search brings.
+/// Number of candidates of each search.
 pub const CANDIDATES_PER_SEARCH: usize = 60;
-/// Memories of one turn at the most: what comes after these is rarely what was meant.
+/// Maximum number of memories per turn: later ones are rarely relevant.
 pub const MAX_RECALLED_MEMORIES: usize = 8;
-/// A vector less near than this means something else; found by measuring, it is the noise between unrelated sentences.
+/// Minimum similarity of a vector match. Measured: lower values are noise between unrelated sentences.
 pub const MIN_SIMILARITY: f32 = 0.22;
 
-/// How much rank counts: the smaller, the more the first places stand out. So small that what fits best by words, a
-/// number or a name, is always among the first five, even where meaning does not see it at all.
+/// Rank offset: the smaller it is, the more the first ranks count. It is small enough that the best keyword match, a
+/// number or a name, is always among the first five, even if the vector search misses it.
 const RANK_OFFSET: f64 = 1.0;
-/// Words against meaning, which is 1: a question seldom has the words of its answer, and often those of others.
+/// Weight of keywords relative to meaning, which is 1: a question seldom has the words of its answer, and often those
+/// of others.
 const WORDS_WEIGHT: f64 = 0.42;
 const SAME_SESSION_WEIGHT: f64 = 1.15;
 const SAME_AGENT_WEIGHT: f64 = 1.05;
-/// A memory that is very old counts this much of a new one, all else being equal.
+/// Weight of a very old memory relative to a new one.
 const OLD_MEMORY_WEIGHT: f64 = 0.8;
-/// Half of what age takes is taken after so long: 60 days.
+/// Half of the age penalty applies after this time: 60 days.
 const HALF_LIFE_MS: f64 = 60.0 * 86_400_000.0;
-/// What a memory costs beside its text.
+/// Token cost of a memory besides its text.
 const TOKENS_PER_LINE: usize = 12;
 
-/// A memory by its number in the store.
+/// The sequence number of a memory in the store.
 pub type MemorySeq = i64;
 
-/// Reciprocal rank fusion of both lists, each best first: seqs with their score, best first.
+/// Merges two ranked lists by reciprocal rank fusion. Returns the sequence numbers with their scores, best first.
 pub fn fuse_ranks(by_words: &[MemorySeq], by_meaning: &[MemorySeq]) -> Vec<(MemorySeq, f64)> {
     let mut scores: HashMap<MemorySeq, f64> = HashMap::new();
     for (list, weight) in [(by_words, WORDS_WEIGHT), (by_meaning, 1.0)] {
@@ -43,7 +44,7 @@ pub fn fuse_ranks(by_words: &[MemorySeq], by_meaning: &[MemorySeq]) -> Vec<(Memo
     fused
 }
 
-/// Weighs fused candidates by whose they are and how old they are. The order changes, nothing comes or goes.
+/// Weighs merged candidates by origin and age. Changes only the order.
 pub fn weigh_candidates(found: &mut [(MemoryEntry, f64)], viewer: Option<&MemoryViewer>, now: Millis) {
     for (memory, score) in found.iter_mut() {
         *score *= viewer.map_or(1.0, |viewer| closeness_weight(memory, viewer))
@@ -52,7 +53,7 @@ pub fn weigh_candidates(found: &mut [(MemoryEntry, f64)], viewer: Option<&Memory
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.id.as_str().cmp(b.0.id.as_str())));
 }
 
-/// The same words in two scopes are one fact: the better of the two stays.
+/// Removes duplicates: of equal texts in two scopes the better one stays.
 pub fn dedupe_contents(found: &mut Vec<(MemoryEntry, f64)>) {
     let mut seen = HashSet::new();
     found.retain(|(memory, _)| seen.insert(memory.content.trim().to_owned()));
@@ -70,7 +71,7 @@ fn freshness_weight(age_ms: i64) -> f64 {
     OLD_MEMORY_WEIGHT + (1.0 - OLD_MEMORY_WEIGHT) * (-age / HALF_LIFE_MS).exp2()
 }
 
-/// The best that fit the budget. One that is too long leaves its place to shorter ones behind it.
+/// Takes the best memories that fit the budget. One that is too long is skipped in favour of shorter ones.
 pub fn take_within_budget(
     found: Vec<(MemoryEntry, f64)>,
     budget_tokens: usize,
@@ -88,7 +89,7 @@ pub fn take_within_budget(
     kept
 }
 
-/// What a model is shown of it: one line a memory, with the day it was last true.
+/// Renders memories for a model: one line each, with the day of the last update.
 pub fn render_memories(memories: &[MemoryEntry]) -> String {
     let mut text =
         String::from("Remembered from earlier, best first. It may be out of date; it is no request.");

@@ -1,9 +1,9 @@
-//! Text of strangers, made harmless to look at: bounded, and without the characters that steer a terminal, turn
-//! the direction of writing or can not be seen.
+//! Makes untrusted text safe to display: bounded, and without characters that control a terminal, change the writing
+//! direction or are invisible.
 
 use std::borrow::Cow;
 
-/// What is left out of a stranger's text. Joiners stay: emoji and several scripts need them.
+/// Returns whether a character is removed from untrusted text. Joiners are kept: emoji and several scripts need them.
 pub fn is_hidden(c: char) -> bool {
     let turns_direction =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -13,18 +13,19 @@ pub fn is_hidden(c: char) -> bool {
     turns_direction || is_unseen || smuggles
 }
 
-/// Steers a terminal or the direction of writing, and is kept by filters that only know the oldest control characters.
+/// Returns whether a character controls a terminal or the writing direction. Filters that only know ASCII control
+/// characters keep these.
 fn is_control_or_hidden(c: char) -> bool {
     matches!(c, '\u{80}'..='\u{9f}') || is_hidden(c)
 }
 
-/// The text with such characters written out, as `<U+202E>`.
+/// Replaces such characters by codes such as `<U+202E>`.
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     escape_chars(text, write_code)
 }
 
-/// The same for text without colours of our own: every other control character is written out too, but for tabs and the
-/// ends of lines.
+/// Like [`escape_hidden`], for text without colour codes of our own: also replaces all other control characters except
+/// tabs and line ends.
 pub fn visible_controls(text: &str) -> Cow<'_, str> {
     let is_shown = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
     if text.chars().all(is_shown) {
@@ -37,12 +38,12 @@ pub fn visible_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// As `<U+202E>`.
+/// Writes a code such as `<U+202E>`.
 fn write_code(c: char, out: &mut String) {
     out.push_str(&format!("<U+{:04X}>", u32::from(c)));
 }
 
-/// [`visible`] inside JSON: as escapes of its own, so that it stays the same JSON.
+/// Like [`escape_hidden`], for JSON: writes JSON escapes, so that the JSON stays the same.
 pub fn escape_hidden_json(text: &str) -> Cow<'_, str> {
     escape_chars(text, |c, out| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -62,7 +63,7 @@ fn escape_chars(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// One line of at most `most` characters; runs of white space are one space. A cut is visible.
+/// Returns one line of at most `most` characters, with white space collapsed. Truncation is visible.
 pub fn to_single_line(text: &str, most: usize) -> String {
     let seen = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c });
     let joined = seen.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -72,7 +73,7 @@ pub fn to_single_line(text: &str, most: usize) -> String {
     }
 }
 
-/// Several lines of at most `most` characters in all. A cut is visible.
+/// Returns several lines of at most `most` characters in all. Truncation is visible.
 pub fn limit_block(text: &str, most: usize) -> String {
     let mut shown =
         text.chars().filter(|c| !is_hidden(*c) && (matches!(c, '\n' | '\t') || !c.is_control())).peekable();
@@ -83,8 +84,8 @@ pub fn limit_block(text: &str, most: usize) -> String {
     out
 }
 
-/// A text as it is written, in quotes and on one line: what would break the line, hide or turn something is spelled
-/// out. Beyond `most` characters only their number is told.
+/// Returns a text in quotes on one line. Characters that break the line, are invisible or change direction are escaped.
+/// Beyond `most` characters only the number of the rest is given.
 pub fn quote_literal(text: &str, most: usize) -> String {
     let mut out = String::from('"');
     for c in text.chars().take(most) {
@@ -101,7 +102,7 @@ pub fn quote_literal(text: &str, most: usize) -> String {
     }
 }
 
-/// What ends a line, or looks like nothing at all, beside control characters and what [`is_hidden`] names.
+/// Returns whether a character ends a line or is invisible, besides control characters and those of [`is_hidden`].
 pub fn is_invisible(c: char) -> bool {
     let ends_line = matches!(c, '\u{2028}' | '\u{2029}');
     let is_blank = matches!(c, '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2065}'
@@ -109,7 +110,7 @@ pub fn is_invisible(c: char) -> bool {
     ends_line || is_blank
 }
 
-/// What a library says of an error, without the number the system has for it.
+/// Removes the system's error number from an error text of a library.
 pub fn strip_os_error(text: &str) -> String {
     let mut pieces = text.split(" (os error ");
     let mut out = pieces.next().unwrap_or_default().to_owned();

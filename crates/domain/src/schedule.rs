@@ -1,5 +1,5 @@
-//! When something is due: a cron expression, an interval or a moment. Due times follow from the schedule alone, so
-//! that every node and every restart counts the same ones.
+//! Schedules: a cron expression, an interval or a moment. Due times follow from the schedule alone, so every node and
+//! every restart computes the same ones.
 
 use std::str::FromStr;
 
@@ -21,7 +21,7 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 enum ScheduleRule {
     Cron(Box<Cron>),
-    /// Counted from the epoch, not from a start: a restart changes nothing.
+    /// Counted from the epoch, so that a restart changes nothing.
     Every(i64),
     At(Millis),
 }
@@ -35,7 +35,7 @@ pub enum InvalidSchedule {
 }
 
 impl Schedule {
-    /// `*/5 * * * *`, `every 10m` or `at 2026-12-01 09:00`; a zone like `Europe/Berlin`, UTC where none is named.
+    /// Parses `*/5 * * * *`, `every 10m` or `at 2026-12-01 09:00`, in a zone like `Europe/Berlin`. Without a zone: UTC.
     pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, InvalidSchedule> {
         let zone = match zone {
             Some(name) => TimeZone::get(name).map_err(|_| InvalidSchedule::Zone(name.to_owned()))?,
@@ -54,12 +54,13 @@ impl Schedule {
         }
     }
 
-    /// An expression may name a day that no year has. A moment that has passed did come.
+    /// Returns whether the schedule is ever due. An expression may name a date that no year has; a moment in the past
+    /// counts.
     fn has_occurrence(&self) -> bool {
         !matches!(self.rule, ScheduleRule::Cron(_)) || self.next(Millis(0)).is_some()
     }
 
-    /// The first due time after a moment.
+    /// Returns the first due time after a moment.
     pub fn next(&self, after: Millis) -> Option<Millis> {
         match &self.rule {
             ScheduleRule::Every(length) => Some(Millis((after.0.div_euclid(*length) + 1) * length)),
@@ -72,7 +73,7 @@ impl Schedule {
         }
     }
 
-    /// The last due time at or before a moment, and how many there were after `since`, up to a bound.
+    /// Returns the last due time at or before `now`, and the number of due times after `since`, up to a bound.
     pub fn count_missed(&self, since: Millis, now: Millis) -> Option<MissedRuns> {
         let mut due = self.next(since).filter(|due| *due <= now)?;
         let mut count = 1;
@@ -100,8 +101,8 @@ impl Schedule {
     }
 }
 
-/// Minute, hour, day, month and weekday. With a sixth field the first would be seconds, which nobody means who
-/// counts one too many.
+/// Parses minute, hour, day, month and weekday. A sixth field would mean seconds; it is rejected because it is usually
+/// a mistake.
 fn parse_cron(text: &str) -> Result<Cron, String> {
     let fields = text.split_whitespace().count();
     if fields != 5 && !text.trim_start().starts_with('@') {
@@ -110,11 +111,11 @@ fn parse_cron(text: &str) -> Result<Cron, String> {
     Cron::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Due times that passed while nobody looked.
+/// Due times that were missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissedRuns {
     pub last: Millis,
-    /// At most [`Missed::COUNTED`]: that many or more.
+    /// At [`Self::MAX_COUNTED_RUNS`], that many or more.
     pub count: usize,
 }
 
@@ -122,7 +123,7 @@ impl MissedRuns {
     pub const MAX_COUNTED_RUNS: usize = 1_000;
 }
 
-/// `90s`, `10m`, `1h30m`, `2d` in milliseconds; at least a second.
+/// Parses `90s`, `10m`, `1h30m` or `2d` to milliseconds; at least one second.
 pub fn parse_interval(text: &str) -> Result<i64, String> {
     let mut total: i64 = 0;
     let mut digits = String::new();
@@ -149,7 +150,7 @@ pub fn parse_interval(text: &str) -> Result<i64, String> {
     }
 }
 
-/// A moment with an offset of its own, or one on the clocks of the zone.
+/// Parses a moment with its own offset, or a local time of the zone.
 fn parse_instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
     let moment = match text.parse::<Timestamp>() {
         Ok(moment) => moment,
@@ -161,12 +162,12 @@ fn parse_instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
     Ok(Millis(moment.as_millisecond()))
 }
 
-/// A time that the clocks of a zone leave out is the next that they show; of one that they show twice, the first.
+/// Resolves a local time. A time in a gap becomes the end of the gap; of an ambiguous time the first is used.
 fn resolve_local_time(clock: DateTime, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
     let ambiguous = zone.to_ambiguous_timestamp(clock);
     let is_left_out = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
     let moment = ambiguous.compatible()?;
-    // As far behind the change as the time lies behind the beginning of what is left out; from it, back to the change.
+    // `compatible` shifts a time in a gap past the change; use the change itself.
     let change = zone.preceding(moment.checked_add(1.second())?).next();
     Ok(change.filter(|_| is_left_out).map_or(moment, |change| change.timestamp()))
 }
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(spring[1], "2026-03-30T00:30:00Z");
     }
 
-    /// Elsewhere the clocks are changed on other days and at other hours, and by another length.
+    /// Zones change their clocks on different days and hours, and by different amounts.
     #[test]
     fn every_zone_has_its_own_spring_and_autumn() {
         let autumn = due("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", 2);

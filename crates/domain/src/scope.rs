@@ -1,4 +1,4 @@
-//! Which conversation a message belongs to. Two people share one only where the config says so.
+//! Session scope: which session a message belongs to. Two people share one only if the config says so.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +9,44 @@ use crate::id::AgentId;
 use crate::inbound::{InboundContext, PeerKind};
 use crate::session_key::SessionKey;
 
-/// How conversations with single persons are kept apart.
+/// How direct conversations are separated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DmScope {
-    /// All of them are one conversation, the agent's main one.
+    /// All direct conversations are one: the agent's main session.
     #[default]
     Main,
-    /// One for each person, whatever they write by.
+    /// One per person, on whichever channel they write.
     PerPeer,
-    /// One for each person and channel.
+    /// One per person and channel.
     PerChannelPeer,
-    /// One for each person, channel and account.
+    /// One per person, channel and account.
     PerAccountChannelPeer,
 }
 
-/// What decides a session's key beside the message.
+/// What determines a session key besides the message.
 #[derive(Clone, Debug, Default)]
 pub struct SessionScope<'a> {
     pub dm: DmScope,
     pub main_key: &'a str,
-    /// A person's name, and their ids as `channel:id`.
+    /// The linked ids of people.
     pub links: Option<&'a IdentityLinks>,
-    /// The account of this channel that is meant where none is named: its groups need no account in their key.
+    /// The default account of the channel. Its groups need no account in their key.
     pub default_account: &'a str,
 }
 
-/// Who is the same person on several channels.
+/// Maps ids on several channels, written `channel:id`, to the name of one person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityLinks(BTreeMap<String, String>);
 
 impl IdentityLinks {
-    /// From names to ids, as the config has them.
+    /// Builds the map from names to ids of the config.
     pub fn new<'a>(named: impl IntoIterator<Item = (&'a String, &'a Vec<String>)>) -> Self {
         let pairs = named.into_iter().flat_map(|(name, ids)| ids.iter().map(|id| (id.clone(), name.clone())));
         Self(pairs.collect())
     }
 
-    /// The name of a person, or else where their id is from and the id.
+    /// Returns the name of a person, else `channel:id`.
     pub fn person_key(&self, channel: &str, id: &str) -> String {
         self.name(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned)
     }
@@ -79,14 +79,15 @@ impl SessionScope<'_> {
         SessionKey::from_parts(agent, &parts.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// One key for a person wherever they write. Ids of two platforms can be equal without being one person's, so
-    /// an id goes with its channel; a name holds no `:`, so it is never taken for one.
+    /// Returns the key parts of a person on any channel. An id includes its channel, because equal ids of two platforms
+    /// need not be one person. A name contains no `:`, so it is never taken for an id.
     fn person_parts(&self, channel: &str, id: &str) -> Vec<String> {
         let who = self.links.map_or_else(|| format!("{channel}:{id}"), |links| links.person_key(channel, id));
         vec!["dm".to_owned(), who]
     }
 
-    /// One key for a person below a channel. A name has a word of its own: an id could read like it.
+    /// Returns the key parts of a person on one channel. Names and ids have different markers, because an id could look
+    /// like a name.
     fn channel_person_parts(&self, channel: &str, place: &[&str], id: &str) -> Vec<String> {
         let who = match self.linked_name(channel, id) {
             Some(name) => ["person", name],
@@ -133,7 +134,7 @@ mod tests {
         scope.session_key(&AgentId::main(), arrival).to_string()
     }
 
-    /// Direct messages in four scopes, groups and channels of two accounts, each alone, in a thread and in a topic.
+    /// Direct messages in four scopes; groups and channels of two accounts, each alone, in a thread and in a topic.
     #[test]
     fn every_shape_in_every_scope() {
         let scopes =
@@ -193,7 +194,7 @@ mod tests {
         })
     }
 
-    /// What makes a conversation one, said without any key.
+    /// What identifies a conversation, expressed without any key.
     fn conversation(of: DmScope, links: &IdentityLinks, x: &InboundContext) -> Vec<Option<String>> {
         let some = |text: &str| Some(text.to_owned());
         let thread = x.thread.as_ref().map(|thread| format!("{:?}", (thread.kind, &thread.id)));
@@ -222,8 +223,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-        /// Two letters share a key exactly if they are of one conversation, even where bindings keep one apart in
-        /// another way than the other, and whatever platforms, accounts and people are called.
+        /// Two messages share a key exactly if they are of one conversation, even if bindings separate them in
+        /// different scopes, and whatever platforms, accounts and people are called.
         #[test]
         fn no_two_conversations_share_a_key(
             a in anywhere(), b in anywhere(), of_a in any_scope(), of_b in any_scope(), same in any::<bool>(),

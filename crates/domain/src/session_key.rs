@@ -1,5 +1,5 @@
-//! Session keys. A key is a value: two different conversations can never share one, because a part that
-//! holds a separator is escaped before the parts are joined.
+//! Session keys. Two different conversations can never share a key, because separators inside a part are escaped before
+//! the parts are joined.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct InvalidSessionKey(pub String);
 const OWNER_CHANNELS: [&str; 2] = ["cli", "web"];
 
 impl SessionKey {
-    /// `agent:<id>:<main_key>`, the conversation an agent has with its owner.
+    /// Returns `agent:<id>:main`, the conversation of an agent with its owner.
     pub fn main(agent: &AgentId) -> Self {
         Self::from_parts(agent, &["main"])
     }
@@ -51,8 +51,8 @@ impl SessionKey {
         Self(format!("hook:{}", escape_part(id)))
     }
 
-    /// Accepts what this module writes, so that one conversation has one spelling. Ids of platforms may be written with
-    /// their capitals, which stand escaped in a key.
+    /// Parses only what this module writes, so that one conversation has one spelling. Platform ids may be written with
+    /// capitals, which are escaped in a key.
     pub fn parse(text: &str) -> Result<Self, InvalidSessionKey> {
         let refused = || InvalidSessionKey(quote_safely(text));
         let text = &*escape_capitals(text);
@@ -67,13 +67,13 @@ impl SessionKey {
         if named && well_formed && text.len() <= 512 { Ok(Self(text.to_owned())) } else { Err(refused()) }
     }
 
-    /// The agent named by the key; cron and hook sessions name theirs elsewhere.
+    /// Returns the agent in the key; cron and hook sessions have none.
     pub fn agent_id(&self) -> Option<AgentId> {
         let mut parts = self.0.split(':');
         (parts.next() == Some("agent")).then(|| parts.next())?.and_then(|id| AgentId::parse(id).ok())
     }
 
-    /// The conversation that another agent has there; `None` where the key names no agent.
+    /// Returns the key of the same conversation with another agent. `None` if the key has no agent.
     pub fn with_agent(&self, agent: &AgentId) -> Option<Self> {
         let (_, rest) = self.0.strip_prefix("agent:")?.split_once(':')?;
         Some(Self(format!("agent:{agent}:{rest}")))
@@ -83,7 +83,8 @@ impl SessionKey {
         self.0.split(':').filter_map(unescape_part).collect()
     }
 
-    /// Only the holder of the instance's token speaks there, for nobody else. A program on the API may speak for many.
+    /// Returns whether only the holder of the instance's token writes here, on their own behalf. A program that uses
+    /// the API may write for many people.
     pub fn is_owner_session(&self) -> bool {
         match self.parts().as_slice() {
             [agent, _, main] => agent == "agent" && main == "main",
@@ -92,7 +93,7 @@ impl SessionKey {
         }
     }
 
-    /// A conversation with a single person, or an agent's main one.
+    /// Returns whether this is a direct conversation or an agent's main session.
     pub fn is_private(&self) -> bool {
         let parts: Vec<&str> = self.0.split(':').collect();
         matches!(parts.as_slice(), ["agent", _, _] | ["agent", .., "dm", _])
@@ -125,7 +126,7 @@ fn escape_capitals(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// Escapes what would end a part, upper case (keys are lower case) and control characters. The empty part is `%`.
+/// Escapes separators, upper case (keys are lower case), white space and control characters. The empty part is `%`.
 fn escape_part(part: &str) -> String {
     if part.is_empty() {
         return "%".to_owned();

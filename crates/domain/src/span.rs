@@ -1,8 +1,8 @@
-//! Spans: when a turn, a model call and a tool call began and ended, and what caused them, for those who watch from
-//! outside. Never what was said.
+//! Spans for OpenTelemetry: when turns, model calls and tool calls began and ended, and what caused them. Never their
+//! contents.
 //!
-//! Ids are made of what is stored anyway. So whoever goes on with a turn after a crash, on whichever node, names the same
-//! span, and a child knows the span of the call that began it.
+//! Ids are derived from stored ids. A turn that resumes after a crash, on any node, therefore has the same span, and a
+//! child knows the span of the call that spawned it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::id::{RunId, TraceId, TurnId};
 use crate::time::Millis;
 
-/// All that one message causes, as collectors name it.
+/// The trace id that a collector sees for everything one message causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OtelTraceId(pub u128);
 
@@ -27,7 +27,7 @@ impl OtelTraceId {
 }
 
 impl OtelSpanId {
-    /// The message that began a trace.
+    /// Returns the span of the message that started a trace.
     pub fn for_message(trace: &TraceId) -> Self {
         Self::from_key("message", trace.as_str())
     }
@@ -36,17 +36,17 @@ impl OtelSpanId {
         Self::from_key("turn", turn.as_str())
     }
 
-    /// A call of a tool. One that begins a run has its name.
+    /// Returns the span of a tool call. A call that spawns a run has the span of that run.
     pub fn for_tool_call(turn: &TurnId, call_id: &str) -> Self {
         Self::for_run(&RunId::for_call(turn, call_id))
     }
 
-    /// The call that began a run.
+    /// Returns the span of the call that spawned a run.
     pub fn for_run(run: &RunId) -> Self {
         Self::from_key("tool", run.as_str())
     }
 
-    /// A model call. Nothing is below it, so its name need not be found again.
+    /// Returns the span of a model call. It has no children, so its id need not be derivable.
     pub fn for_model_call(fresh: &str) -> Self {
         Self::from_key("chat", fresh)
     }
@@ -65,9 +65,9 @@ fn hash_key(kind: &str, key: &str) -> [u8; 32] {
 pub enum SpanKind {
     /// Work inside the process.
     Internal,
-    /// A call to a service outside.
+    /// A call to an external service.
     Client,
-    /// A message from outside.
+    /// An external message.
     Consumer,
 }
 
@@ -89,25 +89,25 @@ pub struct Span {
     pub trace: OtelTraceId,
     pub id: OtelSpanId,
     pub parent: Option<OtelSpanId>,
-    /// Others that caused it, which may be of other traces.
+    /// Other causes, possibly in other traces.
     pub links: Vec<(OtelTraceId, OtelSpanId)>,
     pub name: String,
     pub kind: SpanKind,
     pub began: Millis,
     pub ended: Millis,
     pub attributes: Vec<(&'static str, SpanAttribute)>,
-    /// The stable code of what went wrong.
+    /// Stable code of the error.
     pub error: Option<String>,
 }
 
-/// Takes spans. Nobody waits for it: what it has no room for it drops, and counts.
+/// Receives spans without blocking. When its buffer is full it drops and counts them.
 pub trait SpanSink: Send + Sync {
     fn record_span(&self, span: Span);
 
     fn dropped_spans(&self) -> u64;
 }
 
-/// Where spans go, if anywhere.
+/// The span sink, if one is configured.
 #[derive(Clone, Default)]
 pub struct Telemetry(Option<Arc<dyn SpanSink>>);
 
@@ -116,7 +116,7 @@ impl Telemetry {
         Self(Some(recorder))
     }
 
-    /// Makes a span only where somebody takes it.
+    /// Builds and records a span only if there is a sink.
     pub fn record_span(&self, span: impl FnOnce() -> Span) {
         if let Some(recorder) = &self.0 {
             recorder.record_span(span());

@@ -1,4 +1,5 @@
-//! Mail between the members of a team: what a letter is, how it is shown to a model, what others see of it.
+//! Messages between members of a team: their kinds, how they are rendered for a model, and the summaries that others
+//! see.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,26 +8,26 @@ use crate::id::{TeamId, TeamMessageId, TurnId};
 use crate::sanitize;
 use crate::time::Millis;
 
-/// Words of a summary that nobody wrote.
+/// Maximum number of words of a derived summary.
 const MAX_DERIVED_SUMMARY_WORDS: usize = 10;
-/// Longest summary, in characters.
+/// Maximum length of a summary, in characters.
 pub const MAX_SUMMARY_CHARS: usize = 200;
 
-/// What a letter is about.
+/// Kind of a team message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamMessageKind {
     Message,
-    /// The same letter to every other member.
+    /// The same message to every other member.
     Broadcast,
     ShutdownRequest,
     ShutdownResponse,
-    /// A member's plan, for its lead to approve.
+    /// A member's plan, for approval by its lead.
     PlanApprovalRequest,
     PlanApprovalResponse,
-    /// A member has nothing to do. Made by the runtime.
+    /// A member has nothing to do. Created by the runtime.
     Idle,
-    /// A task can be taken, or something about one is to be known. Made by the runtime.
+    /// A task can be claimed, or news about one. Created by the runtime.
     Task,
 }
 
@@ -60,16 +61,16 @@ impl TeamMessageKind {
     }
 }
 
-/// How far a letter has come.
+/// Delivery state of a team message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamMessageState {
     Queued,
-    /// A turn that has not ended shows it to its model.
+    /// A running turn shows it to its model.
     InPrompt,
-    /// The turn that showed it has ended well.
+    /// The turn that showed it succeeded.
     Read,
-    /// Its recipient is gone for good.
+    /// Its recipient no longer exists.
     Undeliverable,
 }
 
@@ -94,7 +95,7 @@ impl TeamMessageState {
 pub struct TeamMessage {
     pub id: TeamMessageId,
     pub team: TeamId,
-    /// Names, not sessions: whoever bears the name now gets it.
+    /// Names, not sessions: the current bearer of the name receives it.
     pub from: String,
     pub to: String,
     pub kind: TeamMessageKind,
@@ -104,13 +105,13 @@ pub struct TeamMessage {
     pub approve: Option<bool>,
     pub reason: Option<String>,
     pub state: TeamMessageState,
-    /// The turn whose prompt holds it, or held it.
+    /// The turn whose prompt contains or contained it.
     pub turn: Option<TurnId>,
     pub created_at: Millis,
     pub read_at: Option<Millis>,
 }
 
-/// The summary of a letter whose writer gave none: its first ten words.
+/// Returns the given summary of a message, else its first ten words.
 pub fn summarize_message(given: Option<&str>, content: &str) -> String {
     if let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) {
         return sanitize::to_single_line(given, MAX_SUMMARY_CHARS - 1);
@@ -124,8 +125,8 @@ pub fn summarize_message(given: Option<&str>, content: &str) -> String {
     sanitize::to_single_line(&short, MAX_SUMMARY_CHARS - 1)
 }
 
-/// A letter as the one turn that takes it up is shown it. Everything in it is escaped, so that no letter can end
-/// its element or begin another.
+/// Renders a message as an XML element for the one turn that reads it. Everything in it is escaped, so that it cannot
+/// close its element or open another.
 pub fn render_element(message: &TeamMessage) -> String {
     let approve = message.approve.map(|approve| approve.to_string());
     let attributes = [
@@ -151,7 +152,7 @@ pub fn escape_xml(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            // Not a character of a text in XML, in any spelling.
+            // Control characters are not allowed in XML text in any form.
             c if c.is_control() && !matches!(c, '\n' | '\t' | '\r') => {}
             c => out.push(c),
         }

@@ -1,4 +1,4 @@
-//! The turn as a machine without I/O. It is told what was stored and says what to do next; the engine does it.
+//! The turn as a state machine without I/O. It is told what was stored and returns what to do next; the engine does it.
 //! Restarting is the same machine built from the stored steps, so a crash needs no code path of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -7,7 +7,7 @@ use crate::tool::{ToolCall, ToolOutcome};
 
 #[derive(Clone, Copy, Debug)]
 pub struct TurnLimits {
-    /// Model calls that asked for tools.
+    /// Maximum number of model calls that request tools.
     pub rounds: u32,
     /// The same tool with the same arguments and the same result this often is a loop.
     pub repeats: u32,
@@ -22,7 +22,7 @@ pub enum TurnStep {
 
 #[derive(Clone, Debug)]
 pub enum TurnEvent {
-    /// The turn starts, or goes on after a restart.
+    /// The turn starts, or resumes after a restart.
     Started { steered: bool },
     /// A model's step is stored.
     Replied { text: String, calls: Vec<ToolCall> },
@@ -34,7 +34,7 @@ pub enum TurnEvent {
 pub enum TurnEffect {
     CallModel,
     RunTool(ToolCall),
-    /// End as steered; these calls never started and get a synthetic result each.
+    /// End as steered. These calls never started; each gets a synthetic result.
     Yield {
         skipped: Vec<ToolCall>,
     },
@@ -58,12 +58,12 @@ pub enum StopReason {
 pub struct Turn {
     limits: TurnLimits,
     rounds: u32,
-    /// Calls of the present batch without a result, in the model's order.
+    /// Calls of the current batch without a result, in the model's order.
     open: VecDeque<ToolCall>,
     /// How often each (tool, arguments, result) was seen.
     seen: HashMap<(String, String, String), u32>,
     used_ids: HashSet<String>,
-    /// A result is stored, so the turn stands at a safe boundary.
+    /// A result is stored, so the turn is at a safe boundary.
     at_boundary: bool,
 }
 
@@ -92,7 +92,8 @@ impl Turn {
         turn
     }
 
-    /// A steer takes effect only at a boundary: never inside a model call, never between a call and its result.
+    /// Handles an event and returns the next effect. A steer takes effect only at a boundary: never inside a model
+    /// call, never between a call and its result.
     pub fn apply_event(&mut self, event: TurnEvent) -> TurnEffect {
         match event {
             TurnEvent::Started { steered } if steered && self.at_boundary => self.yield_to_steer(),
@@ -114,7 +115,7 @@ impl Turn {
         }
     }
 
-    /// Gives every call an id of its own within the turn; some models number each reply from zero again.
+    /// Gives every call a unique id within the turn; some models restart numbering in each reply.
     pub fn assign_call_ids(&self, calls: &mut [ToolCall]) {
         let mut taken = self.used_ids.clone();
         for call in calls {
@@ -163,7 +164,7 @@ impl Turn {
 }
 
 impl StopReason {
-    /// One sentence for the person who waits.
+    /// Returns one sentence for the person who waits.
     pub fn user_message(&self) -> String {
         match self {
             Self::TooManyRounds(limit) => {

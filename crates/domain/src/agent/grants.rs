@@ -1,5 +1,5 @@
-//! Whether one agent may do more than another. Every struct is taken apart whole: a field that is added later does not
-//! compile until somebody says here whether it grants anything.
+//! Compares the permissions of two agent specs. Every struct is destructured completely: a field that is added later
+//! does not compile until somebody decides here whether it grants anything.
 
 use super::{
     AgentBudget, AgentPolicy, AgentSpec, AgentWorkspace, ContextPolicy, DelegationPolicy, MemberTools,
@@ -8,23 +8,23 @@ use super::{
 use crate::id::AgentId;
 use crate::policy::{ApprovalMode, entry_covers_tool};
 
-/// Whether `to` may do something that `from` may not. Where that is not plain, the answer is yes.
+/// Returns whether `to` may do something that `from` may not. In doubt, the answer is yes.
 pub fn widens_permissions(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> bool {
     !widened_fields(from, to, default).is_empty()
 }
 
-/// The fields in which `to` may do more than `from`. The agent by default has tools of high risk without their being
+/// Returns the fields in which `to` may do more than `from`. The default agent has high-risk tools even if they are not
 /// named.
 pub fn widened_fields(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'static str> {
     let AgentSpec {
-        // As what it is known, and what it is told: these grant nothing.
+        // Name, description and identity grant nothing.
         agent_id: _,
         name: _,
         description: _,
         identity: _,
         defaults,
         policy,
-        // Looked at whole, with whose memory it is.
+        // Compared as a whole, together with whose memory it is.
         context_policy: _,
         workspace,
         isolation,
@@ -82,14 +82,14 @@ fn has_more_tools(from: &ToolPolicy, to: &ToolPolicy, is_open: bool) -> bool {
         from.allow.iter().any(covering)
     };
     let keeps_list = match from.allow.is_empty() {
-        // An open list has no tool of high risk; one that names some may. A list narrows a profile.
+        // An open list contains no high-risk tool; an explicit one may. A list narrows a profile.
         true => allow.is_empty() || (profile.is_some() && keeps_profile),
         false => !allow.is_empty() && allow.iter().all(is_granted),
     };
     !(keeps_denied && keeps_profile && keeps_list)
 }
 
-/// A mode that is left out is the instance's, which is not known here: only the same or `always` is not less.
+/// An omitted mode is the instance's, which is unknown here: only the same mode or `always` is not less strict.
 fn asks_approval_less(from: &ToolPolicy, to: &ToolPolicy) -> bool {
     let is_less = |old: Option<ApprovalMode>, new: Option<ApprovalMode>| match (old, new) {
         (_, Some(ApprovalMode::Always)) => false,
@@ -108,7 +108,7 @@ fn has_more_skills(from: &SkillPolicy, to: &SkillPolicy) -> bool {
     !(keeps_list && from.deny.iter().all(|entry| deny.contains(entry)))
 }
 
-/// What another agent remembers as its own is more than what this one does.
+/// Memories of another agent count as more than this one has.
 fn remembers_more(from: &AgentSpec, to: &AgentSpec) -> bool {
     let is_another = from.agent_id != to.agent_id;
     let (from, to) = (&from.context_policy, &to.context_policy);
@@ -125,7 +125,7 @@ fn remembers_more(from: &AgentSpec, to: &AgentSpec) -> bool {
     *memory && (!from.memory || reach(*scope) > reach(from.scope) || !keeps_kinds)
 }
 
-/// Each agent has a folder of its own unless another is named.
+/// Every agent has a folder of its own unless another is configured.
 fn reaches_other_files(from: &AgentSpec, to: &AgentWorkspace, id: &AgentId) -> bool {
     let AgentWorkspace { dir, overlay: _ } = to;
     let is_another_own_folder = dir.is_none() && from.agent_id != *id;
@@ -172,8 +172,8 @@ fn spawns_more(from: &SubagentPolicy, to: &SubagentPolicy) -> bool {
         || (*member_tools == MemberTools::Own && from.member_tools == MemberTools::Lead)
 }
 
-/// A delegate works with its own rights, and so do those it gives work on to. With no more names and no more depth
-/// nobody else is reached, however long the chain is.
+/// Returns whether more can be delegated. A delegate works with its own rights, and so do those it delegates to.
+/// Without more names and more depth nobody else is reached, however long the chain is.
 fn delegates_more(from: Option<&DelegationPolicy>, to: Option<&DelegationPolicy>) -> bool {
     let Some(DelegationPolicy { allow_agents, max_concurrent, max_depth }) = to else { return false };
     let Some(from) = from else { return !allow_agents.is_empty() };
@@ -182,7 +182,7 @@ fn delegates_more(from: Option<&DelegationPolicy>, to: Option<&DelegationPolicy>
         || *max_depth > from.max_depth
 }
 
-/// `*` is every agent here, and none elsewhere.
+/// `*` matches every local agent and no remote one.
 fn lists_no_more(from: &[String], to: &[String]) -> bool {
     let is_every = from.iter().any(|entry| entry == "*");
     to.iter()
@@ -193,7 +193,7 @@ fn is_within(from: &[String], to: &[String]) -> bool {
     to.iter().all(|entry| from.contains(entry) || from.iter().any(|known| known == "*"))
 }
 
-/// No limit is more than any.
+/// No limit is more than any limit.
 fn is_more<T: PartialOrd>(old: Option<T>, new: Option<T>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => new > old,
@@ -272,7 +272,7 @@ mod tests {
         assert!(found(&spec(json!({}))).is_empty(), "the same agent, back in its own folder");
     }
 
-    /// Each field that grants something, with what is more than the base has.
+    /// A value for each field that grants something, with more than the base has.
     const MORE: &str = r#"{
         "policy": { "tools": { "allow": ["shell"], "approval": "never" }, "skills": { "allow": ["a", "b"] } },
         "context_policy": { "memory": true, "scope": "shared" },
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(found.len(), 12, "{found:?}");
     }
 
-    /// The spec as it is written down has no field that the tests above and the names below leave out.
+    /// The serialised spec has no field that the tests above and the names below omit.
     #[test]
     fn a_field_of_the_spec_grants_something_or_is_known_not_to() {
         let schema = serde_json::to_value(schemars::schema_for!(AgentSpec)).unwrap();

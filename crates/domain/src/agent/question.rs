@@ -1,5 +1,5 @@
-//! An agent in words, for a person who is asked about it. What a model wrote stands in quotes on one line of its own:
-//! it can not pass for a line of ours.
+//! Describes an agent spec for the person who is asked to approve it. Text of a model is quoted on one line, so that it
+//! cannot pass for a line of ours.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::id::AgentId;
 use crate::policy::{ApprovalMode, HIGH_RISK, ToolPolicy, entry_covers_tool, high_risk_tools, named_mode};
 use crate::sanitize::quote_literal;
 
-/// What an open list means for the agent by default.
+/// What an open tool list means for the default agent.
 const ALL_TOOLS_TEXT: &str =
     "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
 
@@ -19,15 +19,16 @@ const AS_INSTANCE: &str = "as the instance says";
 /// Fields of a spec whose changes are told first.
 const LISTED_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
 
-/// Characters of one value that are shown in a question; the whole call is kept with it.
+/// Maximum characters of one value in a question; the full call is stored with it.
 const MAX_SHOWN_VALUE_CHARS: usize = 400;
 
-/// A spec in plain words. The agent by default may do more with the same words.
+/// Describes a spec. The same settings allow the default agent more.
 pub fn describe_spec(spec: &AgentSpec, default: &AgentId) -> String {
     format!("{}\n{}", risks_in_words(spec, default), rest_in_words(spec, default))
 }
 
-/// The lines of bounded length that matter most. They come first: a chat shows the beginning of a long question only.
+/// Returns the most important lines, each of bounded length. They come first, because a chat shows only the beginning
+/// and the end of a long question.
 fn risks_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let policy = &spec.policy.tools;
     let tool = |tool: &'static str| match named_mode(tool, policy) {
@@ -69,7 +70,7 @@ fn rest_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     lines.join("\n")
 }
 
-/// What a change does: what it widens, what the agent may do then, and every field that is changed.
+/// Describes a change: what it widens, what the agent may do afterwards, and all changed fields.
 pub fn describe_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> String {
     let more = widened_fields(old, new, default);
     let how = match more.is_empty() {
@@ -88,7 +89,7 @@ pub fn describe_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> S
     )
 }
 
-/// Every field that differs, one to a line: `path: old -> new`.
+/// Returns every changed field, one per line: `path: old -> new`.
 fn list_changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
     let whole = |spec: &AgentSpec| serde_json::to_value(spec).unwrap_or_default();
     let mut found = Vec::new();
@@ -97,7 +98,7 @@ fn list_changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Each with the path of its field.
+/// Collects the changed leaves with their paths.
 fn collect_differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(String, String)>) {
     if let (Value::Object(before), Value::Object(after)) = (old, new) {
         let added = after.keys().filter(|key| !before.contains_key(*key));
@@ -107,7 +108,7 @@ fn collect_differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(St
         }
         return;
     }
-    // A table that comes or goes whole is told field by field too.
+    // A table that is added or removed is listed field by field too.
     match (old, new) {
         (old, new) if old == new => {}
         (Value::Null, Value::Object(_)) => {
@@ -132,7 +133,7 @@ fn format_value(value: &Value) -> String {
     }
 }
 
-/// Keys of tables may be a model's own words, too.
+/// Keys of tables may also be text of a model.
 fn format_path(path: &str) -> String {
     quote_literal(path, MAX_SHOWN_VALUE_CHARS).trim_matches('"').to_owned()
 }
@@ -148,13 +149,13 @@ fn quoted<'a>(entries: impl Iterator<Item = &'a String>) -> String {
     once_each(entries.map(|entry| quote_literal(entry, MAX_SHOWN_VALUE_CHARS))).join(", ")
 }
 
-/// Without the words that are there already: repeated ones push others out of sight.
+/// Removes duplicates, which could push other entries out of sight.
 fn once_each(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.filter(|word| seen.insert(word.clone())).collect()
 }
 
-/// Entries that name a tool of high risk come first.
+/// Lists entries that name a high-risk tool first.
 fn riskiest_first(entries: &[String]) -> String {
     let is_risky = |entry: &String| HIGH_RISK.iter().any(|tool| entry_covers_tool(entry, tool));
     let (risky, rest): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_risky(entry));

@@ -1,4 +1,4 @@
-//! What sessions an agent may begin, and whom it may give work to.
+//! Rules of an agent for sub-agents and delegation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,46 +7,46 @@ use crate::id::AgentId;
 use crate::provider::{ModelRef, ReasoningEffort};
 use crate::run::SpawnLimits;
 
-/// What sub-agents it may begin.
+/// Rules and limits for sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubagentPolicy {
-    /// The agents they may be: itself alone if left out, any if `*`.
+    /// The agents it may spawn: only itself if omitted, any if `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_agents: Vec<String>,
-    /// How deep sub-agents of sub-agents go.
+    /// Maximum depth of nested sub-agents.
     #[schemars(range(min = 1, max = 5))]
     pub max_spawn_depth: u32,
-    /// How many of one session work at once.
+    /// Maximum number of active sub-agents per session.
     #[schemars(range(min = 1, max = 20))]
     pub max_children_per_agent: u32,
-    /// How many of the agent work at once, in all of its sessions together.
+    /// Maximum number of active sub-agents in all sessions of the agent together.
     #[schemars(range(min = 1, max = 1000))]
     pub max_concurrent: u32,
-    /// How long one may work, in seconds.
+    /// Maximum run time of a sub-agent, in seconds.
     #[schemars(range(min = 1, max = 86_400))]
     pub run_timeout_seconds: u32,
-    /// How long after its end a sub-agent's session is archived, in minutes.
+    /// Delay after its end before a sub-agent's session is archived, in minutes.
     pub archive_after_minutes: u32,
-    /// The model they use, if not their agent's own.
+    /// The model of sub-agents. Defaults to the model of their agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// How long their models think before they answer, if not as their agent says.
+    /// How much the models of sub-agents reason. Defaults to the setting of their agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ReasoningEffort>,
-    /// Which tools members of a team that it leads have.
+    /// Which tools members of a team get that this agent leads.
     #[serde(skip_serializing_if = "MemberTools::is_default")]
     pub member_tools: MemberTools,
 }
 
-/// Where the tools of a team's members come from.
+/// Where the tools of team members come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberTools {
-    /// No more than the lead has itself.
+    /// At most the tools of the lead.
     #[default]
     Lead,
-    /// Those of their own agents: a lead that only coordinates can lead members that work.
+    /// The tools of their own agents, so that a lead which only coordinates can lead members that work.
     Own,
 }
 
@@ -77,23 +77,23 @@ impl SubagentPolicy {
         SpawnLimits { depth: self.max_spawn_depth, children: self.max_children_per_agent }
     }
 
-    /// Whether `own` may begin sub-agents that are `wanted`.
+    /// Returns whether agent `own` may spawn agent `wanted`.
     pub fn allows_agent(&self, own: &AgentId, wanted: &AgentId) -> bool {
         own == wanted || lists_agent(&self.allow_agents, wanted)
     }
 }
 
-/// Whom it may give work to with `delegate_to_agent`.
+/// Agents to which it may delegate with `delegate_to_agent`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelegationPolicy {
-    /// The agents; any if `*`. Agents elsewhere only by name: `a2a:<name>` of `[a2a.remote.<name>]`.
+    /// The agents; any local one if `*`. Remote agents only by name: `a2a:<name>` of `[a2a.remote.<name>]`.
     pub allow_agents: Vec<String>,
-    /// How many delegations of the agent work at once, in all of its sessions together.
+    /// Maximum number of active delegations in all sessions of the agent together.
     #[schemars(range(min = 1, max = 20))]
     #[serde(default = "default_max_concurrent")]
     pub max_concurrent: u32,
-    /// How often work may be given on: with 1 a delegate cannot delegate.
+    /// Maximum depth of delegation: with 1, a delegate cannot delegate.
     #[schemars(range(min = 1, max = 5))]
     #[serde(default = "default_max_depth")]
     pub max_depth: u32,
@@ -104,7 +104,7 @@ impl DelegationPolicy {
         lists_agent(&self.allow_agents, wanted)
     }
 
-    /// Whether work may leave the instance to this agent, `a2a:<name>`: only where it is named.
+    /// Returns whether the agent may delegate to the remote agent `a2a:<name>`: only if it is listed by name.
     pub fn allows_remote(&self, wanted: &str) -> bool {
         self.allow_agents.iter().any(|entry| entry == wanted)
     }

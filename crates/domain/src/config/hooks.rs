@@ -1,4 +1,4 @@
-//! `[[hooks]]`: programs and addresses that are told what happens.
+//! `[[hooks]]`: programs and URLs that are notified of events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 use super::report::ConfigReport;
 use super::secret::Secret;
 
-/// A program or an address that is told what happens, after it has happened.
+/// A program or URL that is notified of events after they happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
-    /// What it is told of.
+    /// The events.
     pub on: Vec<HookEvent>,
-    /// The program and its arguments. It gets the event as JSON on its standard input.
+    /// The program and its arguments. It gets the event as JSON on standard input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Or the address that the event is posted to as JSON.
+    /// The URL to which the event is posted as JSON, instead of a program.
     #[schemars(url)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Posts are signed with this secret (HMAC-SHA256).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
-    /// Only of sessions whose key this pattern fits, such as `agent:main:*`.
+    /// Only events of sessions whose key matches this pattern, such as `agent:main:*`.
     #[serde(default = "default_sessions")]
     pub sessions: String,
-    /// How long it may take, in seconds; then it is ended.
+    /// Timeout in seconds, after which the program is killed or the request is aborted.
     #[schemars(range(min = 1, max = 600))]
     #[serde(default = "default_timeout_seconds")]
     pub timeout_seconds: u32,
 }
 
-/// Something that hooks can be told of.
+/// An event that hooks can receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HookEvent {
     /// A message was accepted: it is stored and will be answered.
@@ -40,16 +40,16 @@ pub enum HookEvent {
     /// A turn ended with an answer.
     #[serde(rename = "turn.done")]
     TurnDone,
-    /// A turn ended without one.
+    /// A turn ended without an answer.
     #[serde(rename = "turn.failed")]
     TurnFailed,
     /// A task of a team was completed.
     #[serde(rename = "task.completed")]
     TaskCompleted,
-    /// A member wants to complete a task: a program that ends with 2 refuses it.
+    /// A member is about to complete a task. Exit code 2 of a program rejects it.
     #[serde(rename = "task.completing")]
     TaskCompleting,
-    /// A member has nothing to do: a program that ends with 2 sends it back to work.
+    /// A member has nothing to do. Exit code 2 of a program sends it back to work.
     #[serde(rename = "teammate.idle")]
     TeammateIdle,
 }

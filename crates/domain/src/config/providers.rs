@@ -1,4 +1,4 @@
-//! `[providers.<name>]`: the services that answer as models.
+//! `[providers.<name>]`: model providers.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::provider::ModelRef;
 
-/// A service that answers as models. Its name is the first part of a model's: `<name>/<model>`.
+/// A model provider. Its name is the first part of a model's name: `<name>/<model>`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// Which protocol the service speaks. May be left out where the provider's name is one of the kinds.
+    /// The protocol. May be omitted if the provider's name is one of the kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProviderKind>,
-    /// Where the service is, if not at its usual address.
+    /// The URL of the service, if not its default.
     #[schemars(url)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The key that the service asks for, best as a reference: `env:OPENAI_API_KEY`.
+    /// The API key, preferably as a reference: `env:OPENAI_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
-    /// The models to offer, without the provider's name. Without it the service is asked what it has.
+    /// The models to offer, without the provider's name. If omitted, the service is asked for its models.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
-    /// How long its models may be silent before the next of the `fallbacks` is asked. Where none is left, they may take as
-    /// long as a turn may. 45 if left out.
+    /// Timeout for the first token, in seconds, before the next of the `fallbacks` is tried. The last candidate may
+    /// take as long as a turn may. Defaults to 45.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_token_seconds: Option<u32>,
-    /// Whether its models can see. With `false` they are told in words that an image is there.
+    /// Whether its models accept images. With `false`, images are replaced by a note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
 }
@@ -49,7 +49,7 @@ pub enum ProviderKind {
     Deepseek,
     Xai,
     Mistral,
-    /// Any other service that speaks OpenAI's protocol, such as llama.cpp, LM Studio or vLLM. Needs `base_url`.
+    /// Any other service with OpenAI's protocol, such as llama.cpp, LM Studio or vLLM. Needs `base_url`.
     OpenaiCompatible,
 }
 
@@ -68,7 +68,7 @@ impl ProviderKind {
 }
 
 impl ProviderConfig {
-    /// The kind as written, else the one the provider is named after.
+    /// Returns the configured kind, else the one the provider is named after.
     pub fn resolve_kind(&self, name: &str) -> Option<ProviderKind> {
         let named =
             || ProviderKind::KIND_NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
@@ -112,24 +112,24 @@ pub(super) fn check_providers(providers: &BTreeMap<String, ProviderConfig>, repo
     }
 }
 
-/// The provider's name of the models inside the program.
+/// The provider name of the embedded models.
 pub(super) const EMBEDDED_PROVIDER: &str = "embedded";
 
-/// Whether a provider can be there without a section: by a key in the environment, by a server on this machine, or
-/// inside the program.
+/// Returns whether a provider can exist without a section: by an API key in the environment, as a local server, or
+/// embedded.
 pub(super) fn needs_no_section(name: &str) -> bool {
     name == EMBEDDED_PROVIDER || ProviderKind::KIND_NAMES.iter().any(|(known, _)| *known == name)
 }
 
-/// A model of a provider that is not configured could never answer. With no provider configured they are found
-/// at start, so nothing can be said here.
+/// Reports a model whose provider is not configured and so can never answer. Without any provider section, providers
+/// are detected at startup and nothing is reported.
 pub(super) fn check_model(
     model: &ModelRef,
     path: &str,
     providers: &BTreeMap<String, ProviderConfig>,
     report: &mut ConfigReport,
 ) {
-    // The model inside the program needs no section of its own.
+    // The embedded model needs no section.
     if providers.is_empty() || providers.contains_key(&model.provider) || model.provider == EMBEDDED_PROVIDER
     {
         return;

@@ -1,4 +1,4 @@
-//! `[[bindings]]`, `[broadcast]` and `[routing]`: which agent answers what.
+//! `[[bindings]]`, `[broadcast]` and `[routing]`: which agent answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ use crate::id::AgentId;
 use crate::provider::ModelRef;
 use crate::route::{Binding, BindingMatch, WILDCARD};
 
-/// Several agents that answer the same conversation: `"<peer id>" = ["agent", …]`.
+/// Conversations that several agents answer: `"<peer id>" = ["agent", …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BroadcastConfig {
-    /// All at once, or one after the other.
+    /// Whether the agents answer in parallel or one after the other.
     pub strategy: BroadcastStrategy,
-    /// One after the other, each is shown what those before it answered.
+    /// With sequential answers, show each agent the answers before its own.
     pub see_previous: bool,
-    /// The agents that answer a conversation, by the platform's id of it.
+    /// The agents that answer a conversation, by the platform id of the conversation.
     #[serde(flatten)]
     pub peers: BTreeMap<String, Vec<AgentId>>,
 }
@@ -33,33 +33,33 @@ impl Default for BroadcastConfig {
     }
 }
 
-/// In which order the agents of a broadcast group answer.
+/// Order in which the agents of a broadcast answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BroadcastStrategy {
-    /// All at once, none knowing of the others.
+    /// All in parallel, without knowing of each other.
     #[default]
     Parallel,
     /// One after the other.
     Sequential,
 }
 
-/// What decides where bindings do not.
+/// Routing of messages that no binding matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoutingConfig {
-    /// A model that chooses an agent by what is written. Off unless a model is named.
+    /// A model that chooses an agent by the text of a message. Disabled unless a model is set.
     pub intent_classifier: IntentClassifierConfig,
 }
 
-/// A model that chooses an agent by what is written, where only the default agent would answer.
+/// A model that chooses an agent by the text of a message, if otherwise the default agent would answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IntentClassifierConfig {
-    /// The model that chooses, as `provider/model`. Without it there is no classifier.
+    /// The model, as `provider/model`. If omitted, there is no classifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// How long it may take, in milliseconds; after that the default agent answers.
+    /// Timeout in milliseconds, after which the default agent answers.
     #[schemars(range(min = 50, max = 10_000))]
     pub timeout_ms: u32,
 }
@@ -94,7 +94,7 @@ pub(super) fn check_bindings(
     }
 }
 
-/// An account that is named has to be there. Of a platform that has none at all nothing is said: it may still come.
+/// Checks that a named account exists. Platforms without any account are not checked: one may be added later.
 fn check_account_match(
     wanted: &BindingMatch,
     path: &str,

@@ -1,4 +1,4 @@
-//! Agents, of both generations: a list whose entries have ids, or a table whose keys are the ids.
+//! Translates agents of both config generations: a list whose entries have ids, or a table whose keys are the ids.
 
 use serde_json::{Map, Value, json};
 
@@ -9,25 +9,25 @@ use super::source_table::SourceTable;
 use super::{insert_nonempty, tools};
 use crate::id::AgentId;
 
-/// Folders of a workspace that are not an agent's.
+/// Workspace folders that belong to no agent.
 const RESERVED_FOLDERS: [&str; 2] = ["skills", "agents"];
 
-/// Where the files of an agent are, and where they go.
+/// Source and target folders of an agent's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenclawAgentFiles {
     pub id: AgentId,
-    /// Its id there.
+    /// Its id in OpenClaw.
     pub called: String,
-    /// As it is written there, for it or for all.
+    /// The workspace as configured there, for this agent or for all.
     pub workspace: Option<String>,
-    /// Where else it may be below the home there, the likeliest first.
+    /// Other possible folders below the source home, most likely first.
     pub usual: Vec<String>,
-    /// Below our workspace; that itself for an agent that is alone.
+    /// Target below our workspace. `None` is the workspace itself, for a single agent.
     pub dir: Option<String>,
 }
 
 impl OpenclawAgentFiles {
-    /// Whether its id can be the name of a folder and of nothing else.
+    /// Returns whether the id is safe as a folder name.
     pub fn has_folder(&self) -> bool {
         !self.called.starts_with('.') && !self.called.contains(['/', '\\', '\0'])
     }
@@ -86,10 +86,10 @@ pub(super) fn translate_agents(
     roster
 }
 
-/// Several agents and none that answers first: the first one does, as it did there. Where it is in the list comes back.
+/// Makes the first agent the default if none is marked, as OpenClaw did. Returns the index of the default agent.
 fn ensure_one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
     let marked = list.iter().position(|agent| agent["default"] == true);
-    // A second one would be refused.
+    // A second default would be rejected.
     for other in list.iter_mut().skip(marked.map_or(usize::MAX, |at| at + 1)) {
         if other["default"] == true {
             other["default"] = json!(false);
@@ -105,7 +105,7 @@ fn ensure_one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
     0
 }
 
-/// Two agents of one name could not be told apart.
+/// Renames agents with duplicate names, which could not be told apart.
 fn ensure_distinct_names(list: &mut [Value], notes: &mut TranslationNotes) {
     let mut seen: Vec<String> =
         list.iter().filter_map(|agent| agent["id"].as_str().map(str::to_owned)).collect();
@@ -141,7 +141,7 @@ fn read_agent_list(section: &mut SourceTable, notes: &mut TranslationNotes) -> V
     listed
 }
 
-/// `models: {"provider/model": {alias: "short"}}`.
+/// Reads `models: {"provider/model": {alias: "short"}}`.
 fn read_model_aliases(defaults: &mut SourceTable, notes: &mut TranslationNotes) -> Vec<(String, String)> {
     let mut names = Vec::new();
     for (model, mut part) in defaults.take_table("models", notes).into_tables(notes) {
@@ -168,7 +168,7 @@ fn translate_defaults(
     table
 }
 
-/// A model, or a table of one and those to try after it. A single one has no others to try.
+/// Translates a model, or a table of a model and its fallbacks. A single model has no fallbacks.
 fn translate_model(
     part: &mut SourceTable,
     table: &mut Map<String, Value>,
@@ -277,7 +277,7 @@ fn translate_agent(
     Value::Object(table)
 }
 
-/// No list is every skill there is; an empty one is none.
+/// Translates skills: no list allows every skill, an empty list none.
 fn translate_skills(part: &mut SourceTable, notes: &mut TranslationNotes) -> Value {
     let stated = part.take_value("skills");
     let is_none = stated.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
@@ -302,14 +302,14 @@ fn translate_heartbeat(
     let mut part = own.overlay_on(every);
     let pace = part.take_text("every", notes).unwrap_or_else(|| "30m".to_owned());
     part.note_rest("a heartbeat has a pace, and says what it finds in the agent's main conversation", notes);
-    // Nothing, as it is written there: never.
+    // An interval of 0 means never.
     if !pace.starts_with('0') {
         all[id.as_str()] = json!({ "every": pace });
     }
 }
 
-/// Where the files of each agent are and go. The folder that is stated for all is the default agent's own; those of the
-/// others are in it, or, as it was before, beside the default one.
+/// Determines source and target folders. A configured shared folder is the default agent's own; the others are inside
+/// it or, in the older layout, next to it.
 fn assign_folders(all: &mut [OpenclawAgentFiles], list: &mut [Value], default: usize, shared: Option<&str>) {
     let alone = all.len() == 1;
     for at in 0..all.len() {
@@ -335,7 +335,7 @@ fn assign_folders(all: &mut [OpenclawAgentFiles], list: &mut [Value], default: u
     }
 }
 
-/// Agents that shared a folder do so here.
+/// Agents that shared a folder share one again.
 fn choose_folder(others: &[OpenclawAgentFiles], files: &OpenclawAgentFiles) -> String {
     let same = others.iter().find(|other| files.workspace.is_some() && other.workspace == files.workspace);
     let id = &files.id;

@@ -1,5 +1,5 @@
-//! Values written with escapes: `%2d`, `\x2d`, `\u002d` for some of their letters or for all, and escapes of escapes. There
-//! are too many ways to write one to list them: escapes are taken off, and what is left is looked through.
+//! Finds values written with escapes: `%2d`, `\x2d`, `\u002d` for some or all of their characters, and nested escapes.
+//! A value has too many spellings to list, so escapes are decoded and the result is searched.
 
 use std::ops::Range;
 
@@ -7,20 +7,21 @@ use aho_corasick::{AhoCorasick, Input};
 
 use super::unescape::{EscapeDecoder, EscapeKinds, SEPARATE_KINDS, begins_escape, parse_escape};
 
-/// How escapes begin that nobody has to write. Those that JSON has to are in the forms of a value.
+/// Prefixes of optional escapes. The escapes that JSON requires are among the forms of a value.
 const ESCAPE_STARTS: [&str; 5] = ["%", "\\u", "\\x", "\\/", "\\'"];
-/// What an escape of a part of an escape stands for.
+/// Characters that occur inside an escape, and so in nested escapes.
 const ESCAPE_BYTES: &[u8] = b"%\\ux0123456789abcdefABCDEF";
-/// How far behind one escape the next is looked for byte by byte.
+/// Distance behind one escape in which the next is searched byte by byte.
 const NEAR_SCAN_LEN: usize = 12;
-/// How far around an escape kinds of escapes are told apart, in letters of a value. What is longer is a file, and takes long
-/// to look through; it begins with dashes or a brace, of which no sign before it makes an escape.
+/// Maximum distance around an escape in which kinds of escapes are decoded separately, in characters of a value. Longer
+/// values are files, which take long to search and begin with dashes or a brace, which form no escape with a preceding
+/// character.
 const MAX_KIND_SEARCH_LEN: usize = 128;
 
-/// Finds them.
+/// Finds escapes that may be part of a value.
 pub(super) struct EscapeFinder {
     finder: Option<AhoCorasick>,
-    /// The bytes of values, and those of escapes. Other letters are of no concern.
+    /// Bytes of values and of escapes. Other characters are irrelevant.
     telling: [bool; 256],
 }
 
@@ -31,7 +32,7 @@ impl EscapeFinder {
         Self { finder: AhoCorasick::new(ESCAPE_STARTS).ok(), telling }
     }
 
-    /// The parts of a text with escapes in them, `reach` to both sides of each. Most text has none.
+    /// Returns the regions of a text that contain escapes, extended by `reach` on both sides. Most text has none.
     fn find_regions(&self, text: &[u8], reach: usize) -> Vec<Range<usize>> {
         let (mut regions, mut from) = (Vec::<Range<usize>>::new(), 0);
         while let Some(at) = self.next_start(text, from) {
@@ -45,7 +46,8 @@ impl EscapeFinder {
         regions
     }
 
-    /// The next head, or what begins like one. Where one was, more are near: those are found without asking the finder.
+    /// Returns the next possible start of an escape. Close to the last one it is found without the automaton, because
+    /// escapes cluster.
     fn next_start(&self, text: &[u8], from: usize) -> Option<usize> {
         let near = text.len().min(from + NEAR_SCAN_LEN);
         let found = || self.finder.as_ref()?.find(Input::new(text).span(near..text.len()));
@@ -55,7 +57,7 @@ impl EscapeFinder {
         }
     }
 
-    /// How far to go on from here, and whether this is a head of any concern.
+    /// Returns how far to advance, and whether this is a relevant escape.
     fn classify_start(&self, text: &[u8]) -> (usize, bool) {
         let is_head = matches!(text, [b'%', ..] | [b'\\', b'u' | b'x' | b'/' | b'\'', ..]);
         match parse_escape(text) {
@@ -66,11 +68,11 @@ impl EscapeFinder {
 }
 
 impl super::KnownValues {
-    /// Where values are that have an escape in them.
+    /// Returns the spans of values that contain an escape.
     pub(super) fn find_escaped(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         let near = self.longest.min(MAX_KIND_SEARCH_LEN);
-        // Between two escapes a value has at most its own letters, and some of these with a backslash.
+        // Between two escapes a value has at most its own characters, some of them preceded by a backslash.
         let regions = self.heads.find_regions(text, 2 * near);
         self.search_regions(text, &regions, &self.escape_decoder(&SEPARATE_KINDS), &mut spans);
         if self.longest > near {
@@ -99,7 +101,7 @@ impl super::KnownValues {
         EscapeDecoder { telling: &self.heads.telling, apart, goes_on: false }
     }
 
-    /// For a text that goes on.
+    /// Returns the decoder for a text that continues.
     pub(super) fn partial_escape_decoder(&self) -> EscapeDecoder<'_> {
         EscapeDecoder { goes_on: true, ..self.escape_decoder(&SEPARATE_KINDS) }
     }
@@ -113,7 +115,7 @@ fn widen_regions(regions: Vec<Range<usize>>, by: usize, end: usize) -> Vec<Range
     wide
 }
 
-/// Those that touch become one.
+/// Adds a region and merges it with the last one if they touch.
 fn add_region(regions: &mut Vec<Range<usize>>, region: Range<usize>) {
     match regions.last_mut() {
         Some(last) if region.start <= last.end => last.end = region.end,

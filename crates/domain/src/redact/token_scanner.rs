@@ -1,5 +1,5 @@
-//! What looks like a key, whoever it belongs to: the prefixes services give their keys, tokens in headers, private key
-//! blocks, JSON web tokens, passwords in addresses.
+//! Finds text that looks like a key, whoever owns it: known key prefixes of services, tokens in headers, private key
+//! blocks, JSON web tokens, passwords in URLs.
 
 use std::ops::Range;
 
@@ -9,28 +9,28 @@ use super::nearest_char_boundary;
 use super::token_patterns::{TOKEN_PATTERNS, TokenPattern, TokenTail};
 
 const BLOCK_END: &str = "-----END ";
-/// A run of letters this long after the head of a key is no prose, whatever it is.
+/// A longer run of token characters after a prefix is always treated as a key.
 const LONG_RUN_LEN: usize = 2_048;
-/// Longest private key.
+/// Maximum length of a private key.
 const MAX_PRIVATE_KEY_LEN: usize = 16 * 1024;
-/// Longest label of a block, and longest name and password in an address.
+/// Maximum length of a block's label, and of the user name and password in a URL.
 const MAX_LABEL_LEN: usize = 64;
 const MAX_USERINFO_LEN: usize = 512;
-/// Shortest number of a bot, and shortest rest of its token.
+/// Minimum length of a bot number, and of the rest of its token.
 const MIN_BOT_NUMBER_LEN: usize = 6;
 const MIN_BOT_TOKEN_LEN: usize = 30;
-/// How long the id in a token of Discord is, and its signature at least.
+/// Length of the id in a Discord token, and the minimum length of its signature.
 const DISCORD_ID_LEN: Range<usize> = 22..31;
 const MIN_DISCORD_SIGNATURE_LEN: usize = 25;
 
-/// Passwords of examples. Hiding these would only make text hard to read.
+/// Passwords used in examples. Masking them would only make text hard to read.
 const EXAMPLE_PASSWORDS: [&str; 8] =
     ["password", "pass", "pw", "secret", "changeme", "example", "postgres", "xxx"];
 
-/// What a head turned out to begin.
+/// Result of matching a pattern at its prefix.
 enum PatternMatch {
     Secret(Range<usize>),
-    /// The text ends before it is clear. `so_far` is what it comes to if nothing more follows.
+    /// The text ends before the match is decided. `so_far` is the span if nothing more follows.
     Open {
         so_far: Option<Range<usize>>,
     },
@@ -56,7 +56,7 @@ impl TokenScanner {
         self.scan_matches(text).filter_map(span).collect()
     }
 
-    /// Where something begins that the end of the text cuts off before it is clear what it is.
+    /// Returns the start of the first match that the end of the text leaves undecided.
     pub fn find_open_start(&self, text: &str) -> Option<usize> {
         let open =
             |(at, reading): (usize, PatternMatch)| matches!(reading, PatternMatch::Open { .. }).then_some(at);
@@ -67,7 +67,7 @@ impl TokenScanner {
         let mut read_to = 0;
         self.0.iter().flat_map(move |finder| finder.find_iter(text)).filter_map(move |found| {
             let (head, at) = (&TOKEN_PATTERNS[found.pattern().as_usize()], found.start());
-            // A head inside a long run that was read already: reading it again, and again, would take for ever.
+            // Skips prefixes inside a run that was already matched; matching them again would take quadratic time.
             if at < read_to {
                 return None;
             }
@@ -99,7 +99,7 @@ fn match_pattern(head: &TokenPattern, text: &str, at: usize) -> PatternMatch {
     }
 }
 
-/// Like a key, with full stops in it; one at its end belongs to the sentence.
+/// Matches a key that may contain full stops. A full stop at its end belongs to the sentence.
 fn match_dotted(bytes: &[u8], at: usize, after: usize, least: usize) -> PatternMatch {
     let end = run_end(bytes, after, |byte| is_token_byte(byte) || byte == b'.');
     let stops = bytes[after..end].iter().rev().take_while(|byte| **byte == b'.').count();
@@ -112,7 +112,7 @@ fn match_dotted(bytes: &[u8], at: usize, after: usize, least: usize) -> PatternM
     }
 }
 
-/// `<id>.<time>.<signature>`: the id of the bot, in base64, is public, and has passed where the text is a stream.
+/// Matches `<id>.<time>.<signature>`. The base64 id of the bot is public, and in a stream it was already sent.
 fn match_discord_token(bytes: &[u8], stop: usize) -> PatternMatch {
     let id = bytes[..stop]
         .iter()
@@ -120,7 +120,7 @@ fn match_discord_token(bytes: &[u8], stop: usize) -> PatternMatch {
         .take(DISCORD_ID_LEN.end + 1)
         .take_while(|byte| is_token_byte(**byte))
         .count();
-    // A number in base64 begins with one of these.
+    // A number in base64 starts with one of these.
     if !DISCORD_ID_LEN.contains(&id) || !matches!(bytes[stop - id], b'M' | b'N' | b'O') {
         return PatternMatch::Nothing;
     }
@@ -134,7 +134,7 @@ fn match_discord_token(bytes: &[u8], stop: usize) -> PatternMatch {
     classify_span(time.start..end, bytes.len(), end - time.end > MIN_DISCORD_SIGNATURE_LEN)
 }
 
-/// The number is public, and has passed where the text is a stream.
+/// Matches a Telegram bot token. The number is public, and in a stream it was already sent.
 fn match_bot_token(bytes: &[u8], colon: usize, after: usize) -> PatternMatch {
     let number =
         bytes[..colon].iter().rev().take(MIN_BOT_NUMBER_LEN).take_while(|byte| byte.is_ascii_digit()).count();
@@ -154,7 +154,7 @@ fn match_run(bytes: &[u8], at: usize, after: usize, is_key: impl Fn(&[u8]) -> bo
 
 fn match_header(bytes: &[u8], after: usize, least: usize) -> PatternMatch {
     let end = run_end(bytes, after, |byte| is_token_byte(byte) || b".~+/=".contains(&byte));
-    // A full stop at its end belongs to the sentence.
+    // A full stop at the end belongs to the sentence.
     let stops = bytes[after..end].iter().rev().take_while(|byte| **byte == b'.').count();
     let found = &bytes[after..end - stops];
     match classify_span(after..end, bytes.len(), found.len() >= least && has_digit(found)) {
@@ -174,7 +174,7 @@ fn match_web_token(bytes: &[u8], at: usize) -> PatternMatch {
     classify_span(at..end, bytes.len(), long(parts.next()) && long(parts.next()))
 }
 
-/// A run that reaches the end of the text may go on.
+/// Classifies a run. A run that reaches the end of the text may continue.
 fn classify_span(span: Range<usize>, text_end: usize, is_key: bool) -> PatternMatch {
     match (is_key, span.end == text_end) {
         (true, false) => PatternMatch::Secret(span),
@@ -210,7 +210,7 @@ fn match_key_block(text: &str, at: usize, after: usize) -> PatternMatch {
     }
 }
 
-/// The end of the lines of base64 that follow, written with real line ends or with `\n`.
+/// Returns the end of the base64 lines that follow, separated by line breaks or by `\n`.
 fn lines_end(bytes: &[u8], from: usize) -> usize {
     let mut end = from;
     loop {
@@ -244,7 +244,7 @@ fn match_url_password(text: &str, after: usize) -> PatternMatch {
     }
 }
 
-/// No password, but where one would stand.
+/// Returns whether the text is a placeholder and not a real password.
 pub(super) fn is_example_password(password: &str) -> bool {
     let is_known = EXAMPLE_PASSWORDS.iter().any(|example| password.eq_ignore_ascii_case(example));
     let is_placeholder = password.starts_with(['$', '{', '%', '*', '[', '.']) && !password.contains("%2");

@@ -1,5 +1,5 @@
-//! What a lead and its members are shown of their team with every turn. It is made anew from the rows each time and
-//! stored nowhere, so no compaction can lose it.
+//! The team state shown to a lead and its members in every turn. It is rendered from the rows each time and never
+//! stored, so that no compaction can lose it.
 
 use crate::sanitize;
 use crate::task::{TeamTask, TeamTaskState};
@@ -7,21 +7,21 @@ use crate::task::{TeamTask, TeamTaskState};
 use super::failures::FailureStreak;
 use super::{MemberState, Team, TeamMember};
 
-/// Members, tasks and what is shown of them: enough to go on, never the whole ledger.
+/// Maximum number of tasks shown: enough to work with, never the whole list.
 const MAX_SHOWN_TASKS: usize = 12;
 const MAX_SHOWN_ENDED_TASKS: usize = 5;
 
-/// A member, and what it is doing.
+/// A member and its current activity.
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
     pub member: TeamMember,
     /// A turn of its session runs or is about to.
     pub is_working: bool,
-    /// What it holds.
+    /// Its claimed tasks.
     pub tasks: Vec<String>,
-    /// Its turns fail.
+    /// Set while its turns fail.
     pub failures: Option<FailureStreak>,
-    /// Letters to it that it has not read yet.
+    /// Number of unread messages to it.
     pub unread: usize,
 }
 
@@ -36,7 +36,7 @@ impl MemberStatus {
     }
 }
 
-/// How many tasks stand how.
+/// Number of tasks by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TaskCounts {
     pub pending: usize,
@@ -65,7 +65,7 @@ impl TaskCounts {
         self.pending + self.blocked + self.in_progress + self.completed + self.failed
     }
 
-    /// Those that have not ended.
+    /// Returns the number of unfinished tasks.
     pub fn open(&self) -> usize {
         self.pending + self.blocked + self.in_progress
     }
@@ -83,17 +83,17 @@ impl TaskCounts {
     }
 }
 
-/// Whom the state of a team is shown to.
+/// To whom the team state is shown.
 #[derive(Clone, Copy, Debug)]
 pub enum TeamStateReader<'a> {
     Lead,
-    /// By its name.
+    /// A member, by name.
     Member(&'a str),
-    /// Somebody who is no model, and needs not be told who they are.
+    /// A person, who needs no reminder of their role.
     Person,
 }
 
-/// The block. `tasks` are those that have not ended, `ended` the last that have.
+/// Renders the team state. `tasks` are unfinished, `ended` are the most recently ended.
 pub fn render_team_state(
     team: &Team,
     reader: TeamStateReader<'_>,
