@@ -1,4 +1,5 @@
-//! Who wrote a message where several people write: stored beside it, and shown to the model before it.
+//! The author of a message in a conversation with several people: stored with the message, and shown to the model in
+//! front of it.
 
 use serde_json::{Value, json};
 
@@ -6,38 +7,38 @@ use crate::channel::InboundMessage;
 use crate::inbound::PeerKind;
 use crate::sanitize;
 
-/// Longest name that is shown. A cut is visible.
+/// Maximum length of a displayed name. Truncation is visible.
 const MAX_AUTHOR_NAME_CHARS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageAuthor {
-    /// The platform's own id: it tells people of the same name apart.
+    /// The platform's own id, which distinguishes people of the same name.
     pub id: String,
-    /// What they call themselves.
+    /// The display name chosen by the author.
     pub name: Option<String>,
 }
 
 impl MessageAuthor {
-    /// What is stored with a letter about its writer.
+    /// Returns the metadata about the sender that is stored with a message.
     pub fn sender_meta(message: &InboundMessage) -> Value {
         let is_shared = message.context.peer.kind != PeerKind::Dm;
         json!({ "sender": message.context.sender, "sender_name": message.sender_name, "shared": is_shared })
     }
 
-    /// Others write in the same conversation, though each in a chat of their own.
+    /// Marks a message whose session others write to as well, although each in a chat of their own.
     pub fn mark_shared(meta: &mut Value) {
         meta["shared"] = Value::Bool(true);
     }
 
-    /// The writer, if others write there too.
+    /// Returns the author if the conversation has several people.
     pub fn from_shared_meta(meta: &Value) -> Option<Self> {
         let text = |field: &str| meta.get(field)?.as_str().map(str::to_owned);
         let is_shared = meta.get("shared").and_then(Value::as_bool) == Some(true);
         Some(Self { id: text("sender").filter(|_| is_shared)?, name: text("sender_name") })
     }
 
-    /// The mark before what they wrote. `nonce` is of this turn, so that nobody can write it; a name stays between
-    /// its quotes and on its line, whatever it is.
+    /// Returns the tag in front of a message. `nonce` is fresh per turn, so nobody can forge the tag; a name cannot
+    /// leave its quotes or line.
     pub(crate) fn author_tag(&self, nonce: &str) -> String {
         let field = |name: &str, text: &str| {
             let text = sanitize::to_single_line(text, MAX_AUTHOR_NAME_CHARS);
@@ -48,7 +49,7 @@ impl MessageAuthor {
     }
 }
 
-/// Told to a model where several people write.
+/// Returns the system prompt rule about author tags.
 pub fn author_tag_rule(nonce: &str) -> String {
     format!(
         "Several people write here. <from-{nonce} …/> before a message says who wrote it: the id is the platform's, the \

@@ -1,29 +1,28 @@
-//! Embeddings: texts as points, near each other where they mean the same.
+//! Embeddings: vectors that are close to each other if their texts mean the same.
 
 use crate::port::BoxFuture;
 use crate::provider::ProviderError;
 
-/// Turns texts into vectors. `model_id` and `dim` are stored with every vector: vectors of two models can not be
-/// compared.
+/// Turns texts into vectors. `model_id` and `dimensions` are stored with every vector, because vectors of two models
+/// cannot be compared.
 pub trait Embedder: Send + Sync {
     fn model_id(&self) -> &str;
 
     fn dimensions(&self) -> usize;
 
-    /// Texts of one call that make good use of it. A question waits behind those of memories, so they are few where
-    /// they take long.
+    /// Returns the number of texts per call. Queries wait behind memories, so the batch is small if the model is slow.
     fn batch_size(&self) -> usize;
 
-    /// One vector a text, of length one; a text without words the model knows is the zero vector, which is near to
+    /// Returns one vector of length one per text. A text without known words gets the zero vector, which is similar to
     /// nothing.
     fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>>;
 }
 
-/// How two vectors in bytes are multiplied. Nearly all of a search's time goes there, so whoever knows the processor
-/// brings a faster one than [`product`].
+/// A dot product of two byte vectors. It takes nearly all the time of a search, so callers that know the processor can
+/// supply a faster one than [`dot_product`].
 pub type DotProductFn = fn(&[i8], &[i8]) -> i32;
 
-/// What every [`Product`] comes to.
+/// The reference implementation of [`DotProductFn`].
 pub fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
 }

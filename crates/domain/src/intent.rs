@@ -1,4 +1,5 @@
-//! Which agent a text is meant for, as a model judges it. The text is data: it is never followed, only sorted.
+//! Intent classifier: a model judges for which agent a text is meant. The text is data: it is classified, never
+//! followed.
 
 use serde::Deserialize;
 
@@ -6,16 +7,16 @@ use crate::id::AgentId;
 use crate::prompt::{frame_rules, frame_text};
 use crate::provider::{Prompt, PromptMessage};
 
-/// A judgement counts only above this.
+/// A classification counts only above this confidence.
 const MIN_CONFIDENCE: f64 = 0.8;
-/// Longest text that is judged, in characters: what a message is about is said in its beginning.
+/// Maximum length of the classified text, in characters: the beginning shows what a message is about.
 const MAX_CLASSIFIED_CHARS: usize = 4_000;
-/// Longest reason that is kept.
+/// Maximum length of the stored reasoning, in characters.
 const MAX_REASONING_CHARS: usize = 300;
-/// Room for the answer.
+/// Maximum tokens of the answer.
 const MAX_ANSWER_TOKENS: u32 = 200;
 
-/// What a model answered.
+/// The parsed answer of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntentClassification {
     pub agent: AgentId,
@@ -37,7 +38,7 @@ struct ClassifierAnswer {
     reasoning: String,
 }
 
-/// What the model is asked: the agents with their descriptions, and the text in a frame.
+/// Returns the prompt: the agents with their descriptions, and the text in a frame.
 pub fn classifier_prompt(agents: &[(AgentId, String)], text: &str, nonce: &str) -> Prompt {
     let line = |(id, description): &(AgentId, String)| {
         let description = if description.is_empty() { "no description" } else { description };
@@ -60,14 +61,14 @@ pub fn classifier_prompt(agents: &[(AgentId, String)], text: &str, nonce: &str) 
     }
 }
 
-/// The answer without the fence that many models put around code.
+/// Removes the code fence that many models add.
 fn strip_code_fence(answer: &str) -> &str {
     let answer = answer.trim();
     let inside = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     inside.map_or(answer, |inside| inside.trim_start_matches("json").trim())
 }
 
-/// Reads an answer, whole or not at all.
+/// Parses an answer strictly.
 pub fn parse(answer: &str, agents: &[&AgentId]) -> Result<IntentClassification, &'static str> {
     let answer: ClassifierAnswer = serde_json::from_str(strip_code_fence(answer))
         .map_err(|_| "the answer is not the asked-for object")?;

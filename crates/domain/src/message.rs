@@ -1,5 +1,5 @@
-//! The three classes of message: orchestration input, event, tool protocol. Only the first and the last are
-//! messages here; an event is a row of its own (`event.rs`) and can never reach a prompt.
+//! The three classes of message: orchestration input, event, tool protocol. Only the first and the last are messages
+//! here; an event is a row of its own (`event.rs`) and can never reach a prompt.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl MessageRole {
     }
 }
 
-/// Who caused a message. Set by the runtime, never by the text.
+/// Who caused a message. Set by the runtime, never derived from the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageOrigin {
     User,
@@ -62,7 +62,7 @@ impl MessageOrigin {
         }
     }
 
-    /// `<agent>`, or `<instance>/<agent>`.
+    /// Parses `<agent>` or `<instance>/<agent>`.
     fn parse_agent(text: &str) -> Option<Self> {
         let Some((instance, agent)) = text.split_once('/') else {
             return AgentId::parse(text).ok().map(Self::Agent);
@@ -100,11 +100,11 @@ impl<'de> Deserialize<'de> for MessageOrigin {
     }
 }
 
-/// The structured side of a message; its plain text is stored beside it.
+/// A structured part of a message. The plain text is stored separately.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MessagePart {
-    /// A call the model made, in the order it made them.
+    /// A call made by the model, in its order.
     ToolCall(ToolCall),
     /// The one result of a call. `unknown` and `skipped` results are errors to the model.
     ToolResult {
@@ -115,7 +115,7 @@ pub enum MessagePart {
     Attachment(MessageAttachment),
 }
 
-/// Something that came with a message: its text, where it is, or the image it is.
+/// An attachment of a message: its text, URL or image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageAttachment {
     pub name: String,
@@ -147,7 +147,7 @@ pub fn attachments(parts: &[MessagePart]) -> impl Iterator<Item = &MessageAttach
     })
 }
 
-/// Those of them that are images.
+/// Returns the attachments that are images.
 pub fn attached_images(parts: &[MessagePart]) -> impl DoubleEndedIterator<Item = &AttachmentImage> {
     parts.iter().filter_map(|part| match part {
         MessagePart::Attachment(attachment) => attachment.media.as_ref(),
@@ -155,7 +155,7 @@ pub fn attached_images(parts: &[MessagePart]) -> impl DoubleEndedIterator<Item =
     })
 }
 
-/// Parts as they are read back: where an image was, its hash.
+/// Returns the parts as they are stored: each image is replaced by its hash.
 pub fn to_stored_parts(parts: &[MessagePart]) -> Vec<MessagePart> {
     let mut parts = parts.to_vec();
     for part in &mut parts {

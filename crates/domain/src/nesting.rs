@@ -1,18 +1,18 @@
-//! How deep a text nests, before a parser follows it down: parsers that call themselves would exhaust the stack, and that
-//! ends the process. `serde_json` counts by itself (128 levels); what reads JSON5 or TOML asks here first.
+//! Checks the nesting depth of a text before it is parsed: a recursive parser could exhaust the stack, which kills the
+//! process. `serde_json` has its own limit (128 levels); readers of JSON5 and TOML call this first.
 
-/// Deeper nesting than this is no document of ours.
+/// Maximum nesting depth of our documents.
 pub const MAX_NESTING_DEPTH: usize = 64;
 
-/// A text that nests deeper than [`MAX_DEPTH`].
+/// A text that nests deeper than [`MAX_NESTING_DEPTH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nested too deeply")]
 pub struct NestingTooDeep {
-    /// Where the first level too many begins, counted from 1.
+    /// The line of the first level beyond the limit, counted from 1.
     pub line: usize,
 }
 
-/// JSON and JSON5: brackets and braces outside strings and comments.
+/// Checks JSON or JSON5: brackets and braces outside strings and comments.
 pub fn check_json(text: &str) -> Result<(), NestingTooDeep> {
     let mut depth = 0_usize;
     let mut scan = NestingScanner::for_text(text);
@@ -32,9 +32,9 @@ pub fn check_json(text: &str) -> Result<(), NestingTooDeep> {
     Ok(())
 }
 
-/// TOML: brackets and braces outside strings and comments, and the parts of dotted keys, which are tables too.
+/// Checks TOML: brackets and braces outside strings and comments, and the parts of dotted keys, which are tables too.
 pub fn check_toml(text: &str) -> Result<(), NestingTooDeep> {
-    // For each open bracket the dots of the key before it, and those of the key that is being read.
+    // `open` has the depth that each open bracket added, `dots` counts the dots of the current key.
     let (mut open, mut dots) = (Vec::<usize>::new(), 0_usize);
     let mut outer = 0_usize;
     let mut scan = NestingScanner::for_text(text);
@@ -88,14 +88,14 @@ impl<'a> NestingScanner<'a> {
         Err(NestingTooDeep { line })
     }
 
-    /// To behind the next `end`, or to the end of the text.
+    /// Skips past the next `end`, or to the end of the text.
     fn skip_until(&mut self, end: &[u8]) {
         let rest = &self.text[self.at..];
         let found = rest.windows(end.len()).position(|window| window == end);
         self.at = found.map_or(self.text.len(), |found| self.at + found + end.len());
     }
 
-    /// A string that a backslash escapes in.
+    /// Skips a string with backslash escapes.
     fn skip_string(&mut self, quote: u8) {
         while let Some(byte) = self.next() {
             match byte {
@@ -106,7 +106,8 @@ impl<'a> NestingScanner<'a> {
         }
     }
 
-    /// One line ends with its quote, three quotes begin a text of several lines; a single quote escapes nothing.
+    /// Skips a TOML string. A simple one ends at its quote or line end, three quotes start a multi-line string; single
+    /// quotes have no escapes.
     fn skip_toml_string(&mut self, quote: u8) {
         let is_long = self.text[self.at..].starts_with(&[quote, quote]);
         if is_long {

@@ -1,4 +1,4 @@
-//! Pairing: a stranger is told a code, and whoever owns the instance lets them in by it.
+//! Pairing: an unknown sender gets a code, with which the owner of the instance admits them.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use sha2::{Digest, Sha256};
 /// How long a code can be approved.
 pub const CODE_EXPIRY_MS: i64 = 60 * 60 * 1000;
 
-/// Codes that wait at once, for each account: more strangers than that are no mistake.
+/// Maximum number of pending codes per account; more unknown senders than that are no accident.
 pub const MAX_PENDING_CODES: usize = 3;
 
-/// A stranger who goes on writing is told their code again, but not with every line.
+/// Minimum interval at which an unknown sender who keeps writing gets the code again.
 pub const CODE_REPEAT_INTERVAL_MS: i64 = 60 * 1000;
 
-/// No letter or digit that can be read as another.
+/// Characters that cannot be confused with each other.
 const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
 const CODE_LENGTH: usize = 8;
 
-/// What a stranger shows to be let in.
+/// The code that an unknown sender shows to the owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PairingCode(String);
 
 impl PairingCode {
-    /// From something nobody can guess.
+    /// Derives a code from an unguessable nonce.
     pub fn from_nonce(nonce: &str) -> Self {
         let hash = Sha256::digest(nonce.as_bytes());
         let message_of = |byte: &u8| char::from(CODE_ALPHABET[usize::from(byte % 32)]);
         Self(hash.iter().take(CODE_LENGTH).map(message_of).collect())
     }
 
-    /// As a person types it: in any case, with or without something between the letters.
+    /// Parses a typed code in any case, with or without separators.
     pub fn parse(text: &str) -> Option<Self> {
         let typed = text.chars().filter(|c| !matches!(c, ' ' | '-')).map(|c| c.to_ascii_uppercase());
         let code: String = typed.collect();
@@ -44,7 +44,7 @@ impl PairingCode {
         &self.0
     }
 
-    /// All that a stranger is ever told.
+    /// Returns the only text that an unknown sender ever gets.
     pub fn user_message(&self) -> String {
         format!(
             "I do not know you yet. Show this code to the owner of this assistant: {self}\n\

@@ -1,4 +1,4 @@
-//! Loop prevention between sessions: no self-send, a hop limit, and a budget of turns nobody asked for.
+//! Loop prevention between sessions: no self-send, a hop limit, and a budget of automatic turns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use crate::glob::glob_matches;
 use crate::id::AgentId;
 use crate::session_key::SessionKey;
 
-/// A message is refused at this hop; 0 to 7 are accepted.
+/// First rejected hop count; 0 to 7 are accepted.
 pub const MAX_HOPS: u32 = 8;
 
 pub const TOO_MANY_HOPS: &str = "too_many_hops";
 pub const BUDGET_SPENT: &str = "autonomous_turns_exhausted";
 
-/// A message one session sends to another, as the runtime knows it; nothing here is taken from its text.
+/// A message from one session to another, as known to the runtime; nothing here comes from its text.
 #[derive(Clone, Debug)]
 pub struct RelayRequest {
     pub from: SessionKey,
-    /// Hops behind it: the sender's own, plus one.
+    /// Hop count of the message: that of the sender plus one.
     pub hop: u32,
-    /// Automatic turns this trace has already caused.
+    /// Number of automatic turns that this trace has already caused.
     pub automatic_turns: u32,
 }
 
@@ -56,19 +56,19 @@ pub fn check_relay(relay: &RelayRequest, to: &SessionKey, budget: u32) -> Result
     Ok(())
 }
 
-/// Whether agents may write into each other's sessions. What a session began itself it may always write to.
+/// Whether agents may write into each other's sessions. A session may always write to those it spawned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentToAgent {
-    /// Off: no session writes to one that it did not begin.
+    /// Whether sessions may write to sessions that they did not spawn.
     pub enabled: bool,
-    /// The agents that may write to each other, by id; `*` stands for any text. The one that writes and the one that
-    /// is written to must both be here.
+    /// The agents that may write to each other, by id; `*` matches any text. Both the sender and the recipient must be
+    /// listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
 }
 
-/// Which rule is missing for one agent to write to another.
+/// The rule that is missing for one agent to write to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingRelayRule {
     #[error("tools.agent_to_agent.enabled is off")]

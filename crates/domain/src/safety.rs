@@ -1,5 +1,5 @@
-//! Settings that make an instance less safe than it could be, named. Nothing here refuses anything: each is allowed, and
-//! whoever runs the instance should know about it.
+//! Warnings about settings that make an instance less safe. All of them are allowed; the operator should know about
+//! them.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 
 const SHELL_TOOL: &str = "shell";
 
-/// One unsafe setting: a stable code, what it means, and what to do about it.
+/// One unsafe setting: a stable code, its meaning, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SafetyWarning {
     pub code: &'static str,
@@ -22,7 +22,7 @@ pub struct SafetyWarning {
     pub hint: String,
 }
 
-/// What the config and the process say about the instance as a whole.
+/// Security-relevant facts about the instance as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceExposure {
     pub is_root: bool,
@@ -47,7 +47,7 @@ impl InstanceExposure {
     }
 }
 
-/// The agents of an instance, and what holds for all of them.
+/// The agents of an instance, and the rules for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceAgents<'a> {
     pub agents: &'a [AgentSpec],
@@ -55,7 +55,7 @@ pub struct InstanceAgents<'a> {
     pub rules: &'a ToolRules,
 }
 
-/// Every unsafe setting, the gravest first.
+/// Returns all warnings, most serious first.
 pub fn safety_warnings(exposure: &InstanceExposure, household: InstanceAgents<'_>) -> Vec<SafetyWarning> {
     [
         exposure.is_root.then(running_as_root),
@@ -71,13 +71,13 @@ pub fn safety_warnings(exposure: &InstanceExposure, household: InstanceAgents<'_
     .collect()
 }
 
-/// The same for a process without agents of its own: a control plane.
+/// Returns the warnings for a process without agents: a control plane.
 pub fn exposure_warnings(exposure: &InstanceExposure) -> Vec<SafetyWarning> {
     let (default_agent, rules) = (AgentId::main(), ToolRules::default());
     safety_warnings(exposure, InstanceAgents { agents: &[], default_agent: &default_agent, rules: &rules })
 }
 
-/// The same for a config alone, without agents that were made since.
+/// Returns the warnings for a config alone, without agents created at run time.
 pub fn config_warnings(config: &Config, is_root: bool) -> Vec<SafetyWarning> {
     let (agents, default_agent, rules) =
         (config.agents.agent_specs(), config.agents.default_agent_id(), config.tools.tool_rules());
@@ -177,7 +177,7 @@ fn has_shell(spec: &AgentSpec, household: InstanceAgents<'_>) -> bool {
     policy::allows_tool(&shell_tool(), &agent_layers(spec, household))
 }
 
-/// As it is where nothing confines it.
+/// The shell tool as it is without a sandbox.
 fn shell_tool() -> ToolSpec {
     ToolSpec {
         name: SHELL_TOOL.to_owned(),

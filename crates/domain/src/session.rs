@@ -16,11 +16,11 @@ pub struct Session {
     pub key: SessionKey,
     pub id: SessionId,
     pub agent: AgentId,
-    /// The agent a person switched to; `agent` otherwise.
+    /// The agent a person switched to, else the same as `agent`.
     pub active_agent: AgentId,
-    /// The model a person picked: never silently replaced by a fallback.
+    /// The model a person selected. It is never silently replaced by a fallback.
     pub model_override: Option<ModelRef>,
-    /// How long its model thinks before it answers, where whoever began it said so.
+    /// How much its model reasons, if its creator set that.
     pub thinking: Option<ReasoningEffort>,
     pub delivers: bool,
     pub sends: bool,
@@ -28,15 +28,15 @@ pub struct Session {
     pub lane: JobLane,
     pub spawn_depth: u32,
     pub delegation_depth: u32,
-    /// What it may use at most; none where no turn of another began it.
+    /// Upper bound of its permissions. `None` if no other turn spawned it.
     pub inherited: Option<InheritedTools>,
     /// The conversation it first came from; replies use the address of their own message.
     pub address: Option<ChatAddress>,
-    /// Where what is written here goes instead.
+    /// The session to which messages written here are redirected.
     pub focus: Option<SessionKey>,
-    /// After this long without a message the next one begins a new conversation.
+    /// After this time without a message, the next one starts a new conversation.
     pub ttl_ms: Option<i64>,
-    /// Its place in a team, if it has one. Which team is in the rows of teams.
+    /// Its role in a team. The team tables store which team.
     pub team_role: Option<TeamRole>,
     pub status: SessionStatus,
     pub title: Option<String>,
@@ -45,7 +45,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of a person's own that begins now; whatever else it is, its maker says.
+    /// Returns a new session for a person. The caller changes what differs.
     pub fn new_for_person(key: SessionKey, id: SessionId, agent: AgentId, now: Millis) -> Self {
         Self {
             key,

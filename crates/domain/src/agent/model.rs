@@ -1,4 +1,4 @@
-//! The model of an agent in every way it may be written: `"provider/model"`, or a table with what belongs to it.
+//! Spellings of an agent's model: `"provider/model"`, or a table with related settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ModelSettings;
 use crate::provider::{ModelRef, ReasoningEffort};
 
-/// A model, and perhaps its temperature and what is tried when it fails.
+/// A model, optionally with a temperature and fallbacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelChoice {
     pub model: ModelRef,
@@ -30,7 +30,7 @@ enum ModelChoiceInput {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelChoiceTable {
-    /// `provider/model` in one word, in the place of both.
+    /// `provider/model`, instead of `provider` and `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     primary: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for ModelChoice {
     }
 }
 
-/// As short as it can be said.
+/// Serialises to the shortest form.
 impl Serialize for ModelChoice {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { model, temperature, fallbacks } = self.clone();
@@ -114,7 +114,7 @@ impl JsonSchema for ModelChoice {
     }
 }
 
-/// What the fields of a table and those beside it say together. Nothing is silently overridden.
+/// Merges a setting of the model's table with the one next to it. Conflicting values are an error.
 pub fn merge_setting<T: PartialEq>(
     what: &str,
     inside: Option<T>,
@@ -128,17 +128,17 @@ pub fn merge_setting<T: PartialEq>(
     }
 }
 
-/// [`Defaults`] as people and programs write them.
+/// [`ModelSettings`] as it may be written in a file or request.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ModelSettingsInput {
-    /// `provider/model`, or `{provider, model, temperature?, fallbacks?}`; the instance's default where none is named.
+    /// `provider/model`, or `{provider, model, temperature?, fallbacks?}`. If omitted, the instance's default model.
     model: Option<ModelChoice>,
-    /// Tried in order when the model fails.
+    /// Models to try in order if the model fails.
     fallbacks: Option<Vec<ModelRef>>,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
-    /// How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said.
+    /// How much the model reasons: `low`, `medium` or `high`. If omitted, the provider's default applies.
     reasoning_effort: Option<ReasoningEffort>,
     system_prompt: Option<String>,
 }
@@ -151,7 +151,7 @@ impl TryFrom<ModelSettingsInput> for ModelSettings {
             written;
         let inside = model.clone();
         let (warmth, others) = inside.map_or((None, None), |choice| (choice.temperature, choice.fallbacks));
-        // What is written of a stored agent always has its fallbacks, also when there are none.
+        // A stored agent always has `fallbacks`, even if the list is empty.
         let fallbacks = fallbacks.filter(|list| others.is_none() || !list.is_empty());
         Ok(Self {
             model: model.map(|choice| choice.model),

@@ -1,4 +1,4 @@
-//! Where an agent's files are: `{dir, overlay}`, or the folder alone as text.
+//! The folder of an agent's files: `{dir, overlay}`, or only the folder as text.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::AgentSpec;
 use crate::id::AgentId;
 
-/// Where its files are.
+/// The folder of an agent's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentWorkspace {
-    /// Absolute, or below the instance's workspace, which is `.` itself. Left out, the agent by default has that one and
-    /// every other a folder of its own beside it.
+    /// Absolute, or relative to the instance's workspace, which is `.` itself. If omitted, the default agent uses the
+    /// instance's workspace and every other agent a folder of its own next to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
-    /// Whether files in `agents/<id>/` of the instance's workspace stand before those of the same name in it.
+    /// Whether files in `agents/<id>/` of the instance's workspace replace those of the same name in the folder.
     pub overlay: bool,
 }
 
@@ -26,8 +26,8 @@ impl Default for AgentWorkspace {
 }
 
 impl AgentSpec {
-    /// The folder of its files, for an instance with this workspace and this agent by default. None but the default agent
-    /// has the instance's workspace unless it says so: what others are told lies there.
+    /// Returns the folder of the agent's files. Only the default agent uses the instance's workspace by default,
+    /// because it contains the instructions of other agents.
     pub fn workspace_folder(&self, instance: &Path, default: &AgentId) -> PathBuf {
         match &self.workspace.dir {
             Some(dir) => instance.join(dir),
@@ -37,14 +37,15 @@ impl AgentSpec {
     }
 }
 
-/// The folder of an agent that names none: beside the instance's workspace, so that no other agent's files hold it.
+/// Returns the default folder of an agent: next to the instance's workspace, so that it is not among the files of
+/// another agent.
 pub fn default_agent_folder(instance: &Path, id: &AgentId) -> PathBuf {
     let name = instance.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     instance.with_file_name(format!("{name}s")).join(id.as_str())
 }
 
 impl AgentWorkspace {
-    /// What is wrong with the folder: it must be one that is meant, and not lead out of the instance's workspace.
+    /// Returns an error and a hint if the folder contains `..` or starts with `~`.
     pub fn find_problem(&self) -> Option<(String, String)> {
         let dir = self.dir.as_deref()?;
         if dir.split('/').any(|part| part == "..") {

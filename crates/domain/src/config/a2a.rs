@@ -1,4 +1,4 @@
-//! `[a2a]`: agents that others may ask by A2A, and agents elsewhere that ours may ask.
+//! `[a2a]`: agents exposed over A2A, and remote agents that agents here may call.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,36 @@ use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::mcp::is_server_name;
 
-/// Agent2Agent: which agents others may ask, and whom elsewhere ours may. Nobody is asked or shown unless named here.
+/// Agent2Agent (A2A): which agents are exposed to others, and which remote agents can be called. Nothing is exposed or
+/// called unless listed here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct A2aConfig {
-    /// Agents that have a card and can be asked at `/a2a/<agent>`, with the instance's token. `*` is every agent.
+    /// Agents that have a card and can be called at `/a2a/<agent>` with the instance's token. `*` is every agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expose: Vec<String>,
-    /// How others reach this instance, for the cards: `https://agents.example.com`. As they called it if left out.
+    /// The public URL of this instance for agent cards: `https://agents.example.com`. Defaults to the host of the
+    /// request.
     #[schemars(url)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Agents elsewhere, by a name of your choice: `[a2a.remote.billing]`. An agent whose `delegation.allow_agents` names
-    /// `a2a:billing` may give it work.
+    /// Remote agents, by a name of your choice: `[a2a.remote.billing]`. Agents whose `delegation.allow_agents` contains
+    /// `a2a:billing` may delegate to it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub remote: BTreeMap<String, RemoteAgentConfig>,
 }
 
-/// An agent elsewhere that speaks A2A (JSON-RPC).
+/// A remote agent that speaks A2A (JSON-RPC).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteAgentConfig {
-    /// The address that its card names. The token goes there and nowhere else.
+    /// The URL in its card. The token is sent only there.
     #[schemars(url)]
     pub url: String,
     /// Sent as `Authorization: Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
-    /// It takes a `messageId` that it knows for the same message, as Polyclaw does. Only then is a call that a crash cut off
-    /// made again.
+    /// Whether it deduplicates messages by `messageId`, as Polyclaw does. Only then is a call repeated after a crash.
     #[serde(default)]
     pub idempotent: bool,
 }

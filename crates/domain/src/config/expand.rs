@@ -1,9 +1,9 @@
-//! Values from outside the file: `${NAME}` in any text, and references where a secret is meant.
+//! Values from outside the file: `${NAME}` in any text, and references in secret settings.
 
 use super::report::ConfigFault;
 use super::secret::SECRET_MASK;
 
-/// Something outside the config file that it refers to.
+/// An external value that the config refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternalReference<'a> {
     /// An environment variable.
@@ -12,21 +12,21 @@ pub enum ExternalReference<'a> {
     File(&'a str),
     /// An entry of the system's keyring.
     Keyring(&'a str),
-    /// An entry of the instance's own store of secrets.
+    /// An entry of the instance's secret store.
     Stored(&'a str),
 }
 
-/// Fetches what the config refers to, or says in a few words why not (`is not set`, `permission denied`).
+/// Looks up a reference, or returns a short reason why it failed (`is not set`, `permission denied`).
 pub type ReferenceLookup<'a> = &'a dyn Fn(ExternalReference<'_>) -> Result<String, String>;
 
-/// A text with every `${NAME}` replaced, and the values that came in with their names.
+/// A text with every `${NAME}` replaced, and the inserted values with their names.
 pub(super) struct ExpandedText {
     pub text: String,
     pub used: Vec<(String, String)>,
 }
 
-/// Replaces `${NAME}`; `$${NAME}` stays as `${NAME}`. Anything else after a `$` is ordinary text, because
-/// prompts are full of it. What comes in is not looked at again.
+/// Replaces `${NAME}`; `$${NAME}` becomes a literal `${NAME}`. Anything else after a `$` is ordinary text, which is
+/// common in prompts. Inserted values are not expanded again.
 pub(super) fn expand_variables(text: &str, lookup: ReferenceLookup<'_>) -> Result<ExpandedText, ConfigFault> {
     let mut out = ExpandedText { text: String::with_capacity(text.len()), used: Vec::new() };
     let mut rest = text;
@@ -53,10 +53,10 @@ pub(super) fn expand_variables(text: &str, lookup: ReferenceLookup<'_>) -> Resul
     Ok(out)
 }
 
-/// The value of a secret setting. Messages never hold it.
+/// Resolves a secret setting. Error messages never contain the value.
 pub(super) fn resolve_secret(text: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
     let expanded = expand_variables(text, lookup)?.text;
-    // The reference is recognised in what the file says, so that a variable cannot smuggle one in.
+    // The reference is recognised in the unexpanded text, so that a variable cannot smuggle one in.
     let named = |kind: &str| expanded[kind.len() + 1..].trim();
     let value = match text.split_once(':') {
         Some((kind @ "env", _)) => read_env_variable(named(kind), lookup)?,
@@ -109,7 +109,7 @@ fn read_secret_file(path: &str, lookup: ReferenceLookup<'_>) -> Result<String, C
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// The name in a text that starts with `${NAME}`.
+/// Returns the name in a text that starts with `${NAME}`.
 fn variable_name(reference: &str) -> Option<&str> {
     let name = &reference[2..reference.find('}')?];
     let word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -1,4 +1,4 @@
-//! `[gateway]`: where the instance listens, and who may talk to it.
+//! `[gateway]`: the address the instance listens on, and who may call it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::report::ConfigReport;
 
-/// Where the instance listens, and who may talk to it.
+/// The address the instance listens on, and who may call it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// The address to listen on. The default is reached from this machine only.
+    /// The address to listen on. By default reachable only from this machine.
     pub bind: IpAddr,
-    /// The port to listen on, for the API, the web chat and webhooks.
+    /// The port of the API, the web chat and webhooks.
     #[schemars(range(min = 1))]
     pub port: u16,
-    /// Whether callers must show the instance's token.
+    /// Whether callers must present the instance's token.
     pub auth: GatewayAuth,
-    /// Host names under which the instance is reached besides its own address, such as the name of a reverse
-    /// proxy. A request for any other host is refused: it may come from a page that rebinds its name.
+    /// Host names of the instance besides its own address, such as the name of a reverse proxy. Requests for other
+    /// hosts are rejected, to prevent DNS rebinding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_hosts: Vec<String>,
     /// Web origins whose pages may call the API from a browser, such as `https://chat.example.com`.
@@ -33,7 +33,7 @@ pub enum GatewayAuth {
     /// Every call needs `Authorization: Bearer <token>`.
     #[default]
     Token,
-    /// No token. Allowed on a loopback address only.
+    /// No token. Allowed only on a loopback address.
     Off,
 }
 
@@ -50,7 +50,7 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Where it is reached from this machine: one that listens everywhere, on loopback.
+    /// Returns the address for clients on this machine: loopback if the instance listens on all addresses.
     pub fn local_address(&self) -> SocketAddr {
         let loopback = match self.bind {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -88,7 +88,7 @@ impl GatewayConfig {
     }
 }
 
-/// Browsers send an origin as scheme, host and perhaps port, with nothing after it.
+/// Returns whether a text is an origin as browsers send it: scheme, host and optional port only.
 fn is_origin(text: &str) -> bool {
     let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     host.is_some_and(|host| {

@@ -1,8 +1,8 @@
-//! Names of settings: their paths, their two spellings, and the nearest one to a typing error.
+//! Names of settings: paths, the two spellings, and suggestions for typing errors.
 
 use std::borrow::Cow;
 
-/// `path.key`, with a key that is no plain word in quotes, as TOML writes it.
+/// Returns `path.key`, with quotes around a key that is no plain word, as in TOML.
 pub(super) fn join_key(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let key: Cow<'_, str> = if plain { key.into() } else { format!("{key:?}").into() };
@@ -33,14 +33,14 @@ pub(super) fn to_camel_case(key: &str) -> String {
     out
 }
 
-/// A hint compares a word with this many names at most: a file can have thousands of wrong words and of names.
+/// Maximum number of names that a suggestion compares: a file can have thousands of wrong words and names.
 pub(super) const MAX_COMPARED: usize = 200;
-/// A longer word is no typing error, and the comparison takes the product of both lengths.
+/// Maximum length of a compared word: the cost is the product of both lengths.
 const MAX_WORD: usize = 100;
-/// More names than this in a hint help nobody.
+/// Maximum number of names in a hint.
 const MAX_LISTED: usize = 40;
 
-/// The hint for an unknown word: the one it was probably meant to be, else all there are.
+/// Returns the hint for an unknown word: the most similar known one, else all known ones.
 pub fn suggest_word(word: &str, known: &[&str]) -> String {
     if let Some(near) = nearest_word(word, known) {
         return format!("did you mean {near:?}?");
@@ -53,7 +53,7 @@ pub fn suggest_word(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// What a word was probably meant to be.
+/// Returns the known word that is most similar, if it is close enough.
 pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > MAX_WORD {
         return None;

@@ -1,4 +1,4 @@
-//! `[memory]`: how memories are found by what they mean.
+//! `[memory]`: settings of the vector search in memories.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::providers::{EMBEDDED_PROVIDER, ProviderConfig, check_model};
 use super::report::ConfigReport;
 use crate::provider::ModelRef;
 
-/// How memories are found by what they mean. Who remembers what is each agent's `context_policy`.
+/// Settings of the vector search in memories. Each agent's `context_policy` sets what it remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// The model that makes embeddings, as `provider/model`: every memory and every question is sent there. Without it
-    /// the embedded one is used if its weights are on this machine (`polyclaw model pull all-minilm-l6-v2`), and with
-    /// neither memories are found by their words alone.
+    /// The embedding model, as `provider/model`: all memories and queries are sent there. If omitted, the embedded one
+    /// is used if its weights are on this machine (`polyclaw model pull all-minilm-l6-v2`); without either, only
+    /// keyword search is available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<ModelRef>,
-    /// How many numbers that model gives for a text. Needed with `embeddings`.
+    /// Vector dimensions of that model. Required with `embeddings`.
     #[schemars(range(min = 1, max = 8192))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<u32>,
-    /// The most memory that vectors take while they are searched, in MiB. 128 hold about 330,000 memories; of more,
-    /// the newest are found by what they mean and the others by their words.
+    /// Maximum memory for vectors during a search, in MiB. 128 MiB hold about 330,000 memories; beyond that, only the
+    /// newest are in the vector search and the others are found by keywords.
     #[schemars(range(min = 1, max = 65_536))]
     pub cache_mb: u32,
 }

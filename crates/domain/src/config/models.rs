@@ -1,4 +1,4 @@
-//! `[models."<provider>/<model>"]`: what is known about single models.
+//! `[models."<provider>/<model>"]`: properties of single models.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use super::report::ConfigReport;
 use crate::budget::ModelPrice;
 use crate::provider::ModelRef;
 
-/// What is known about one model.
+/// Properties of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// How many tokens the model takes, prompt and answer together. History is compacted before it is full.
+    /// Context window in tokens, prompt and answer together. History is compacted before it is full.
     #[schemars(range(min = 1024))]
     pub context_window: u64,
-    /// Dollars for a million tokens of prompt. With `output_usd_per_million` it makes costs known; 0 for a model that
-    /// costs nothing.
+    /// US dollars per million prompt tokens. Set it together with `output_usd_per_million` to track costs; 0 for a free
+    /// model.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_usd_per_million: Option<f64>,
-    /// Dollars for a million tokens of answer.
+    /// US dollars per million answer tokens.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_usd_per_million: Option<f64>,
-    /// Dollars for a million tokens of prompt that the provider had kept. Like other prompt if left out.
+    /// US dollars per million cached prompt tokens. Defaults to `input_usd_per_million`.
     #[schemars(range(min = 0.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_usd_per_million: Option<f64>,
 }
 
 impl ModelConfig {
-    /// `None`: nobody said what it costs.
+    /// Returns the price. `None` if it is not configured.
     pub fn price(&self) -> Option<ModelPrice> {
         Some(ModelPrice {
             input: self.input_usd_per_million?,

@@ -1,18 +1,19 @@
-//! `[sandbox]` and `[workers]`: where tools run, and what they reach, for all agents together.
+//! `[sandbox]` and `[workers]`: sandbox and worker settings for all agents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::ConfigReport;
 
-/// What is the same for every agent's sandbox. How far each reaches is in `agents.defaults.sandbox` and the agent's own.
+/// Sandbox settings for all agents. The mode and limits are in `agents.defaults.sandbox` and each agent's `sandbox`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// Folders beside the system's own that programs may read and run from, such as a compiler's. Absolute paths.
+    /// Folders, besides those of the system, that programs may read and execute from, such as a compiler's. Absolute
+    /// paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub readable: Vec<String>,
-    /// Lets bubblewrap make the namespaces where Polyclaw itself may not.
+    /// Whether to create namespaces with bubblewrap if Polyclaw itself may not.
     pub bubblewrap: bool,
 }
 
@@ -41,18 +42,18 @@ impl SandboxConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerPoolConfig {
-    /// Workers of one workspace that stay when nothing is to do.
+    /// Workers that each workspace keeps when idle.
     pub min: u16,
-    /// Workers at once, over all agents.
+    /// Maximum number of workers of all agents.
     #[schemars(range(min = 1))]
     pub max: u16,
-    /// How long one without work stays.
+    /// Idle time after which a worker ends, in seconds.
     #[schemars(range(min = 1))]
     pub idle_seconds: u32,
-    /// How long a call waits for a free one before it is refused.
+    /// How long a call waits for a free worker before it is rejected, in seconds.
     #[schemars(range(min = 1))]
     pub wait_seconds: u32,
-    /// Calls after which a worker is replaced by a fresh one.
+    /// Number of calls after which a worker is replaced.
     #[schemars(range(min = 1))]
     pub calls: u32,
 }

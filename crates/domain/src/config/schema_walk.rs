@@ -1,5 +1,5 @@
-//! Holds a tree against the schema: unknown keys, wrong types, numbers out of range, misspelt words. All of
-//! them are found in one walk, and each with its line, which a derived deserializer cannot do.
+//! Checks a config tree against the schema: unknown keys, wrong types, numbers out of range, misspelled words. One walk
+//! finds all errors with their lines, which a derived deserializer cannot do.
 
 mod leaf;
 
@@ -13,19 +13,19 @@ use super::key_names;
 use super::report::{ConfigFault, ConfigReport};
 use crate::redact;
 
-/// Keys that other gateways have: the section, the key, and what to write here.
+/// Keys of other gateways: the section, the key, and what to write instead.
 const FOREIGN_KEYS: [(&str, &str, &str); 3] = [
     ("sandbox", "scope", "take it out: every agent has a sandbox of its own"),
     ("intent_classifier", "enabled", "take it out: the classifier is on where it names a model"),
     ("identity", "theme", "take it out, and write it into SOUL.md of the agent's workspace"),
 ];
 
-/// Keys that name folders.
+/// Keys that contain folders.
 const FOLDER_KEYS: [&str; 4] = ["workspace", "dir", "cwd", "folders"];
 
 pub(super) struct SchemaWalker<'a> {
     root: &'a Value,
-    /// JSON5 writes our snake_case keys in camelCase. Names that users choose stay as they are.
+    /// In JSON5, keys are written in camelCase. Names chosen by users are not converted.
     camel: bool,
     lookup: ReferenceLookup<'a>,
     report: &'a mut ConfigReport,
@@ -41,7 +41,7 @@ impl<'a> SchemaWalker<'a> {
         Self { root, camel, lookup, report }
     }
 
-    /// The tree as plain JSON with proper keys and resolved text; what was wrong with it is left out and reported.
+    /// Returns the tree as plain JSON with canonical keys and resolved texts. Invalid parts are reported and omitted.
     pub fn build_value(mut self, root: ConfigNode) -> Value {
         self.walk_node(root, self.root, "").unwrap_or_else(|| Value::Object(Map::new()))
     }
@@ -102,7 +102,7 @@ impl<'a> SchemaWalker<'a> {
                 self.report.add_unreadable_value(&key_names::join_key(path, &key), &node, fault);
                 continue;
             };
-            // `null` in JSON5 says "not set".
+            // `null` in JSON5 means "not set".
             if matches!(node.kind, NodeKind::Null) {
                 continue;
             }
@@ -130,7 +130,7 @@ impl<'a> SchemaWalker<'a> {
         path: &str,
     ) {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        // A model is named by one word or by two.
+        // A model is given by one key or by two.
         let is_model = schema["properties"].get("primary").is_some() && !seen.contains("primary");
         let parts = ["provider", "model"].into_iter().filter(|_| is_model);
         for key in required.chain(parts).filter(|key| !seen.contains(*key)) {
@@ -154,7 +154,7 @@ impl<'a> SchemaWalker<'a> {
             return Ok(value.into());
         }
         let expanded = expand::expand_variables(text, self.lookup)?;
-        // Before its parts: what is replaced in pieces is not found as a whole.
+        // This comes before the parts are masked: a text with masked parts would not be found as a whole.
         if !redact::url_credentials(&expanded.text).is_empty() {
             self.report.redact_secret(&expanded.text);
         }
@@ -165,7 +165,7 @@ impl<'a> SchemaWalker<'a> {
         Ok(expanded.text.into())
     }
 
-    /// A folder below the home of whoever runs this, written as `~/…`.
+    /// Expands `~/…` in a folder to the home of the current user.
     fn expand_home(&self, value: Value, path: &str) -> Result<Value, ConfigFault> {
         let key = path.rsplit('.').next().unwrap_or_default();
         let key = key.split('[').next().unwrap_or_default();
@@ -182,7 +182,7 @@ impl<'a> SchemaWalker<'a> {
         }
     }
 
-    /// The proper name and the schema of a key, if the table has such a key.
+    /// Returns the canonical name and the schema of a key, if the table has it.
     fn find_property(&self, schema: &'a Value, key: &str) -> Option<(String, &'a Value)> {
         let known = |key: &str| schema["properties"].get(key).map(|inner| (key.to_owned(), inner));
         let cameled = || self.camel.then(|| known(&key_names::to_snake_case(key))).flatten();
@@ -191,7 +191,7 @@ impl<'a> SchemaWalker<'a> {
         known(key).or_else(cameled).or_else(named_by_user)
     }
 
-    /// What to write in the place of a key that other gateways have, or else the nearest of ours.
+    /// Returns the correction for a key of other gateways, else the most similar key.
     fn suggest_correction(&self, path: &str, key: &str, schema: &Value) -> String {
         let section = path.rsplit('.').next().unwrap_or_default();
         let foreign = FOREIGN_KEYS.iter().find(|(of, name, _)| *of == section && *name == key);
@@ -205,7 +205,7 @@ impl<'a> SchemaWalker<'a> {
         key_names::suggest_word(key, &keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Follows references and steps over the `null` of an optional value, to the name and schema of the type.
+    /// Resolves references and the `null` of optional values to the name and schema of the type.
     fn resolve_schema_ref(&self, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
         let optional =
             schema["anyOf"].as_array().and_then(|any| any.iter().find(|one| one["type"] != "null"));

@@ -1,4 +1,4 @@
-//! `[session]`: how conversations are kept apart.
+//! `[session]`: how conversations are separated.
 
 mod dm_sharing;
 mod maintenance;
@@ -14,23 +14,23 @@ use super::key_names;
 use super::report::ConfigReport;
 use crate::scope::DmScope;
 
-/// How conversations are kept apart.
+/// How conversations are separated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionConfig {
     /// The last part of the key of an agent's main conversation: `agent:<id>:<main_key>`.
     pub main_key: String,
-    /// How conversations with single persons are kept apart. Left out: `main` while one person alone can write, and
-    /// `per-channel-peer` once several can.
+    /// How direct conversations are separated. Defaults to `main` while only one person can write, and to
+    /// `per-channel-peer` if several can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dm_scope: Option<DmScope>,
-    /// Who is the same person on several channels: `alice = ["telegram:123", "discord:456"]`. Their direct messages
-    /// are one conversation where each person has one.
+    /// Ids of one person on several channels: `alice = ["telegram:123", "discord:456"]`. Their direct messages share a
+    /// conversation in scopes with one conversation per person.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub identity_links: BTreeMap<String, Vec<String>>,
-    /// Lets several people share an agent's main conversation: each sees what the others write.
+    /// Allows several people to share an agent's main conversation, so that each sees what the others write.
     pub allow_shared_dm: bool,
-    /// What becomes of conversations that nobody uses any more.
+    /// Cleanup of unused conversations.
     pub maintenance: MaintenanceConfig,
 }
 

@@ -1,4 +1,4 @@
-//! `[skills]`: where instructions for particular tasks are found, and how much of them an agent is told.
+//! `[skills]`: where skills are found, and limits of the list in a prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::report::ConfigReport;
 use crate::skill::SkillListLimits;
 
-/// Where skills are found besides the workspaces and `<home>/skills`, and how many an agent is told of. Which of them it
-/// has is each agent's `skills`.
+/// Where skills are found besides the workspaces and `<home>/skills`, and limits of the list in a prompt. Each agent's
+/// `skills` selects which of them it has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillsConfig {
-    /// More folders of skills for all agents: absolute, or below the home. Looked at after `<home>/skills`, in this
-    /// order; the nearest of a name is used.
+    /// More skill folders for all agents: absolute, or relative to the home. They are searched after `<home>/skills`,
+    /// in this order; the first skill of a name is used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// The most skills an agent is told of by name. What is not told is not used.
+    /// Maximum number of skills listed in a prompt. Skills that are not listed are not used.
     #[schemars(range(min = 1, max = 500))]
     pub max_listed: u32,
-    /// The most characters of names and descriptions it is told.
+    /// Maximum characters of the listed names and descriptions.
     #[schemars(range(min = 1000, max = 100_000))]
     pub max_listed_chars: u32,
 }
@@ -32,7 +32,7 @@ impl Default for SkillsConfig {
 }
 
 impl SkillsConfig {
-    /// The folders behind `<home>/skills`.
+    /// Returns the folders that are searched after `<home>/skills`.
     pub fn skill_folders(&self, home: &Path) -> Vec<PathBuf> {
         self.folders.iter().map(|folder| home.join(folder)).collect()
     }

@@ -3,30 +3,30 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits of one turn. A turn that reaches one ends, frees its session, and says so in one sentence.
+/// The limits of one turn. A turn that reaches one ends, frees its session, and reports it in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnsConfig {
-    /// How often the model may call tools and be called again.
+    /// Maximum rounds of tool calls by the model.
     #[schemars(range(min = 1))]
     pub max_rounds: u32,
-    /// How long a turn may show no sign of life: no token, no tool output, no news from a child.
+    /// Maximum inactivity of a turn, in seconds: no token, no tool output, no news from a child.
     #[schemars(range(min = 1))]
     pub stall_seconds: u32,
-    /// How long the whole turn may take.
+    /// Maximum duration of a turn, in minutes.
     #[schemars(range(min = 1))]
     pub timeout_minutes: u32,
-    /// How often the process may die under a turn, with no step stored meanwhile, before the turn is given up. Graceful
-    /// stops and deaths that other turns shared do not count.
+    /// Number of crashes during a turn, without a new stored step in between, after which it is given up. Graceful
+    /// stops and crashes shared with other turns do not count.
     #[schemars(range(min = 1))]
     pub attempts: u32,
-    /// How long a process that stopped renewing keeps its turns before another takes them over.
+    /// How long a process that stops renewing its leases keeps its turns before another takes over, in seconds.
     #[schemars(range(min = 1))]
     pub lease_seconds: u32,
-    /// How often the same tool may give the same result for the same arguments before it counts as a loop.
+    /// How often a tool may return the same result for the same arguments before that counts as a loop.
     #[schemars(range(min = 2))]
     pub repeat_limit: u32,
-    /// How many turns agents may cause each other, from one message of a person, before a person must continue.
+    /// Number of turns that agents may cause each other after one message of a person, before a person must continue.
     pub automatic_budget: u32,
 }
 

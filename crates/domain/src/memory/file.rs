@@ -1,5 +1,5 @@
-//! Memories as files: JSON Lines, exact, and Markdown, to be read by people and taken back. A Markdown file that
-//! was written by hand is read too: every item or paragraph is a memory, named after its heading.
+//! Memory files: JSON Lines, which is exact, and Markdown, which people can read and edit. Hand-written Markdown is
+//! read too: every item or paragraph becomes a memory under its heading.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::id::{AgentId, MemoryId};
 use crate::session_key::SessionKey;
 use crate::time::Millis;
 
-/// Before the JSON that says all of a memory but its text.
+/// Starts the comment with the JSON of a memory without its text.
 const ENTRY_MARK: &str = "<!-- polyclaw ";
 const ENTRY_MARK_END: &str = " -->";
 
@@ -20,7 +20,7 @@ pub struct MemoryFileError {
     pub reason: String,
 }
 
-/// Whose memories a file written by hand becomes.
+/// The owner of memories that are read from a hand-written file.
 #[derive(Clone, Debug)]
 pub struct MemoryFileOwner {
     pub agent: AgentId,
@@ -58,7 +58,7 @@ pub fn to_markdown(memories: &[MemoryEntry]) -> String {
     text
 }
 
-/// Reads what `to_markdown` writes back whole, and what people write as they wrote it.
+/// Parses the output of `to_markdown` exactly, and hand-written Markdown as items and paragraphs.
 pub fn from_markdown(text: &str, owner: &MemoryFileOwner) -> Result<Vec<MemoryEntry>, MemoryFileError> {
     let lines: Vec<&str> = text.split('\n').collect();
     let (mut memories, mut loose, mut heading, mut at) =
@@ -81,7 +81,7 @@ pub fn from_markdown(text: &str, owner: &MemoryFileOwner) -> Result<Vec<MemoryEn
     Ok(memories)
 }
 
-/// One memory from its comment and the lines after it, and how many those are.
+/// Parses one memory from its comment and the following lines. Returns the number of these lines too.
 fn parse_marked_entry(head: &str, after: &[&str]) -> Result<(MemoryEntry, usize), String> {
     let head = head.strip_suffix(ENTRY_MARK_END).ok_or("the comment is cut off")?;
     let mut head: Map<String, Value> = serde_json::from_str(head).map_err(|error| error.to_string())?;
@@ -93,11 +93,11 @@ fn parse_marked_entry(head: &str, after: &[&str]) -> Result<(MemoryEntry, usize)
     Ok((memory, count))
 }
 
-/// Items and paragraphs, gathered line by line.
+/// Collects items and paragraphs line by line.
 struct LooseMemoryParser<'a> {
     owner: &'a MemoryFileOwner,
     text: String,
-    /// What is gathered began as an item of a list.
+    /// The collected text started as a list item.
     is_item: bool,
 }
 
@@ -123,7 +123,8 @@ impl<'a> LooseMemoryParser<'a> {
         }
     }
 
-    /// The text of `1. text` or `1) text`. Inside a paragraph only a 1 begins a list: "on the\n12. of May" goes on.
+    /// Returns the text of `1. text` or `1) text`. Inside a paragraph only a 1 starts a list: "on the\n12. of May"
+    /// continues it.
     fn strip_list_number<'b>(&self, line: &'b str) -> Option<&'b str> {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = line.split_at(digits);
@@ -140,7 +141,7 @@ impl<'a> LooseMemoryParser<'a> {
         let metadata = (!heading.is_empty()).then(|| ("heading".to_owned(), heading.into()));
         let key = derived_key("import", &format!("{heading} {content}"));
         memories.push(MemoryEntry {
-            // Named by what it says, so that the same file twice is the same memories.
+            // The id is derived from the text, so that importing a file twice gives the same memories.
             id: MemoryId::new(format!("{}-{key}", self.owner.agent)),
             agent: self.owner.agent.clone(),
             session: self.owner.session.clone(),

@@ -1,10 +1,10 @@
-//! How text is cut into words for the index. Scripts that are written without spaces are cut into pairs of
-//! neighbours, so that a word of two characters is found wherever it stands.
+//! Splits text into words for the index. Scripts without spaces are split into pairs of adjacent characters, so that a
+//! two-character word is found anywhere.
 
-/// Words of a question that are looked up at the most.
+/// Maximum number of words of a query.
 const MAX_QUERY_WORDS: usize = 24;
 
-/// Said in every question and every answer: looking them up finds everything.
+/// Words in every question and answer; a search for them matches everything.
 const STOP_WORDS: &str = " a about all am an and any anybody anyone anything are as at be been but by can could did do does for from \
     get give had has have her him his how i if in into is it its just know let like me my no not of on or our \
     out please say she should so some tell than that the their them then there these they this those to up us \
@@ -17,7 +17,7 @@ fn is_unspaced(c: char) -> bool {
         | 0xf900..=0xfaff | 0xff66..=0xff9d | 0x20000..=0x323af)
 }
 
-/// The text as the index is to read it; `None` where that is the text itself.
+/// Returns the text for the index. `None` if it is the text itself.
 pub fn index_text(text: &str) -> Option<String> {
     if !text.chars().any(is_unspaced) {
         return None;
@@ -27,7 +27,7 @@ pub fn index_text(text: &str) -> Option<String> {
         match run {
             ScriptRun::Spaced(piece) => cut.push_str(piece),
             ScriptRun::Unspaced(piece) => {
-                // The last character begins no pair, so it stands for itself.
+                // The last character starts no pair, so it is added alone.
                 let last = piece.char_indices().next_back().map_or("", |(at, _)| &piece[at..]);
                 let alone = (last.len() < piece.len()).then_some(last);
                 for word in char_bigrams(piece).chain(alone) {
@@ -41,8 +41,7 @@ pub fn index_text(text: &str) -> Option<String> {
     Some(cut)
 }
 
-/// The words of a question that are worth looking up, each as FTS5 writes it: quoted, so that nothing in a question is
-/// taken for an operator.
+/// Returns the useful words of a question, quoted for FTS5, so that nothing in it is taken for an operator.
 pub fn query_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for run in script_runs(text) {
@@ -51,7 +50,7 @@ pub fn query_words(text: &str) -> Vec<String> {
                 let found = piece.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
                 words.extend(found.filter(|word| !is_stop_word(word)).map(|word| format!("\"{word}\"")));
             }
-            // One character alone is the beginning of a pair.
+            // A single character may be the start of a pair.
             ScriptRun::Unspaced(piece) if piece.chars().count() == 1 => words.push(format!("\"{piece}\"*")),
             ScriptRun::Unspaced(piece) => words.extend(char_bigrams(piece).map(|pair| format!("\"{pair}\""))),
         }
@@ -71,7 +70,7 @@ enum ScriptRun<'a> {
     Unspaced(&'a str),
 }
 
-/// The text in pieces of one manner of writing.
+/// Splits a text into runs of scripts with and without spaces.
 fn script_runs(text: &str) -> impl Iterator<Item = ScriptRun<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -83,7 +82,7 @@ fn script_runs(text: &str) -> impl Iterator<Item = ScriptRun<'_>> {
     })
 }
 
-/// Each two neighbours; a character without one stands alone.
+/// Returns all pairs of adjacent characters, or the only character.
 fn char_bigrams(run: &str) -> impl Iterator<Item = &str> {
     let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
     let width = 2.min(starts.len() - 1);

@@ -1,4 +1,5 @@
-//! Accounts of chat platforms. One whose secret stays behind is left out: it could not start.
+//! Translates accounts of chat platforms. An account whose secret is not imported is omitted, because it could not
+//! start.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +15,16 @@ use crate::config::DEFAULT_ACCOUNT;
 
 const UNKNOWN_SETTING: &str = "an account has no such setting";
 
-/// A secret of an account: its key there, ours, and the variable that is meant where it is not written.
+/// A secret of an account: its key there, our key, and the variable used if it is omitted.
 type SecretSetting = (&'static str, &'static str, &'static str);
 
 struct OpenclawPlatform {
     name: &'static str,
     needed: &'static [SecretSetting],
     optional: &'static [SecretSetting],
-    /// Other settings, by their keys there and here.
+    /// Other settings, by their key there and our key.
     plain: &'static [(&'static str, &'static str)],
-    /// Those of them without which there is no account.
+    /// Settings without which an account is omitted.
     required: &'static [(&'static str, &'static str)],
 }
 
@@ -71,7 +72,7 @@ pub(super) fn translate_channels(
     let mut section = whole.take_table("channels", notes);
     let mut channels = Map::new();
     for platform in &OPENCLAW_PLATFORMS {
-        // The first generation had platforms beside the other sections.
+        // The first generation had platforms at the top level.
         let older = whole.take_table(platform.name, notes);
         let own = section.take_table(platform.name, notes);
         let base = if own.is_empty() { older } else { own.overlay_on(&older) };
@@ -88,7 +89,8 @@ pub(super) fn translate_channels(
     Value::Object(channels)
 }
 
-/// What stands beside the accounts holds for all of them, and is an account itself where it has a token.
+/// Translates the accounts of a platform. Settings next to the accounts apply to all of them, and form an account
+/// themselves if they include a token.
 fn translate_accounts(
     platform: &OpenclawPlatform,
     mut base: SourceTable,
@@ -175,7 +177,7 @@ fn translate_access(
     notes: &mut TranslationNotes,
 ) {
     insert_nonempty(table, "enabled", part.take_flag("enabled", notes));
-    // The first generation had what is about direct messages in a table of its own.
+    // The first generation had a separate table for direct messages.
     let mut direct = part.take_table("dm", notes);
     let policy = part.take_text("dmPolicy", notes).or_else(|| direct.take_text("policy", notes));
     let policies = ["pairing", "allowlist", "open", "disabled"];
@@ -191,13 +193,13 @@ fn translate_access(
     groups::translate_groups(part, channel, &listed.iter().map(plain).collect::<Vec<_>>(), table, notes);
 }
 
-/// An id as the platform has it.
+/// Returns an id without the channel prefix.
 pub(super) fn strip_channel_prefix(channel: &str, id: &str) -> String {
     let short = id.strip_prefix(&format!("{channel}:")).or_else(|| id.strip_prefix("tg:"));
     short.unwrap_or(id).to_owned()
 }
 
-/// People who were let in by a code there. They may write here too, where codes let people in.
+/// Adds senders that were paired there to accounts that use pairing here.
 pub(super) fn add_paired_senders(
     channels: &mut Value,
     found: &[PairedSenders],

@@ -1,4 +1,4 @@
-//! In which groups an account answers, and whom. Rules are taken over as tight as they were or tighter, never looser.
+//! Translates group access rules. The result is as strict as the original or stricter, never looser.
 
 use serde_json::{Map, Value};
 
@@ -7,14 +7,14 @@ use super::insert_nonempty;
 use super::notes::TranslationNotes;
 use super::source_table::SourceTable;
 
-/// The one list of senders an account has for all its groups.
+/// The single list of senders that an account has for all its groups.
 struct GroupSenders {
-    /// `None`: everybody.
+    /// `None` means everybody.
     listed: Option<Vec<String>>,
 }
 
 impl GroupSenders {
-    /// Only those who are in both lists are left.
+    /// Keeps only senders that are in both lists.
     fn narrow_to(&mut self, list: Vec<String>) {
         if list.iter().any(|id| id == "*") {
             return;
@@ -28,7 +28,8 @@ impl GroupSenders {
 
 const NO_ROLES_NOTE: &str = "senders can not be told apart by their roles, so that it is not answered";
 
-/// A group, channel or topic that nobody is answered in; or only those that a list names which has no counterpart here.
+/// Returns whether a group, channel or topic is closed. It also counts as closed if its allowlist has no equivalent
+/// here.
 fn is_closed(
     part: &mut SourceTable,
     (is_open, has_people): (bool, bool),
@@ -60,12 +61,12 @@ fn takes_roles(part: &mut SourceTable, notes: &mut TranslationNotes) -> bool {
     !part.take_texts("roles", notes).is_empty()
 }
 
-/// What is found out about the groups one by one.
+/// The rules collected from the groups.
 struct GroupTranslation {
     groups: Vec<String>,
     senders: GroupSenders,
     mention: Option<bool>,
-    /// A group is closed or narrower than the others.
+    /// A group is closed, or stricter than the others.
     has_exceptions: bool,
     /// The account answers in every group.
     is_open: bool,
@@ -105,7 +106,7 @@ pub(super) fn translate_groups(
             });
         }
         "discord" => found.add_guilds(part.take_table("guilds", notes), notes),
-        // There a list of senders is what makes an allowlist; that of direct messages stands in for a missing one.
+        // In OpenClaw, a list of senders implies an allowlist; without one the list of direct messages applies.
         _ if policy.as_deref() != Some("open") => {
             found.senders.narrow_to(if own.is_empty() { direct.to_vec() } else { own.clone() });
         }
@@ -147,7 +148,7 @@ impl GroupTranslation {
         group.note_rest("a group is listed or not", notes);
     }
 
-    /// Who may write in a group or a topic; `false` if it names nobody.
+    /// Narrows the senders to those of a group or topic. Returns `false` if it lists none.
     fn add_people(&mut self, part: &mut SourceTable, channel: &str, notes: &mut TranslationNotes) -> bool {
         let mut has_people = false;
         for key in ["allowFrom", "users"] {
@@ -166,7 +167,7 @@ impl GroupTranslation {
         has_people
     }
 
-    /// Topics are answered as their group is: one that was closed closes it.
+    /// Applies the topics to their group: a closed topic closes the group.
     fn has_closed_topic(
         &mut self,
         group: &mut SourceTable,
@@ -195,7 +196,7 @@ impl GroupTranslation {
         has_closed
     }
 
-    /// Channels of servers. A server whose channels are not listed has no counterpart.
+    /// Adds channels of servers. A server without listed channels has no equivalent here.
     fn add_guilds(&mut self, guilds: SourceTable, notes: &mut TranslationNotes) {
         for (_, mut guild) in guilds.into_tables(notes) {
             let users = guild.take_texts("users", notes);

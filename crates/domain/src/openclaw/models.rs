@@ -1,4 +1,4 @@
-//! Providers and models.
+//! Translates providers and models.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::secrets::{SecretCollector, strip_credentials};
 use super::source_table::SourceTable;
 use crate::provider::ModelRef;
 
-/// Providers that are known by name there, what we call them, and where their keys usually are.
+/// Known providers: their name there, our kind, and the usual variable of their key.
 const KNOWN_PROVIDERS: [(&str, &str, &str); 11] = [
     ("openai", "openai", "OPENAI_API_KEY"),
     ("anthropic", "anthropic", "ANTHROPIC_API_KEY"),
@@ -25,7 +25,7 @@ const KNOWN_PROVIDERS: [(&str, &str, &str); 11] = [
     ("mistral", "mistral", "MISTRAL_API_KEY"),
 ];
 
-/// Protocols by the names they have there.
+/// Protocols by their names in OpenClaw.
 const PROTOCOLS: [(&str, &str); 5] = [
     ("openai-completions", "openai_compatible"),
     ("openai-responses", "openai_compatible"),
@@ -38,9 +38,9 @@ const PROTOCOLS: [(&str, &str); 5] = [
 pub(super) struct OpenclawModels {
     providers: Map<String, Value>,
     models: Map<String, Value>,
-    /// Short names of models.
+    /// Aliases of models.
     aliases: BTreeMap<String, String>,
-    /// References that the usual variables give, by provider.
+    /// References to the usual environment variables, by provider.
     keys: BTreeMap<String, String>,
 }
 
@@ -97,7 +97,7 @@ impl OpenclawModels {
         part.note_rest("a provider has a protocol, an address, a key and models", notes);
     }
 
-    /// What is known about each model; the ids of all.
+    /// Adds the properties of each model, and returns all ids.
     fn add_models(
         &mut self,
         provider: &str,
@@ -132,7 +132,7 @@ impl OpenclawModels {
         ids
     }
 
-    /// A file of keys, one for each account at a provider.
+    /// Adds a key file, which has one profile per account at a provider.
     pub fn add_profiles(
         &mut self,
         mut file: SourceTable,
@@ -161,7 +161,7 @@ impl OpenclawModels {
         self.aliases.insert(name, model);
     }
 
-    /// A model whose provider is there, or is added.
+    /// Returns the full name of a model, and adds its provider if it is missing.
     pub fn resolve_model(&mut self, path: &str, text: &str, notes: &mut TranslationNotes) -> Option<String> {
         let full = self.aliases.get(text).cloned().unwrap_or_else(|| text.to_owned());
         let Ok(model) = ModelRef::parse(&full) else {
@@ -190,7 +190,7 @@ impl OpenclawModels {
     }
 }
 
-/// Which of our kinds a provider is.
+/// Returns our kind of a provider.
 fn provider_kind(name: &str, protocol: Option<&str>, has_address: bool) -> Option<&'static str> {
     let known = KNOWN_PROVIDERS.iter().find(|(known, ..)| *known == name).map(|(_, kind, _)| *kind);
     let spoken =

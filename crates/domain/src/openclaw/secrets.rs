@@ -1,4 +1,4 @@
-//! Secrets of the other file. A reference stays a reference; a value in the open is kept only where that was asked for.
+//! Translates secrets. References stay references; plain-text values are imported only on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ const MAX_SECRET_NAME_LEN: usize = 64;
 
 pub(super) struct SecretCollector<'a> {
     pub collected: BTreeMap<String, Secret>,
-    /// Variables that the file itself sets, each with its place.
+    /// Variables that the source config sets, each with its path.
     variables: BTreeMap<String, (String, String)>,
     used: BTreeSet<String>,
     is_set: &'a dyn Fn(&str) -> bool,
@@ -44,14 +44,14 @@ impl<'a> SecretCollector<'a> {
         Self { collected: BTreeMap::new(), variables, used: BTreeSet::new(), is_set, with }
     }
 
-    /// Variables of a file beside the config. They come before those of the config itself.
+    /// Adds variables of a `.env` file. They override those of the config.
     pub fn add_variables(&mut self, variables: Vec<(String, String)>) {
         for (name, value) in variables {
             self.variables.insert(name.clone(), (format!(".env.{name}"), value));
         }
     }
 
-    /// A reference our config can hold, or nothing: then it is noted what stays behind.
+    /// Returns a reference for our config. `None` if the secret is not imported, which is noted.
     pub fn translate_reference(
         &mut self,
         path: &str,
@@ -68,13 +68,13 @@ impl<'a> SecretCollector<'a> {
         }
     }
 
-    /// A variable that is meant though nothing names it, where there is one.
+    /// Returns a reference to the usual variable of an omitted setting, if the variable exists.
     pub fn default_reference(&mut self, name: &str, notes: &mut TranslationNotes) -> Option<String> {
         let known = (self.is_set)(name) || self.variables.contains_key(name);
         known.then(|| self.reference_variable(&format!("env.{name}"), name, notes)).flatten()
     }
 
-    /// Notes the variables that nothing here uses, and returns what is kept.
+    /// Notes unused variables and returns the imported secrets.
     pub fn into_secrets(self, notes: &mut TranslationNotes) -> BTreeMap<String, Secret> {
         for (path, _) in
             self.variables.iter().filter(|(name, _)| !self.used.contains(*name)).map(|(_, one)| one)
@@ -118,7 +118,7 @@ impl<'a> SecretCollector<'a> {
     }
 }
 
-/// An address without the user and the password that stand in it: a config shows addresses to everybody.
+/// Removes the user name and password from a URL: URLs in a config are visible to everybody.
 pub(super) fn strip_credentials(address: String, path: &str, notes: &mut TranslationNotes) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -133,7 +133,7 @@ enum SecretOrigin {
     Elsewhere,
 }
 
-/// `"${NAME}"`, `{source: "env", id: "NAME"}`, or the value itself.
+/// Parses `"${NAME}"`, `{source: "env", id: "NAME"}`, or a plain value.
 fn parse_origin(value: &Value) -> SecretOrigin {
     if let Some(text) = value.as_str() {
         let inner = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));

@@ -1,4 +1,4 @@
-//! A table of the other file that is taken apart key by key. What is left in it at the end was not understood, and is
+//! A table of the source config that is consumed key by key. Keys that remain at the end were not understood and are
 //! noted.
 
 use serde_json::{Map, Value};
@@ -36,7 +36,7 @@ impl SourceTable {
         self.map.is_empty()
     }
 
-    /// `null` is nothing.
+    /// Takes a value; `null` counts as missing.
     pub fn take_value(&mut self, key: &str) -> Option<Value> {
         self.map.shift_remove(key).filter(|value| !value.is_null())
     }
@@ -58,7 +58,7 @@ impl SourceTable {
         self.take_as(key, "it is not a whole number", notes, |value| value.as_u64())
     }
 
-    /// A number within bounds; one beyond them is moved there, and that is noted.
+    /// Takes a number and clamps it to the bounds, which is noted.
     pub fn take_bounded(
         &mut self,
         key: &str,
@@ -83,7 +83,7 @@ impl SourceTable {
         })
     }
 
-    /// Texts and numbers, as texts; a single one is a list of one.
+    /// Takes texts and numbers as texts; a single value is a list of one.
     pub fn take_texts(&mut self, key: &str, notes: &mut TranslationNotes) -> Vec<String> {
         let list = match self.take_value(key) {
             Some(Value::Array(items)) => items,
@@ -100,7 +100,7 @@ impl SourceTable {
         texts
     }
 
-    /// Each table in it, by name.
+    /// Returns every table in it, by name.
     pub fn into_tables(self, notes: &mut TranslationNotes) -> Vec<(String, Self)> {
         let path = self.path;
         let each = self.map.into_iter();
@@ -113,21 +113,21 @@ impl SourceTable {
         self.map.into_iter().map(move |(key, value)| (join_key(&path, &key), key, value))
     }
 
-    /// This one's keys before those of a table for all.
+    /// Returns this table with missing keys taken from `base`.
     pub fn overlay_on(&self, base: &Self) -> Self {
         let mut map = base.map.clone();
         self.map.iter().for_each(|(key, value)| drop(map.insert(key.clone(), value.clone())));
         Self { path: self.path.clone(), map }
     }
 
-    /// Whatever nobody took.
+    /// Notes all remaining keys.
     pub fn note_rest(self, why: &str, notes: &mut TranslationNotes) {
         for (path, _, value) in self.into_values() {
             notes.note_ignored_below(&path, &value, why);
         }
     }
 
-    /// The same for what a table of its own has; the keys that came from the table for all are returned.
+    /// Notes the remaining keys of its own table, and returns those that came from the shared one.
     pub fn note_own_rest(self, own: &Self, why: &str, notes: &mut TranslationNotes) -> Vec<String> {
         let mut others = Vec::new();
         for (path, key, value) in self.into_values() {

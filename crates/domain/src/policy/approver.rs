@@ -1,5 +1,5 @@
-//! Who must agree to a call: whoever asked for it, or an owner. What changes who may do what, or what later turns are
-//! told, is an owner's to decide, whoever asks for it and through however many agents.
+//! Decides who must approve a call: the requester, or an owner. Calls that change permissions or the instructions of
+//! later turns need an owner, whoever requests them and through however many agents.
 
 use super::{ApprovalMode, PolicyLayers};
 use crate::authority::Authority;
@@ -7,11 +7,11 @@ use crate::briefing::is_instruction_file;
 use crate::policy::entry_covers_tool;
 use crate::tool::{ToolCall, ToolConsent, ToolRisk, ToolSpec};
 
-/// A program can write whatever its sandbox lets it, the files that agents are told among them.
+/// A program can write whatever its sandbox allows, including the instruction files of agents.
 const SHELL_TOOL: &str = "shell";
 
-/// Tools that ask an owner in turns of less authority than these have, beside those that ask anyway. What the API
-/// lets an operator do, an agent may do for one; what guests store stays in their own conversations.
+/// Tools that need an owner's approval in turns with one of these authorities, besides tools that always ask. An agent
+/// may do for an operator what the API lets operators do. What non-owners store stays in their own conversations.
 const OWNER_APPROVAL_TOOLS: [(&str, &[Authority]); 9] = [
     ("agent_create", &[Authority::NonOwner, Authority::Operator]),
     ("agent_update", &[Authority::NonOwner, Authority::Operator]),
@@ -24,15 +24,15 @@ const OWNER_APPROVAL_TOOLS: [(&str, &[Authority]); 9] = [
     (SHELL_TOOL, &[Authority::NonOwner, Authority::Operator]),
 ];
 
-/// Who must agree.
+/// Who must approve a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredApprover {
-    /// Whoever asked for the turn, or an owner.
+    /// The person who requested the turn, or an owner.
     Requester,
     Owner,
 }
 
-/// Who must agree to calls of this tool, if anybody must.
+/// Returns who must approve calls of this tool, if approval is needed.
 pub fn required_approver(tool: &ToolSpec, authority: Authority) -> RequiredApprover {
     let is_unconfined =
         tool.consent == ToolConsent::AskPerson && tool.risk == ToolRisk::High && !tool.confined;
@@ -43,7 +43,7 @@ pub fn required_approver(tool: &ToolSpec, authority: Authority) -> RequiredAppro
     }
 }
 
-/// Whether an owner must agree because those the turn works for may not do the same themselves.
+/// Returns whether an owner must approve because the people the turn works for may not do the same themselves.
 pub(super) fn lacks_authority(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
     let authority = Authority::lowest_of_senders(layers.senders);
     needs_owner_approval(&tool.name, authority)
@@ -54,14 +54,14 @@ fn needs_owner_approval(tool: &str, authority: Authority) -> bool {
     OWNER_APPROVAL_TOOLS.iter().any(|(name, whose)| *name == tool && whose.contains(&authority))
 }
 
-/// The config says by name that nobody is asked about programs.
+/// Returns whether the config explicitly disables approval for programs.
 fn is_waived(layers: &PolicyLayers<'_>) -> bool {
     let text = [&layers.rules.policy, layers.agent.policy].into_iter().flat_map(|policy| &policy.approvals);
     let mut named = text.filter(|(entry, _)| *entry != "*" && entry_covers_tool(entry, SHELL_TOOL));
     named.any(|(_, mode)| *mode == ApprovalMode::Never)
 }
 
-/// Whether a call writes a file that agents are told: through the API that needs an owner's or an admin's right.
+/// Returns whether a call writes an instruction file of agents, which through the API needs an owner or admin.
 pub fn writes_instructions(call: &ToolCall) -> bool {
     let given = |field: &str| call.arguments[field].as_str().unwrap_or_default();
     match call.name.as_str() {
@@ -97,7 +97,7 @@ mod tests {
             "ops/skills/x/SKILL.md",
             "/home/me/workspace/HEARTBEAT.md",
             "ops//USER.md",
-            // One folder name of the system, not three.
+            // On Unix this is one folder name, not three.
             "skills/x\\..\\../SKILL.md",
             "notes\\today.md",
         ] {

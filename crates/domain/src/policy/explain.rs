@@ -1,21 +1,21 @@
-//! A rule in words: which one it is, where it is set, and the line that would change it.
+//! Explains a policy rule: its name, where it is set, and the line that would change it.
 
 use serde::Serialize;
 
 use super::{PolicyLayer, PolicyLayers, PolicyRule, PolicyStep, ToolPolicy, ToolProfile};
 
-/// What one layer said, for people and for programs.
+/// The decision of one layer, for people and for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolPolicyReason {
     pub layer: PolicyLayer,
     pub allows: bool,
-    /// A stable word: `agent.deny`, `risk.not_granted`.
+    /// A stable name: `agent.deny`, `risk.not_granted`.
     pub rule: String,
-    /// The setting that decided; null where nothing is set.
+    /// The setting that decided; null if none is set.
     pub set_in: Option<String>,
-    /// The line that would change it; null where nothing can or need be changed.
+    /// The line that would change the decision; null if nothing can or need be changed.
     pub change: Option<String>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub reason: String,
 }
 
@@ -33,7 +33,7 @@ impl ToolPolicyReason {
         }
     }
 
-    /// What a model gets that calls a tool it does not have.
+    /// Returns the tool result for a model that calls an unavailable tool.
     pub fn refusal_text(&self, tool: &str) -> String {
         let place = self.set_in.as_ref().map(|place| format!(" Set in: {place}.")).unwrap_or_default();
         let change = self.change.as_ref().map(|line| format!(" To change it: {line}.")).unwrap_or_default();
@@ -153,7 +153,7 @@ impl PolicyLocation<'_> {
         })
     }
 
-    /// A whole line, as it would be written.
+    /// Returns a complete config line.
     fn suggest_change(&self, tool: &str) -> Option<String> {
         let policy = self.source_policy();
         match self.step.rule {

@@ -1,4 +1,5 @@
-//! What a session was lent by the turn that began it: it has no more than that, whatever its own agent may.
+//! Inherited tools: a spawned session has no more permissions than the turn that spawned it, whatever its own agent may
+//! do.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +10,25 @@ use crate::agent::SandboxMode;
 use crate::authority::Authority;
 use crate::tool::ToolSpec;
 
-/// Stored with the session, so that it holds in every life of the engine, and for whatever the session begins itself.
+/// Stored with the session, so that it survives restarts and is passed on to sessions that the session spawns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InheritedTools {
-    /// The tools that turn had.
+    /// The tools of that turn.
     pub tools: BTreeSet<String>,
-    /// Those of them for which a person is asked first.
+    /// Those of the tools that need approval.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub asks: BTreeSet<String>,
-    /// How far its programs reached: these reach no further.
+    /// The sandbox mode of that turn; the session's own is at least as strict.
     pub sandbox: SandboxMode,
-    /// What those that turn worked for may decide, where that is less than an owner may.
+    /// The authority of the people that turn worked for, if lower than an owner's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<Authority>,
 }
 
 impl InheritedTools {
-    /// What a turn can lend of the tools there are. One for which nobody could be asked there is lent with the question.
+    /// Returns what a turn passes on. A tool for which nobody could be asked there is passed on with its approval
+    /// requirement.
     pub fn from_layers<'a>(
         tools: impl Iterator<Item = &'a ToolSpec>,
         layers: &PolicyLayers<'_>,
@@ -58,7 +60,7 @@ pub(super) fn inherited_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> Poli
     }
 }
 
-/// Whether a person had to agree where it was lent.
+/// Returns whether the spawning turn needed approval for the tool.
 pub(super) fn requires_inherited_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
     layers.inherited.is_some_and(|inherited| inherited.asks.contains(&tool.name))
 }
@@ -75,7 +77,8 @@ mod tests {
     use crate::time::Millis;
     use crate::tool::ToolScope;
 
-    /// The spec of a session is read anew with every turn: an agent that is set free later frees no child of a confined one.
+    /// The spec of a session is resolved on every turn: loosening the agent later does not loosen a child of a confined
+    /// one.
     #[test]
     fn walls_that_were_lent_stand_whatever_the_agent_is_changed_to() {
         let confined = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };

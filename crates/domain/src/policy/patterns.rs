@@ -1,12 +1,12 @@
-//! The words of a policy: tools, groups, profiles and patterns.
+//! Entries of a tool policy: tools, groups, profiles and patterns.
 
 use super::{ToolPolicy, ToolProfile};
 use crate::config::suggest_word;
 use crate::glob::glob_matches;
 use crate::team::tools::tool_alias;
 
-/// Groups, and the tools in them. Every built-in tool is in one, and nothing else is: a config that names a tool is
-/// held against them before anything runs.
+/// Tool groups and their tools. They contain exactly the built-in tools, so that tool names in a config can be checked
+/// before anything runs.
 const TOOL_GROUPS: [(&str, &[&str]); 11] = [
     (
         "group:fs",
@@ -97,8 +97,8 @@ impl ToolProfile {
     }
 }
 
-/// Whether an entry of a list names a tool: itself, by its group or by a pattern. A tool with two names is meant by
-/// either.
+/// Returns whether a list entry covers a tool: by its name, group or pattern. A tool with an alias matches by either
+/// name.
 pub fn entry_covers_tool(entry: &str, tool: &str) -> bool {
     match entry.starts_with("group:") {
         true => group_members(entry).is_some_and(|tools| tools.iter().any(|one| glob_matches(one, tool))),
@@ -116,17 +116,18 @@ pub(super) fn first_matching_entry<'a>(list: &'a [String], tool: &str) -> Option
     list.iter().map(String::as_str).find(|entry| entry_covers_tool(entry, tool))
 }
 
-/// A word of a policy that means nothing here.
+/// A policy entry without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPolicyEntry {
-    /// From the policy on: `allow[0]`.
+    /// Relative to the policy: `allow[0]`.
     pub path: String,
     pub message: String,
     pub hint: String,
 }
 
-/// Words that name no tool and no group, and words that can never take effect. `tools` are the names there are
-/// besides those of the groups; entries with the name of one of `servers` in them name tools only that server knows.
+/// Returns entries that name no known tool or group, and entries that can never take effect. `tools` are known names
+/// besides those of the groups. Entries that contain a name of `servers` are not checked, because only the server knows
+/// its tools.
 pub fn find_invalid_entries(
     policy: &ToolPolicy,
     tools: &[&str],
@@ -174,7 +175,8 @@ fn check_known_entry(
     problem(format!("there is no tool {entry:?}"), suggest_word(entry, &known))
 }
 
-/// A pattern that allows no tool there is would leave an agent with none, without a word. What is denied may still come.
+/// Reports an allow pattern that matches no tool, which would silently leave the agent without tools. Deny patterns may
+/// match future tools.
 fn matches_nothing(
     policy: &ToolPolicy,
     (path, entry): (&str, &str),
@@ -186,7 +188,7 @@ fn matches_nothing(
     }
     let is_of_server = servers.iter().any(|server| entry.contains(server.as_str()) || entry.starts_with('*'));
     let known = TOOL_GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).chain(tools.iter().copied());
-    // A server that every agent is given may have any name.
+    // With `*`, a server may have any name.
     let is_any = servers.iter().any(|server| server == "*");
     if is_of_server || is_any {
         return None;
@@ -206,7 +208,7 @@ fn matches_nothing(
     Some(InvalidPolicyEntry { path: path.to_owned(), message: format!("no tool matches {entry:?}"), hint })
 }
 
-/// A tool the profile of the same policy leaves out can not be allowed beside it: the list narrows the profile.
+/// Reports an allowed tool that is not in the profile of the same policy: the list only narrows the profile.
 fn check_profile_conflict(policy: &ToolPolicy, path: &str, entry: &str) -> Option<InvalidPolicyEntry> {
     let profile = policy.profile.filter(|_| path.starts_with("allow"))?;
     let is_plain = !entry.contains('*') && !entry.starts_with("group:");

@@ -1,4 +1,4 @@
-//! Making a conversation fit: where to cut, what to ask for a summary, and how to show in part what alone is too long.
+//! Compaction: where to cut a history, how to request a summary, and how to shorten a line that is too long.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::message::{MessageAttachment, MessagePart, MessageRole, attachments, t
 pub const SUMMARY_SYSTEM_PROMPT: &str = "Summarise this conversation for your own later use. Keep facts, names, numbers, \
 decisions, open tasks and what the user asked for. Leave out small talk. Answer with the summary only.";
 
-/// How many of the first lines to fold into a summary so that the rest fits `keep_tokens`.
-/// Never cuts between a call and its results; never folds the last line away.
+/// Returns how many of the first lines to compact so that the rest fits `keep_tokens`. Never separates a call from its
+/// results, and never compacts the last line.
 pub fn summary_cut(lines: &[TranscriptLine], keep_tokens: usize) -> usize {
     let mut kept = 0;
     let mut at = lines.len();
@@ -27,7 +27,7 @@ pub fn summary_cut(lines: &[TranscriptLine], keep_tokens: usize) -> usize {
     at
 }
 
-/// How many of the first lines one request of so many tokens takes, at least one. A call and its results stay together.
+/// Returns how many of the first lines fit into one request, at least one. A call and its results stay together.
 pub fn count_fitting_lines(lines: &[TranscriptLine], most_tokens: usize) -> usize {
     let mut used = 0;
     let over = lines.iter().position(|line| {
@@ -38,7 +38,7 @@ pub fn count_fitting_lines(lines: &[TranscriptLine], most_tokens: usize) -> usiz
     at + lines[at..].iter().take_while(|line| line.role == MessageRole::Tool).count()
 }
 
-/// What is asked of the model that writes a summary, in so many tokens.
+/// Returns the request for a summary, within `most_tokens`.
 pub fn summary_request(previous: Option<&str>, lines: &[TranscriptLine], most_tokens: usize) -> String {
     let mut text = String::new();
     if let Some(previous) = previous {
@@ -59,7 +59,7 @@ pub fn summary_request(previous: Option<&str>, lines: &[TranscriptLine], most_to
     text
 }
 
-/// What a summary can be made of.
+/// Returns the part of an attachment that a summary can use.
 fn attachment_content(attachment: &MessageAttachment) -> &str {
     match (&attachment.text, &attachment.url, &attachment.media) {
         (Some(text), ..) => text,
@@ -69,7 +69,8 @@ fn attachment_content(attachment: &MessageAttachment) -> &str {
     }
 }
 
-/// Leaves of each text of a line what so many tokens hold, and no image that needs more. Returns whether there was more.
+/// Shortens each text of a line to a token limit, and removes images that need more. Returns whether anything was
+/// removed.
 pub fn shorten_line(line: &mut TranscriptLine, most_tokens: usize) -> bool {
     let mut is_shorter = shorten_text(&mut line.text, most_tokens);
     for part in &mut line.parts {
@@ -95,11 +96,11 @@ fn shorten_value(value: &mut Value, most_tokens: usize) -> bool {
     }
 }
 
-/// What the words take that stand where some were left out.
+/// Estimated tokens of the omission note.
 const OMISSION_MARK_TOKENS: usize = 20;
 
-/// What something was about stands at its beginning, what is asked often at its end: both stay. Returns whether there was
-/// more.
+/// Shortens a text to a token limit. Keeps the beginning, which usually gives the topic, and the end, which often has
+/// the question. Returns whether anything was removed.
 pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
     let tokens = estimate_text_tokens(text);
     if tokens <= most_tokens {

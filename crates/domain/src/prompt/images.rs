@@ -1,14 +1,14 @@
-//! Images in a prompt: the newest are shown, those before them are named.
+//! Images in a prompt: the newest are shown, older ones are described.
 
 use super::{TranscriptLine, frame_text, remove_nonce};
 use crate::media::{AttachmentImage, Image, ImageMap, MAX_SHOWN_IMAGE_BYTES, MAX_SHOWN_IMAGES, MediaHash};
 use crate::message::{MessageAttachment, MessageRole, attached_images, attachments};
 use crate::provider::PromptMessage;
 
-/// Whose data an image is that a tool has shown. Nobody else can write a frame of this turn.
+/// Frame origin of images that a tool returned. Only we can write a frame with this turn's nonce.
 const TOOL_IMAGE_ORIGIN: &str = "image of a tool";
 
-/// The images a prompt of these lines shows at most, the newest first.
+/// Returns the images that a prompt of these lines may show, newest first.
 pub fn newest_images(lines: &[TranscriptLine]) -> Vec<&MediaHash> {
     all_images(lines).take(MAX_SHOWN_IMAGES).collect()
 }
@@ -21,15 +21,15 @@ fn all_images(lines: &[TranscriptLine]) -> impl Iterator<Item = &MediaHash> {
         .flat_map(|line| attached_images(&line.parts).rev().map(AttachmentImage::hash))
 }
 
-/// Whether what came with it is shown: what a person attached, or a tool read.
+/// Returns whether images of a line are shown: attachments of people and tool results.
 fn shows_images(line: &TranscriptLine) -> bool {
     line.role == MessageRole::Tool || (line.role == MessageRole::User && line.origin.is_person())
 }
 
-/// The images of one prompt, asked for in the order of its lines.
+/// The images of one prompt, consumed in the order of its lines.
 pub(super) struct PromptImages<'a> {
     images: &'a ImageMap,
-    /// How many of the first are only named.
+    /// Number of the oldest images that are only described.
     named: usize,
 }
 
@@ -52,7 +52,7 @@ impl<'a> PromptImages<'a> {
         self.images.get(media.hash()).cloned()
     }
 
-    /// The person's own words, then what came with them. A file is data, whoever attached it.
+    /// Returns a person's text followed by the attachments. Files are data, whoever attached them.
     pub fn person_message(&mut self, line: &TranscriptLine, nonce: &str) -> PromptMessage {
         let mut text = match &line.author {
             Some(author) => format!("{}\n{}", author.author_tag(nonce), line.text),
@@ -66,7 +66,7 @@ impl<'a> PromptImages<'a> {
         PromptMessage::User { text, images }
     }
 
-    /// What a tool has shown, if it has: results of tools are words alone to most providers.
+    /// Returns the images of a tool result as a separate message: most providers accept only text in tool results.
     pub fn tool_message(&mut self, line: &TranscriptLine, nonce: &str) -> Option<PromptMessage> {
         let mut images = Vec::new();
         let named: Vec<_> =
@@ -99,7 +99,7 @@ impl<'a> PromptImages<'a> {
     }
 }
 
-/// Somebody said it: it is no image that a tool brought.
+/// Returns whether a message is from a person, not an image of a tool.
 pub(super) fn is_person_message(message: &PromptMessage, nonce: &str) -> bool {
     let mark = format!("<input-{nonce} origin=\"{TOOL_IMAGE_ORIGIN}\">");
     matches!(message, PromptMessage::User { text, .. } if !text.starts_with(&mark))

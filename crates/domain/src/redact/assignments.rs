@@ -1,23 +1,23 @@
-//! Text that says itself what is a secret: `API_KEY=…`, `password: …`, `"token": "…"` in a string, `?token=…`. What
-//! stands there has to look like a value; "password: please choose one" is a sentence.
+//! Finds values that their context marks as secret: `API_KEY=…`, `password: …`, `"token": "…"` in a string, `?token=…`.
+//! The value must look like one; "password: please choose one" is a sentence.
 
 use std::ops::Range;
 
 use super::field_names::{SecretNameMatch, is_number_or_path, last_word};
 use super::token_scanner::is_example_password;
 
-/// Longest name, and longest value, that are looked at.
+/// Maximum length of a name and of a value.
 const MAX_NAME_LEN: usize = 64;
 const MAX_VALUE_LEN: usize = 2_048;
-/// Shortest value without quotes, for names that surely are a secret's, and for those that are at times.
+/// Minimum length of an unquoted value, for names that always mean a secret and for names that sometimes do.
 const MIN_SURE_SECRET_LEN: usize = 6;
 const MIN_LIKELY_SECRET_LEN: usize = 12;
-/// No word of prose is as long.
+/// Minimum length of a value without spaces that is not prose.
 const MIN_UNBROKEN_LEN: usize = 20;
-/// How much space may stand around the sign.
+/// Maximum white space around the sign.
 const MAX_SPACING: usize = 8;
 
-/// What stands after a sign.
+/// The value after a sign.
 struct AssignedValue<'a> {
     span: Range<usize>,
     text: &'a str,
@@ -44,7 +44,7 @@ pub(super) fn find_assignments(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// The name, without quotes and without space, and both its words where it has two: `api key`.
+/// Returns the name without quotes and spaces. A name may have two words: `api key`.
 fn name_before(text: &str, sign: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let back = |from: usize, most: usize, goes_on: fn(u8) -> bool| {
@@ -72,7 +72,7 @@ fn value_after(text: &str, from: usize, is_cookie: bool) -> AssignedValue<'_> {
             let start = opened + 1;
             return build_value(text, start..quoted_end(bytes, start, *quote, opened > spaced), true);
         }
-        // A header of cookies is one to the end of its line.
+        // A cookie header extends to the end of its line.
         _ if is_cookie => skip(spaced, MAX_VALUE_LEN, |byte| !b"\n\r\"'`\\".contains(&byte)),
         _ => bare_end(bytes, spaced),
     };
@@ -90,7 +90,7 @@ fn build_value(text: &str, span: Range<usize>, quoted: bool) -> AssignedValue<'_
     AssignedValue { text: &text[span.clone()], span, quoted }
 }
 
-/// Where a value in quotes ends. In a text that is itself in quotes the closing one has a backslash too.
+/// Returns the end of a quoted value. Inside a quoted text the closing quote is escaped too.
 fn quoted_end(bytes: &[u8], start: usize, quote: u8, escaped: bool) -> usize {
     let mut at = start;
     while let Some(byte) = bytes.get(at).filter(|_| at - start < MAX_VALUE_LEN) {
@@ -139,7 +139,7 @@ fn is_secret(
         || looks_generated(&text[name.clone()], named, value.text)
 }
 
-/// Nobody writes it in a sentence.
+/// Returns whether a value looks generated, so that it does not occur in a sentence.
 fn looks_generated(name: &str, named: SecretNameMatch, value: &str) -> bool {
     let value = value.trim_end_matches(['.', ':', '!', '?', '=']);
     let word = last_word(name);
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Each sign is looked at once, and no further than a bound: the test ends.
+    /// Every sign is examined once, up to a bound, so that the test terminates.
     #[test]
     fn a_text_of_nothing_but_signs_is_read_in_the_end() {
         for piece in ["password:\"", "password:\" ", "token=", "\"\"\"\"\"\"\"\":", "key key key:", "cookie:"]

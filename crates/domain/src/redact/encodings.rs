@@ -1,33 +1,33 @@
-//! The shapes one secret travels in, besides those with escapes for its letters.
+//! Encodings of a secret, except those that escape single characters.
 
 use std::iter::successors;
 
 use super::unescape::MAX_ESCAPE_LAYERS;
 use super::{MIN_SECRET_BYTES, unescape, url_credentials};
 
-/// What people write where a service asks for a key and needs none. Hiding these would tear words apart.
+/// Placeholders for services that need no key. Masking them would garble ordinary words.
 const PLACEHOLDER_SECRETS: [&str; 6] =
     ["lm-studio", "not-needed", "no-key-required", "sk-no-key-required", "placeholder", "anything"];
 
-/// A line of a key file, long enough to be known by itself.
+/// Minimum length of a line of a key file that is treated as a secret of its own.
 const MIN_KEY_LINE_LEN: usize = 16;
 
-/// Every byte sequence that gives a secret away.
+/// Returns every byte sequence that reveals a secret.
 pub(super) fn secret_encodings(secret: &str) -> Vec<Vec<u8>> {
     let secret = secret.trim();
     let mut values = vec![secret.to_owned()];
-    // A key file is read line by line, and one line of it is as secret.
+    // A key file is read line by line, so each of its lines is a secret too.
     if secret.contains('\n') {
         let lines = secret.lines().map(str::trim).filter(|line| line.len() >= MIN_KEY_LINE_LEN);
         values.extend(lines.filter(|line| !line.contains([' ', '\t'])).map(str::to_owned));
     }
-    // So are the password and the key of an address, as they are written and as they are meant.
+    // The password and key in a URL are secrets too, both encoded and decoded.
     let held = url_credentials::url_credentials_within(secret).into_iter();
     values.extend(held.flat_map(|written| [decode_percent(written), written.to_owned()]));
-    // A value that looks escaped itself is taken for what it means where other escapes are taken off.
+    // A value that contains escapes itself also appears decoded when escapes are removed.
     let meant: Vec<Vec<u8>> = values.iter().filter_map(|value| unescape::decode_fully(value)).collect();
     let mut values: Vec<Vec<u8>> = values.into_iter().map(String::into_bytes).chain(meant).collect();
-    // A form has a plus for a space; its escapes are any text's.
+    // HTML forms encode a space as `+`. Their other escapes are handled like those of any text.
     let plus = |byte: &u8| if *byte == b' ' { b'+' } else { *byte };
     let posted = |value: &Vec<u8>| value.contains(&b' ').then(|| value.iter().map(plus).collect());
     values.extend(values.iter().filter_map(posted).collect::<Vec<_>>());
@@ -41,7 +41,7 @@ pub(super) fn secret_encodings(secret: &str) -> Vec<Vec<u8>> {
 }
 
 fn encoded_shapes(value: &[u8]) -> Vec<Vec<u8>> {
-    // Text in JSON in JSON: each level escapes what the one before escaped. What is no text is in none.
+    // Text in JSON in JSON: each level escapes the previous one. Binary values do not occur in JSON.
     let text = std::str::from_utf8(value).ok().map(str::to_owned);
     let levels = successors(text, |inner| escape_json(inner).filter(|outer| outer != inner));
     let mut shapes: Vec<String> = levels.take(1 + MAX_ESCAPE_LAYERS).collect();
@@ -83,8 +83,8 @@ fn hex_digits(bytes: &[u8], digits: &[u8; 16]) -> String {
     bytes.iter().flat_map(both).map(|half| char::from(digits[usize::from(half)])).collect()
 }
 
-/// The letters that base64 has for these bytes wherever they stand in something longer: `shift` bytes come before
-/// them, and letters that depend on neighbours are left out.
+/// Returns the base64 characters of these bytes inside a longer input: `shift` bytes precede them, and characters that
+/// depend on neighbouring bytes are omitted.
 fn base64_fragment(bytes: &[u8], shift: usize) -> String {
     const BASE64_ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let at = |bit: usize| -> u8 {

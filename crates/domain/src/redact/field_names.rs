@@ -1,4 +1,4 @@
-//! Fields whose name says that their value is a secret, whatever it looks like.
+//! Fields whose name says that their value is a secret, whatever the value looks like.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{REDACTION_MARK, Redactor, assignments, map_texts, mask_spans};
 
-/// How names of secrets end, without case and joints.
+/// Endings of secret names, in lower case without separators.
 const SECRET_NAME_ENDINGS: [&str; 14] = [
     "apikey",
     "accesskey",
@@ -24,15 +24,15 @@ const SECRET_NAME_ENDINGS: [&str; 14] = [
     "connectionstring",
 ];
 
-/// The last word of names that are a secret's where they hold text; what they count is none.
+/// Last words of names that mean a secret if the value is text; counts are not secret.
 const SECRET_LAST_WORDS: [&str; 7] = ["pass", "pwd", "auth", "cookie", "cookies", "tokens", "creds"];
 
-/// How surely a name is that of a secret.
+/// How certain it is that a name means a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretNameMatch {
-    /// All it holds is hidden.
+    /// The whole value is masked.
     Surely,
-    /// Text in it is hidden, unless it is a number or a path.
+    /// Text is masked, unless it is a number or a path.
     Perhaps,
 }
 
@@ -43,12 +43,12 @@ impl SecretNameMatch {
         if SECRET_NAME_ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
             return Some(Self::Surely);
         }
-        // Not how a name ends: a `bypass` is no `pass`.
+        // Compares the whole last word: `bypass` is not `pass`.
         SECRET_LAST_WORDS.contains(&last_word(name).as_str()).then_some(Self::Perhaps)
     }
 }
 
-/// In lower case; `DB_PASS`, `db-pass` and `dbPass` end in the same.
+/// Returns the last word of a name in lower case: the same for `DB_PASS`, `db-pass` and `dbPass`.
 pub(super) fn last_word(name: &str) -> String {
     let mut word: Vec<char> = Vec::new();
     for c in name.chars().rev().skip_while(|c| !c.is_alphanumeric()).take_while(|c| c.is_alphanumeric()) {
@@ -61,20 +61,21 @@ pub(super) fn last_word(name: &str) -> String {
     word.into_iter().rev().flat_map(char::to_lowercase).collect()
 }
 
-/// A number or a path: no secret, whatever it is called.
+/// Returns whether a value is a number or a path, which is no secret whatever its name.
 pub(super) fn is_number_or_path(value: &str) -> bool {
     let is_path = value.starts_with(['/', '~']) || value.starts_with("./") || value.starts_with("../");
     is_path || value.chars().all(|c| c.is_ascii_digit() || ".,:-+% ".contains(c))
 }
 
 impl Redactor {
-    /// Every text in it with what it says of secrets, and every field that is called like a secret with all it holds.
+    /// Masks secrets in every text of a JSON value, and the whole value of fields with secret names.
     pub fn redact_payload(&self, value: &mut Value) {
         redact_named_fields(value);
         map_texts(value, &|text| self.redact_outbound_text(text));
     }
 
-    /// A text that one instance tells another: besides what `text` hides, values that the text itself calls a secret.
+    /// Masks a text for another instance: like [`Redactor::redact_text`], plus values that the text itself marks as
+    /// secret.
     pub fn redact_outbound_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut spans = self.find_known(text);
         spans.extend(self.patterns.find_tokens(text));

@@ -1,6 +1,6 @@
-//! What keys of services begin with.
+//! Prefixes of the keys of known services.
 
-/// The start of a pattern, and how it goes on.
+/// A prefix and the format of what follows.
 pub(super) struct TokenPattern {
     pub text: &'static str,
     pub rest: TokenTail,
@@ -8,20 +8,20 @@ pub(super) struct TokenPattern {
 
 #[derive(Clone, Copy)]
 pub(super) enum TokenTail {
-    /// Letters, digits, `-` and `_`: at least so many, one of them a digit. Examples in prose have none.
+    /// Letters, digits, `-` and `_`: at least this many, with at least one digit. Examples in prose have none.
     Key(usize),
-    /// The same, with full stops in it.
+    /// Like `Key`, with full stops.
     Dotted(usize),
-    /// Like a key, with the signs of base64; the head itself stays.
+    /// Like `Key`, with the characters of base64; the prefix is not masked.
     Header(usize),
     WebToken,
     /// The label of a block between dashes, and the block if it is a private key.
     Block,
     /// The password between `://user:` and `@`.
     Address,
-    /// What follows the number of a bot and its colon.
+    /// The part after the number and colon of a bot token.
     Bot,
-    /// What follows the id of a bot and its full stop.
+    /// The part after the id and full stop of a bot token.
     Discord,
 }
 
@@ -175,7 +175,7 @@ const fn dotted_pattern(text: &'static str, least: usize) -> TokenPattern {
 mod tests {
     use crate::redact::{REDACTION_MARK, Redactor};
 
-    /// Of the shape each service gives its keys. Put together here, so that no scanner takes them for real ones.
+    /// Samples in the format of each service. They are concatenated here, so that no scanner takes them for real keys.
     const KEYS: &[(&str, &str, &str)] = &[
         ("Anthropic", "sk-ant-", "api03-abc1DEFghi2JKLmno3PQRstu4VWX-yzAA"),
         ("OpenAI", "sk-proj-", "abc1DEFghi2JKLmno3PQRstu4VWX"),

@@ -1,4 +1,4 @@
-//! Why this agent and no other: every binding, and what kept it from answering.
+//! Explains a routing decision: every binding, and why it was not chosen.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::id::AgentId;
 use crate::inbound::InboundContext;
 use crate::route::{BindingTier, Router};
 
-/// What a binding asks for that the message is not.
+/// The reason why a binding was not chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindingMismatch {
@@ -16,9 +16,9 @@ pub enum BindingMismatch {
     Guild,
     Roles,
     Team,
-    /// It holds, and a closer one does too.
+    /// It matches, but a more specific one does too.
     Tier,
-    /// It holds as closely as the one before it in the config.
+    /// It matches, but an equally specific one comes first in the config.
     Order,
 }
 
@@ -39,12 +39,12 @@ impl BindingMismatch {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BindingCandidate {
-    /// The place of the binding in the config.
+    /// Index of the binding in the config.
     pub binding: usize,
     pub agent: AgentId,
-    /// Where it holds, or where it would.
+    /// The tier at which it matches or would match.
     pub tier: BindingTier,
-    /// `None`: it answers.
+    /// `None` if it was chosen.
     pub mismatch: Option<BindingMismatch>,
 }
 
@@ -57,7 +57,8 @@ pub struct BindingExplanation {
 }
 
 impl Router {
-    /// The same choice, with every candidate. Looks at all bindings, so it is for people, not for messages.
+    /// Makes the same choice and lists every candidate. It examines all bindings, so it is for people, not for
+    /// messages.
     pub fn explain_route(&self, arrival: &InboundContext) -> BindingExplanation {
         let choice = self.choose_agent(arrival);
         let candidates = self.bindings.iter().enumerate().map(|(at, binding)| {
@@ -76,7 +77,7 @@ impl Router {
         }
     }
 
-    /// The closest tier at which a binding holds, or its own tier and what is missing there.
+    /// Returns the most specific tier at which a binding matches, else its own tier and the mismatch.
     fn tier_and_mismatch(
         &self,
         at: usize,

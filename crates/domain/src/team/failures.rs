@@ -1,33 +1,33 @@
-//! Turns of somebody in a team that fail, one after the other: since when, why, and when the next is tried.
+//! Consecutive failed turns of a team member: since when, why, and when the next attempt is.
 
 use serde::Serialize;
 
 use crate::time::Millis;
 
-/// The first pause, and the longest.
+/// The first and the longest delay.
 const INITIAL_BACKOFF_MS: i64 = 30_000;
 const MAX_BACKOFF_MS: i64 = 15 * 60_000;
 
-/// Gone with the first turn that ends well.
+/// Consecutive failures. Cleared by the first successful turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureStreak {
     pub since: Millis,
-    /// Of the error that ended the last of them.
+    /// Code of the last error.
     pub code: String,
     pub failures: u32,
-    /// `None`: a turn is on its way, nothing waits for it, or somebody stopped it.
+    /// `None` if a turn is pending, nothing waits for it, or somebody stopped it.
     pub retry_at: Option<Millis>,
 }
 
 impl FailureStreak {
-    /// One more failure behind what is known.
+    /// Returns the streak after one more failure.
     pub fn after_failure(known: Option<Self>, code: &str, now: Millis) -> Self {
         let (since, failures) = known.map_or((now, 0), |known| (known.since, known.failures));
         let failures = failures.saturating_add(1);
         Self { since, code: code.to_owned(), failures, retry_at: Some(now.plus(backoff_ms(failures))) }
     }
 
-    /// For whoever looks at the team.
+    /// Returns a line for people who look at the team.
     pub fn summary_line(&self) -> String {
         let next = match self.retry_at {
             Some(at) => format!(", tried again at {}", at.to_minute()),
@@ -43,7 +43,7 @@ impl FailureStreak {
     }
 }
 
-/// How long to wait behind so many failures: twice as long each time, never for ever.
+/// Returns the delay after this many failures: doubled each time, up to a limit.
 pub fn backoff_ms(failures: u32) -> i64 {
     let doubled = INITIAL_BACKOFF_MS << failures.saturating_sub(1).min(16);
     doubled.min(MAX_BACKOFF_MS)

@@ -1,18 +1,18 @@
-//! A member whose turn has ended: why it does nothing, and whether its lead is woken for that.
+//! Idle members: why a member does nothing after its turn, and whether its lead is woken.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a member does nothing.
+/// Why a member is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleReason {
-    /// It could take something up.
+    /// It could take a task.
     Available,
-    /// It holds a task, or waits for sessions of its own.
+    /// It holds a task, or waits for its own sub-agents.
     Waiting,
-    /// Everything that is left waits for something else.
+    /// All remaining tasks are blocked.
     Blocked,
-    /// Its turn did not end well.
+    /// Its turn failed.
     Failed,
 }
 
@@ -27,15 +27,15 @@ impl IdleReason {
     }
 }
 
-/// What is known of a member as its turn ends.
+/// Facts about a member at the end of its turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemberTurnFacts {
     pub turn_failed: bool,
     pub holds_task: bool,
     pub has_children: bool,
-    /// Tasks that wait for others.
+    /// Number of blocked tasks.
     pub blocked: usize,
-    /// Tasks that anybody could take.
+    /// Number of tasks that any member could claim.
     pub free: usize,
 }
 
@@ -50,9 +50,9 @@ pub fn idle_reason(facts: MemberTurnFacts) -> IdleReason {
     }
 }
 
-/// Whether the lead is woken now. While others are at work it is told with whatever wakes it next, so that a team
-/// that comes to rest costs its lead one turn, not one for each member. Who waits for sessions of its own goes on when
-/// they are done; who merely holds a task does not go on by itself.
+/// Returns whether the lead is woken now. While other members work, it learns of idle members with its next turn, so
+/// that a team that comes to rest costs its lead one turn, not one per member. A member that waits for its own
+/// sub-agents resumes when they end; one that only holds a task does not resume by itself.
 pub fn should_wake_lead(facts: MemberTurnFacts, others_at_work: bool, is_shutting_down: bool) -> bool {
     let idle = idle_reason(facts);
     let goes_on = idle == IdleReason::Waiting && facts.has_children;

@@ -1,9 +1,9 @@
-//! Plan approval: a member that was added with it may only read, and write to its team, until its lead has approved the
-//! plan it sent.
+//! Plan approval: a member that was added with it may only read and write messages to its team until the lead has
+//! approved its plan.
 
 use serde::Serialize;
 
-/// How far a plan is that has not been approved yet.
+/// State of a plan that is not approved yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum PlanApproval {
@@ -28,7 +28,7 @@ impl PlanApproval {
         }
     }
 
-    /// As it is stored: a status, and the request that is open.
+    /// Parses the stored status and the id of the open request.
     pub fn parse(status: &str, request_id: Option<String>) -> Option<Self> {
         match (status, request_id) {
             ("required", _) => Some(Self::Required),
@@ -37,7 +37,7 @@ impl PlanApproval {
         }
     }
 
-    /// What the member itself is told with every turn.
+    /// Returns the instruction for the member in every turn.
     pub fn member_instruction(&self) -> &'static str {
         match self {
             Self::Required => {
@@ -51,12 +51,12 @@ impl PlanApproval {
         }
     }
 
-    /// The words of [`Self::label`] for a status as it is stored.
+    /// Returns [`Self::label`] for a stored status.
     pub fn label_of(status: &str) -> Option<&'static str> {
         Self::parse(status, Some(String::new())).map(|plan| plan.label())
     }
 
-    /// A few words for a list of members.
+    /// Returns a short label for a list of members.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Required => "plan required",

@@ -1,10 +1,10 @@
-//! Ending a team: every member is asked, and silence has a meaning.
+//! Team shutdown: every member is asked, and missing answers are decided at a deadline.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Millis;
 
-/// What a member said to the question whether it can stop, or what its silence meant.
+/// A member's answer to a shutdown request, or the one assumed at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum ShutdownAnswer {
@@ -12,9 +12,9 @@ pub enum ShutdownAnswer {
     Refused {
         reason: String,
     },
-    /// Silent, and idle: it has nothing to lose.
+    /// No answer, but idle: nothing is lost.
     Idle,
-    /// Nobody waits for its answer any more.
+    /// The request was cancelled.
     Stopped,
 }
 
@@ -24,7 +24,7 @@ impl ShutdownAnswer {
     }
 }
 
-/// One member that was asked.
+/// The request to one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownRequest {
     pub id: String,
@@ -33,7 +33,7 @@ pub struct ShutdownRequest {
     pub answer: Option<ShutdownAnswer>,
 }
 
-/// What silence means at a request's deadline. `None`: there is time left, or an answer.
+/// Returns the answer assumed at a request's deadline. `None` if there is time left or an answer.
 pub fn answer_at_deadline(
     request: &ShutdownRequest,
     is_working: bool,
@@ -48,13 +48,13 @@ pub fn answer_at_deadline(
     })
 }
 
-/// Where a shutdown stands.
+/// State of a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShutdownVerdict {
     Waiting,
     /// Nobody objects.
     Ends,
-    /// The first that objects keeps the team.
+    /// The first objection keeps the team.
     Rejected {
         member: String,
         reason: String,

@@ -1,4 +1,4 @@
-//! What in a program's own JSON is the message: a hook's mapping.
+//! Webhook mapping: where the message is in a program's own JSON.
 
 use std::borrow::Cow;
 
@@ -8,33 +8,33 @@ use serde_json::Value;
 
 use crate::config::report::ConfigReport;
 
-/// A message as it is posted to a hook.
+/// A message as it is posted to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookPost {
     pub text: String,
-    /// The sender's own id of this message: the same one is taken once.
+    /// The sender's own id of this message, used for deduplication.
     pub id: Option<String>,
-    /// Whom the conversation is with; one sender may speak for many.
+    /// The peer of the conversation; one sender may post for many.
     pub peer: Option<String>,
     pub thread: Option<String>,
 }
 
-/// Where the parts of a message are in what a program posts. A path has dots (`issue.labels.0.name`); with braces it is
-/// text with paths in it (`{sender.login}: {comment.body}`).
+/// Where the fields of a message are in the posted JSON. A path uses dots (`issue.labels.0.name`); with braces it is a
+/// text that contains paths (`{sender.login}: {comment.body}`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookMapping {
-    /// What the agent is told. Without it the field `text`.
+    /// The text for the agent. Defaults to the field `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The sender's own id of the message: the same one is taken once. Without it the field `id`.
+    /// The sender's own id of the message, used for deduplication. Defaults to the field `id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Whom the conversation is with. Without it the field `peer`.
+    /// The peer of the conversation. Defaults to the field `peer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The side conversation. Without it the field `thread`.
+    /// The thread. Defaults to the field `thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
 }
@@ -44,7 +44,7 @@ impl WebhookMapping {
         *self == Self::default()
     }
 
-    /// The message in a post. What is not looked for may be there, whatever it is. `Err` says what is missing.
+    /// Extracts the message from a post. Other fields are ignored. `Err` names the missing field.
     pub fn extract_post(&self, posted: &Value) -> Result<WebhookPost, String> {
         let found =
             |wanted: &Option<String>, own: &str| render_template(wanted.as_deref().unwrap_or(own), posted);
@@ -82,7 +82,7 @@ impl TemplatePiece<'_> {
     }
 }
 
-/// A path alone, or text with paths in braces. `None`: a brace has no partner.
+/// Parses a single path, or a text with paths in braces. `None` if braces are unbalanced.
 fn parse_template(wanted: &str) -> Option<Vec<TemplatePiece<'_>>> {
     if !wanted.contains(['{', '}']) {
         return Some(vec![TemplatePiece::Path(wanted)]);
@@ -100,7 +100,7 @@ fn parse_template(wanted: &str) -> Option<Vec<TemplatePiece<'_>>> {
     (!pieces.iter().any(is_open)).then_some(pieces)
 }
 
-/// `None` where nothing of what is looked for is there.
+/// Returns `None` if none of the paths exists.
 fn render_template(wanted: &str, posted: &Value) -> Option<String> {
     let (mut out, mut found) = (String::new(), false);
     for piece in parse_template(wanted)? {

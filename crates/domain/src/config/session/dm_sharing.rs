@@ -1,4 +1,4 @@
-//! The guard of private conversations: several people never share one by accident.
+//! Prevents several people from sharing a private conversation by accident.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,16 +10,16 @@ use crate::inbound::PeerKind;
 use crate::route::{Binding, WILDCARD};
 use crate::scope::{DmScope, IdentityLinks};
 
-/// Whose direct messages end up in an agent's main conversation.
+/// The people whose direct messages go to an agent's main conversation.
 enum DmSharers {
-    /// These, by name or as `channel:id`.
+    /// These people, by name or as `channel:id`.
     Known(BTreeSet<String>),
-    /// Whoever writes to this account.
+    /// Anybody who writes to this account.
     Anybody { channel: &'static str, account: String },
 }
 
 impl SessionConfig {
-    /// What `dm_scope` says, or what keeps people apart where it says nothing.
+    /// Returns the configured `dm_scope`. Without one, returns a scope that keeps people apart.
     pub fn effective_dm_scope(&self, channels: &ChannelsConfig, bindings: &[Binding]) -> DmScope {
         let usual = || match self.find_sharers(DmScope::Main, channels, bindings) {
             DmSharers::Known(people) if people.len() < 2 => DmScope::Main,
@@ -29,7 +29,7 @@ impl SessionConfig {
         self.dm_scope.unwrap_or_else(usual)
     }
 
-    /// One conversation for all direct messages shows everybody what the others wrote.
+    /// Reports a shared conversation for direct messages, in which everybody sees what the others write.
     pub(in crate::config) fn check_shared_dms(
         &self,
         channels: &ChannelsConfig,
@@ -83,7 +83,7 @@ impl SessionConfig {
     }
 }
 
-/// The setting by which they share it, and what to write instead.
+/// Returns the setting that causes the sharing, and what to write instead.
 fn sharing_setting(scope: DmScope, bindings: &[Binding]) -> (String, &'static str) {
     let at = bindings.iter().position(|binding| binding.dm_scope == Some(DmScope::Main));
     match at.filter(|_| scope != DmScope::Main) {
@@ -98,7 +98,7 @@ fn sharing_setting(scope: DmScope, bindings: &[Binding]) -> (String, &'static st
     }
 }
 
-/// Those whom single bindings put into the main conversation, where the account as a whole is not.
+/// Returns the senders whom single bindings route to the main conversation, if the account as a whole does not.
 fn binding_sharers<'a>(access: &AccountAccess, bindings: &[&'a Binding]) -> Option<Vec<&'a str>> {
     let sharing = bindings.iter().filter(|binding| binding.dm_scope == Some(DmScope::Main));
     let is_closed = access.known_dm_senders().is_some_and(|people| people.is_empty());
@@ -112,7 +112,7 @@ fn binding_sharers<'a>(access: &AccountAccess, bindings: &[&'a Binding]) -> Opti
 
 type ByAccount<'a> = HashMap<(&'a str, Option<&'a str>), Vec<(usize, &'a Binding)>>;
 
-/// The bindings with their places, by the channel and the account they name; without one they mean the default account.
+/// Groups the bindings with their indexes by channel and account; without an account they mean the default account.
 fn by_account(bindings: &[Binding]) -> ByAccount<'_> {
     let mut found = ByAccount::new();
     for (at, binding) in bindings.iter().enumerate() {
@@ -122,7 +122,7 @@ fn by_account(bindings: &[Binding]) -> ByAccount<'_> {
     found
 }
 
-/// It takes every direct message of its account.
+/// Returns whether a binding matches every direct message of its account.
 fn takes_every_dm(binding: &Binding) -> bool {
     let wanted = &binding.match_rule;
     let every = wanted.peer.as_ref().is_none_or(|peer| peer.kind == PeerKind::Dm && peer.id == WILDCARD);

@@ -1,37 +1,37 @@
-//! `[session.maintenance]`: what becomes of conversations that nobody uses any more.
+//! `[session.maintenance]`: cleanup of unused conversations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of conversations that nobody uses any more. One in which something runs or waits is never touched.
+/// Cleanup of unused conversations. Conversations with running or waiting turns are never removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaintenanceConfig {
-    /// Whether it is done, or only said.
+    /// Whether conversations are removed or only reported.
     pub mode: MaintenanceMode,
-    /// A conversation is removed after so many days without a message.
+    /// Days without a message after which a conversation is removed.
     #[schemars(range(min = 1, max = 3_650))]
     pub prune_after_days: u32,
-    /// So many conversations are kept for each agent, those used last.
+    /// Maximum number of conversations per agent; the most recently used are kept.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_entries: u32,
-    /// What is removed is written to `archive/` first. A file there is followed by another at this size.
+    /// Removed conversations are first written to `archive/`. A file that reaches this size is followed by a new one.
     #[schemars(range(min = 1, max = 10_000))]
     pub rotate_mb: u32,
-    /// All of `archive/` together; beyond it the oldest files go. Without it they stay.
+    /// Maximum size of `archive/`; beyond it the oldest files are deleted. If omitted, it is unlimited.
     #[schemars(range(min = 1, max = 10_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_budget_mb: Option<u32>,
 }
 
-/// Whether something is done, or only said.
+/// Whether conversations are removed or only reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaintenanceMode {
-    /// What would be removed is said in an event, every hour.
+    /// An hourly event reports what would be removed.
     #[default]
     Warn,
-    /// It is removed, every hour.
+    /// They are removed every hour.
     Enforce,
 }
 
