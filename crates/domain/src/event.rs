@@ -1,4 +1,4 @@
-//! Events: rows for people and tools to read. They never drive a turn and are never in a prompt.
+//! Events: rows for people and tools to read. They never start or steer a turn and never appear in a prompt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,7 +134,7 @@ impl EventKind {
     }
 }
 
-/// One event on its way into its row and its log line.
+/// A new event, before it is stored and logged.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     pub kind: EventKind,

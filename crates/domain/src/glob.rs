@@ -1,4 +1,4 @@
-//! Patterns in which `*` stands for any text.
+//! Patterns in which `*` matches any text.
 
 pub fn glob_matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
@@ -6,7 +6,7 @@ pub fn glob_matches(pattern: &str, name: &str) -> bool {
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let tail = pieces.pop().unwrap_or_default();
     for piece in pieces {
-        // The earliest place leaves the most for what follows.
+        // The earliest match leaves the most text for the following pieces.
         let Some(at) = left.find(piece) else { return false };
         left = &left[at + piece.len()..];
     }

@@ -1,10 +1,10 @@
-//! Bytes as people copy them: two digits each.
+//! Hexadecimal encoding and short hashes.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// A short name for some words together: other words have another one.
+/// Returns a short hash of a list of words.
 pub fn digest_words(words: &[&str]) -> String {
     let mut hash = Sha256::new();
     for word in words {
@@ -22,7 +22,7 @@ pub fn encode_hex(bytes: &[u8]) -> String {
     digits
 }
 
-/// Nothing unless all of it is pairs of digits, in either case.
+/// Decodes pairs of hex digits in either case. `None` if the text has anything else.
 pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2);

@@ -1,8 +1,8 @@
-//! Turn jobs: one queued turn of one session, its lane, its priority and its states.
+//! Turn jobs: one queued turn of one session, with its lane, priority and state.
 
 use serde::{Deserialize, Serialize};
 
-/// A concurrency class of turn jobs. Work that waits for a child holds no slot that the child needs.
+/// A concurrency class of turn jobs. A turn that waits for a child never occupies a slot that the child needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobLane {
@@ -42,7 +42,7 @@ impl JobLane {
     }
 }
 
-/// Inside a lane a direct message goes before a group's, a webhook's and background work.
+/// Priority inside a lane: direct messages precede group messages, webhooks and background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobPriority {
     Direct = 0,
@@ -63,7 +63,7 @@ pub enum JobState {
     Done,
     Failed,
     Cancelled,
-    /// Ended at a boundary for a newer message; its task goes on in a later turn.
+    /// Ended at a boundary for a newer message; its task continues in a later turn.
     Steered,
 }
 
@@ -86,7 +86,8 @@ impl JobState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// No further transition. A steered turn has ended, but its task is answered by another.
+    /// Returns whether no further transition is possible. A steered turn has ended, but its task is answered by a later
+    /// turn.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }

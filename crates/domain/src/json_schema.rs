@@ -1,5 +1,4 @@
-//! Whether a value has the shape that a JSON Schema asks for: types, fields, items and choices. What it does not know of a
-//! schema it does not hold against a value.
+//! Checks values against a subset of JSON Schema: types, fields, items and enumerations. Other keywords are ignored.
 
 use serde_json::Value;
 
@@ -12,11 +11,10 @@ pub fn matches_schema(value: &Value, schema: &Value) -> bool {
     has_type(value, &schema["type"]) && has_fields(value, schema) && has_items(value, &schema["items"])
 }
 
-/// The types there are.
+/// All JSON types.
 const JSON_TYPES: [&str; 7] = ["object", "array", "string", "boolean", "null", "number", "integer"];
 
-/// What is wrong with a schema that nothing could be held against, if anything is. The parts that are not looked at are
-/// not judged.
+/// Returns what makes a schema unusable, if anything. Keywords that are ignored are not checked.
 pub fn find_schema_error(schema: &Value) -> Option<String> {
     if schema.is_boolean() {
         return None;

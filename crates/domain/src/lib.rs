@@ -1,5 +1,5 @@
-//! Words and rules of Polyclaw. Nothing here reads a file, a clock or a socket: a rule takes values and
-//! returns values, so that every one of them can be tested in a table and replayed by a seed.
+//! Types and rules of Polyclaw. Nothing here reads a file, a clock or a socket: a rule takes values and returns values,
+//! so that each can be tested with tables and replayed from a seed.
 
 pub mod a2a;
 pub mod admission;

@@ -1,10 +1,10 @@
-//! Changing a thing by a JSON merge patch (RFC 7396): named fields are set, null removes one.
+//! JSON merge patches (RFC 7396): given fields are set, null removes a field.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The thing after the patch, or what is wrong with it. The field that names it stays as it is.
+/// Applies a patch and returns the result, or an error. The field `name` must not change.
 pub fn apply_patch<T: Serialize + DeserializeOwned>(
     thing: &T,
     name: &str,
@@ -24,8 +24,8 @@ pub fn apply_patch<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// What belongs to a model may be written in its table. It is stored beside it, so a patch of the table is one of those
-/// fields too; otherwise what an earlier patch set would stand against it.
+/// Moves model settings out of the model's table to the fields in which they are stored. Otherwise they would conflict
+/// with values of an earlier patch.
 fn unfold_model(patch: &mut Value) {
     let Some(defaults) = patch.get_mut("defaults").and_then(Value::as_object_mut) else { return };
     for field in ["temperature", "fallbacks"] {
@@ -39,7 +39,7 @@ fn unfold_model(patch: &mut Value) {
     }
 }
 
-/// The merge patch that makes `to` of `from`: empty where they are alike.
+/// Returns the merge patch that turns `from` into `to`: empty if they are equal.
 pub fn create_patch<T: Serialize>(from: &T, to: &T) -> Result<Value, String> {
     let whole = |thing: &T| serde_json::to_value(thing).map_err(|error| error.to_string());
     Ok(Value::Object(diff_objects(&whole(from)?, &whole(to)?)))

@@ -1,11 +1,11 @@
-//! What the engine needs from the world, beyond the nouns that have ports of their own.
+//! Ports of the engine that belong to no other module.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::time::Millis;
 
-/// A boxed future: ports are objects, so that tests and the crash simulator can put others in their place.
+/// A boxed future: ports are trait objects, so that tests and the crash simulator can replace them.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub trait WallClock: Send + Sync {
@@ -13,9 +13,9 @@ pub trait WallClock: Send + Sync {
 }
 
 pub trait IdGenerator: Send + Sync {
-    /// A fresh id that sorts after those made before it on this node.
+    /// Returns a new id that sorts after the earlier ones of this node.
     fn next_id(&self) -> String;
 
-    /// An unguessable word, for frame delimiters and tokens.
+    /// Returns an unguessable text, for frame delimiters and tokens.
     fn fresh_nonce(&self) -> String;
 }

@@ -1,4 +1,4 @@
-//! Time inside is integer milliseconds since 1970 (UTC); at every interface it is RFC 3339 with milliseconds.
+//! Time is integer milliseconds since 1970 (UTC) inside, and RFC 3339 with milliseconds at every interface.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Millis {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// For people who read of a moment: to the minute, and in words that name the time zone.
+    /// Returns the time for people: to the minute, with the time zone.
     pub fn to_minute(self) -> String {
         let written = self.to_string();
         let (day, clock) = written.split_once('T').unwrap_or((&written, ""));
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Millis {
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A length of time as people say it. Two units at most: nobody wants to read seconds of days.
+/// Returns a duration for people, with at most two units.
 pub fn format_duration(ms: i64) -> String {
     let (days, hours, minutes) = (ms / DAY_MS, ms / 3_600_000 % 24, ms / 60_000 % 60);
     match (days, hours, minutes) {
@@ -68,7 +68,7 @@ pub fn format_duration(ms: i64) -> String {
     }
 }
 
-/// Days since 1970 to a Gregorian date, counting in eras of 400 years that begin on 1 March.
+/// Converts days since 1970 to a Gregorian date, in eras of 400 years that begin on 1 March.
 fn civil_date(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

@@ -1,18 +1,18 @@
-//! Todos: an agent's own list of things to do in a session.
+//! An agent's todo list in a session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest list, and the longest of its lines in characters.
+/// Maximum number of items, and of characters per item.
 pub const MAX_TODO_ITEMS: usize = 100;
 pub const MAX_TODO_ITEM_CHARS: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TodoItem {
-    /// What is to be done.
+    /// The thing to do.
     pub text: String,
-    /// How far it is.
+    /// The progress.
     #[serde(default)]
     pub state: TodoState,
 }
@@ -26,7 +26,7 @@ pub enum TodoState {
     Done,
 }
 
-/// Why a list is not taken.
+/// Returns an error if the list is too long or an item is invalid.
 pub fn check_todo_list(items: &[TodoItem]) -> Result<(), String> {
     if items.len() > MAX_TODO_ITEMS {
         return Err(format!("{} items are too many: at most {MAX_TODO_ITEMS}", items.len()));
@@ -39,7 +39,7 @@ pub fn check_todo_list(items: &[TodoItem]) -> Result<(), String> {
     }
 }
 
-/// The list as the model reads it.
+/// Renders the list for the model.
 pub fn render_todo_list(items: &[TodoItem]) -> String {
     if items.is_empty() {
         return "The list is empty.".to_owned();

@@ -1,9 +1,9 @@
-//! A spec as a file for Git: `agents/<id>/agent.toml`.
+//! An agent spec as a file for Git: `agents/<id>/agent.toml`.
 
 use super::AgentSpec;
 use crate::nesting;
 
-/// The whole spec as TOML. [`of_toml`] reads the same spec back.
+/// Returns the whole spec as TOML. [`from_toml`] parses it back.
 pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
     let body = toml::to_string_pretty(spec)?;
     Ok(format!(

@@ -1,4 +1,4 @@
-//! What is wrong with a spec.
+//! Validates agent specs against an instance.
 
 use super::AgentSpec;
 use crate::command;
@@ -7,11 +7,11 @@ use crate::policy;
 use crate::provider::ModelRef;
 use crate::sanitize::is_hidden;
 
-/// What an instance has, for a spec to be held against.
+/// What an instance provides, to validate specs against.
 #[derive(Clone, Debug, Default)]
 pub struct SpecReviewContext {
     pub tools: Vec<String>,
-    /// Providers by name; empty where they are only found later.
+    /// Provider names; empty if they are only detected later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
 }
@@ -25,7 +25,7 @@ pub struct SpecProblem {
 
 const MAX_AGENT_NAME_CHARS: usize = 80;
 
-/// Everything that is wrong with a spec, at once.
+/// Returns all problems of a spec.
 pub fn review_spec(spec: &AgentSpec, known: &SpecReviewContext) -> Vec<SpecProblem> {
     let tools: Vec<&str> = known.tools.iter().map(String::as_str).collect();
     let words = policy::find_invalid_entries(&spec.policy.tools, &tools, &spec.mcp);
@@ -56,7 +56,7 @@ fn check_name(spec: &AgentSpec) -> Option<SpecProblem> {
     })
 }
 
-/// `/<id>` asks an agent, so an id that is a command could never be asked.
+/// `/<id>` addresses an agent, so an id that is a command could never be addressed.
 fn check_command_clash(spec: &AgentSpec) -> Option<SpecProblem> {
     command::is_reserved_id(&spec.agent_id).then(|| SpecProblem {
         path: "agent_id".to_owned(),

@@ -1,13 +1,14 @@
-//! `[delivery]`: how answers leave.
+//! `[delivery]`: delivery of answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How answers leave.
+/// Delivery of answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeliveryConfig {
-    /// An answer older than this is not sent by itself after a restart; the operator is asked.
+    /// Maximum age of an answer that is sent automatically after a restart, in minutes. For older ones the operator is
+    /// asked.
     #[schemars(range(min = 1))]
     pub ttl_minutes: u32,
 }

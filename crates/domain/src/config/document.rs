@@ -1,4 +1,4 @@
-//! The text of a config file as a tree that remembers where each value stands.
+//! A config file as a tree that records the line of each value.
 
 mod json;
 mod toml;
@@ -19,7 +19,7 @@ pub(super) enum NodeKind {
     Int(i64),
     Float(f64),
     Text(String),
-    /// TOML has dates; no setting is one.
+    /// A TOML date; no setting is one.
     Date,
     List(Vec<ConfigNode>),
     Table(Vec<(String, ConfigNode)>),
@@ -69,8 +69,8 @@ impl ConfigNode {
         self.written = path;
     }
 
-    /// `agents.entries` (a table by id) is another spelling of `agents.list`. Each node keeps the path it was
-    /// written under, so messages still name the entry.
+    /// Merges `agents.entries` (a table by id) into `agents.list`. Each node keeps the path it was written under, so
+    /// messages still name the entry.
     fn merge_agent_entries(&mut self) {
         let Some(NodeKind::Table(agents)) = self.child_mut("agents").map(|node| &mut node.kind) else {
             return;
@@ -110,7 +110,7 @@ impl ConfigNode {
 }
 
 impl NodeKind {
-    /// A whole number may come as `1e3`.
+    /// A whole number may be written as `1e3`.
     fn from_number(value: f64) -> Self {
         const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
         #[allow(clippy::cast_possible_truncation)]
@@ -135,7 +135,7 @@ impl NodeKind {
     }
 }
 
-/// Byte offset → line number, counted from 1.
+/// Maps a byte offset to a line number, counted from 1.
 struct LineIndex(Vec<usize>);
 
 impl LineIndex {

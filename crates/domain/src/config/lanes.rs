@@ -1,13 +1,13 @@
-//! `[lanes]`: how many turns run at once.
+//! `[lanes]`: concurrency limits of turns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many turns run at once, by the kind of work. Work of one kind never waits for a slot of another.
+/// Maximum number of concurrent turns by kind of work. Work of one kind never waits for a slot of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LanesConfig {
-    /// Turns that answer people. Without it: as many as the machine has cores, at least 8 and at most 16.
+    /// Turns that answer people. Defaults to the number of CPU cores, at least 8 and at most 16.
     #[schemars(range(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub main: Option<u16>,
@@ -17,10 +17,10 @@ pub struct LanesConfig {
     /// Turns of team members.
     #[schemars(range(min = 1, max = 256))]
     pub teammate: u16,
-    /// Turns that a schedule starts.
+    /// Turns that cron jobs start.
     #[schemars(range(min = 1, max = 256))]
     pub cron: u16,
-    /// Turns that take up the result of a child while nobody is waiting.
+    /// Turns that process the result of a child while nobody waits for it.
     #[schemars(range(min = 1, max = 256))]
     pub internal_announce: u16,
 }

@@ -1,15 +1,15 @@
-//! `[observability]`: what the instance tells about itself.
+//! `[observability]`: logging.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the instance tells about itself.
+/// Logging of the instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObservabilityConfig {
-    /// How much is logged: this level and the ones above it.
+    /// Minimum level of logged messages.
     pub log_level: LogLevel,
-    /// How a log line is written.
+    /// Format of log lines.
     pub log_format: LogFormat,
 }
 
@@ -39,7 +39,7 @@ impl LogLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Plain text for people.
     #[default]
     Text,
     /// One JSON object per line, for machines.

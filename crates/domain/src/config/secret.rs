@@ -1,4 +1,4 @@
-//! A value that must not be seen.
+//! Secret config values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What is shown in place of a secret.
+/// Shown in place of a secret.
 pub(super) const SECRET_MASK: &str = "***";
 
-/// A secret. It prints, logs and serializes as `***`; only [`Secret::expose`] shows it.
+/// A secret. It prints, logs and serializes as `***`; only [`Secret::expose`] returns it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -47,7 +47,7 @@ impl JsonSchema for Secret {
         "Secret".into()
     }
 
-    /// `writeOnly` is what marks a secret, for readers of the schema and for the loader.
+    /// `writeOnly` marks a secret, for readers of the schema and for the loader.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A secret: `env:NAME`, `file:/path`, `keyring:name`, `secret:name` (see `polyclaw secrets`), or the value itself.",

@@ -1,4 +1,4 @@
-//! `[store]`: where the instance keeps its state.
+//! `[store]`: the database of the instance.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::report::ConfigReport;
 use super::secret::Secret;
 
-/// Where the instance keeps its state.
+/// The database of the instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// `postgres://user:password@host/database`, best as a reference: `env:DATABASE_URL`. Without it the state is
-    /// in SQLite files below the instance's home.
+    /// `postgres://user:password@host/database`, preferably as a reference: `env:DATABASE_URL`. If omitted, the state
+    /// is in SQLite files below the instance's home.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<Secret>,
-    /// How long a start waits for PostgreSQL when it can not be reached; it exits then. Without it a start waits until
-    /// PostgreSQL is there, and `/ready` says so meanwhile. 0 exits at once.
+    /// How long startup waits for an unreachable PostgreSQL before it exits, in seconds. If omitted, it waits until
+    /// PostgreSQL is available, and `/ready` reports that. 0 exits immediately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_seconds: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! `[telemetry]`: where spans go.
+//! `[telemetry]`: export of traces.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::report::ConfigReport;
 use super::secret::Secret;
 
-/// Traces for an OpenTelemetry collector: when turns, model calls and tool calls began and ended, and what caused them. Never
-/// what was said. Off unless an endpoint is named here or in `OTEL_EXPORTER_OTLP_ENDPOINT`.
+/// Traces for an OpenTelemetry collector: when turns, model calls and tool calls began and ended, and what caused them.
+/// They never contain message text. Disabled unless an endpoint is set here or in `OTEL_EXPORTER_OTLP_ENDPOINT`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// The collector's address for OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is added.
+    /// The collector's URL for OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is appended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Sent with every request, such as the key of a service that collects.
+    /// Headers of every request, such as an API key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
-    /// The name under which spans are listed; `polyclaw` if not given.
+    /// The service name of the spans. Defaults to `polyclaw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_name: Option<String>,
 }

@@ -1,20 +1,20 @@
-//! Before old history is folded: what of it is worth keeping for good.
+//! Memory flush: extracts lasting facts from history before it is compacted.
 
-/// Facts taken from one folding at the most.
+/// Maximum number of facts from one compaction.
 const MAX_FACTS: usize = 12;
-/// Longest fact, in characters: what is longer is a story, and stays in the summary.
+/// Maximum length of a fact, in characters. Longer text stays in the summary.
 const MAX_FACT_CHARS: usize = 400;
-/// Longest answer, in tokens.
+/// Maximum tokens of the answer.
 pub const MAX_ANSWER_TOKENS: u32 = 600;
 
-/// What is asked of the model.
+/// The system prompt of the extraction.
 pub const FLUSH_SYSTEM_PROMPT: &str = "The conversation you are given is about to be shortened. List the facts in it that stay true \
 and useful in later conversations: who people are, preferences, decisions, names, numbers, dates, standing requests. \
 Leave out small talk, secrets such as passwords and keys, what tools printed, and what only mattered at the time. \
 Write one fact a line, each starting with \"- \", each a whole sentence that can be understood alone. \
 If there is none, answer NONE.";
 
-/// The facts of an answer. Whatever else a model writes around them is not kept.
+/// Parses the facts in an answer. Other text around them is ignored.
 pub fn parse_facts(answer: &str) -> Vec<String> {
     let listed = answer.lines().filter_map(|line| line.trim_start().strip_prefix("- ").map(str::trim));
     let kept = listed.filter(|fact| !fact.is_empty() && fact.chars().count() <= MAX_FACT_CHARS);

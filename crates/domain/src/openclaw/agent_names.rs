@@ -1,4 +1,4 @@
-//! What agents are called here.
+//! New ids of imported agents.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use super::source_table::SourceTable;
 use crate::command;
 use crate::id::AgentId;
 
-/// What agents are called here, by what they were called there.
+/// Maps the ids of agents in OpenClaw to their ids here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentRenames(BTreeMap<String, AgentId>);
 
 impl AgentRenames {
-    /// Exactly that one, else the one that is written in other cases.
+    /// Finds an agent by its exact id, else ignoring case.
     pub fn find_agent(&self, called: &str) -> Option<&AgentId> {
         let plain = normalize_id(called);
         let alike = || self.0.iter().find(|(other, _)| self::normalize_id(other) == plain);
         self.0.get(called).or_else(|| alike().map(|(_, id)| id))
     }
 
-    /// What a list of agents is here; `*` stands for any text, and who is not there is noted.
+    /// Translates a list of agents. `*` matches any text; unknown agents are noted.
     pub(super) fn rename_list(
         &self,
         path: &str,
@@ -41,7 +41,7 @@ impl AgentRenames {
         found
     }
 
-    /// The only one, where none is listed.
+    /// Adds the agent `main`, if none is listed.
     pub(super) fn add_main(&mut self) {
         self.0.insert("main".to_owned(), AgentId::main());
     }
@@ -51,7 +51,7 @@ impl AgentRenames {
     }
 }
 
-/// Gives every agent a name of its own.
+/// Gives every agent a unique id.
 pub(super) fn rename_agents(listed: &[(String, SourceTable)], notes: &mut TranslationNotes) -> AgentRenames {
     let mut renamed = AgentRenames::default();
     for (called, part) in listed {
@@ -70,7 +70,7 @@ pub(super) fn rename_agents(listed: &[(String, SourceTable)], notes: &mut Transl
     renamed
 }
 
-/// An id as it may be here: lower case, a letter first.
+/// Turns an id into a valid one: lower case, starting with a letter.
 fn normalize_id(called: &str) -> String {
     let lower = called.trim().to_lowercase();
     let word = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };

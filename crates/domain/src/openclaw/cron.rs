@@ -1,4 +1,4 @@
-//! What agents do at set times, from the file that lists it.
+//! Translates cron jobs.
 
 use serde_json::{Map, Value};
 
@@ -62,7 +62,7 @@ fn translate_job(
     let delivery = part.take_table("delivery", notes);
     let delivery = if delivery.is_empty() { older } else { delivery };
     insert_nonempty(&mut table, "deliver_to", translate_target(delivery, channels, notes));
-    // What the other program remembers about its runs.
+    // State of the job in OpenClaw.
     for key in ["state", "createdAtMs", "updatedAtMs", "createdAt", "updatedAt"] {
         part.take_value(key);
     }
@@ -75,7 +75,7 @@ fn translate_job(
     None
 }
 
-/// The first generation had it with the message.
+/// The first generation stored the delivery target with the message.
 fn legacy_delivery(payload: &mut SourceTable, notes: &mut TranslationNotes) -> Value {
     let mut table = Map::new();
     insert_nonempty(&mut table, "channel", payload.take_text("channel", notes));
@@ -120,7 +120,7 @@ fn translate_schedule(mut part: SourceTable, table: &mut Map<String, Value>, not
     part.note_rest("a time is a cron expression, a pace or a moment", notes);
 }
 
-/// Only to an account that came along; elsewhere the answer stays in the conversation.
+/// Translates a target only if its account was imported; otherwise the answer stays in the conversation.
 fn translate_target(mut part: SourceTable, channels: &Value, notes: &mut TranslationNotes) -> Value {
     let (mode, channel) = (part.take_text("mode", notes), part.take_text("channel", notes));
     let (peer, account) = (part.take_text("to", notes), part.take_text("accountId", notes));
@@ -145,7 +145,7 @@ fn translate_target(mut part: SourceTable, channels: &Value, notes: &mut Transla
     Value::Object(table)
 }
 
-/// Where nothing names an account: the only one there is.
+/// Returns the only account of a channel, for targets that name none.
 fn only_account(accounts: &Value) -> Option<String> {
     let accounts = accounts.as_object()?;
     accounts.keys().next().filter(|_| accounts.len() == 1).cloned()

@@ -1,9 +1,9 @@
-//! What was not taken over as it stood, and why.
+//! Notes about settings that were not imported unchanged, and why.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A place in the other files, and a sentence about it. Never a value: it could be a secret.
+/// A path in the source files and a sentence about it. Never a value, which could be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationNote {
     pub path: String,
@@ -12,11 +12,11 @@ pub struct TranslationNote {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationNotes {
-    /// Keys that have no effect here.
+    /// Keys without effect here.
     pub ignored: Vec<TranslationNote>,
-    /// Keys that mean something else here than they did there.
+    /// Keys whose meaning changed.
     pub changed: Vec<TranslationNote>,
-    /// Secrets that stay where they are, and what waits for them.
+    /// Secrets that were not imported, and what depends on them.
     pub left: Vec<TranslationNote>,
 }
 
@@ -39,7 +39,7 @@ impl TranslationNotes {
         self.left.push(TranslationNote { path: path.to_owned(), reason: why.into() });
     }
 
-    /// Every key below a place.
+    /// Notes every key below a path.
     pub(super) fn note_ignored_below(&mut self, path: &str, value: &Value, why: &str) {
         match value {
             Value::Object(map) if !map.is_empty() => {

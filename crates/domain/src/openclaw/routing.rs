@@ -1,4 +1,4 @@
-//! Which agent answers what.
+//! Translates bindings and broadcasts.
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn translate_bindings(
     Value::Array(bindings)
 }
 
-/// Why a binding leads nowhere: its account was left out.
+/// Returns why a binding has no effect: its account was omitted.
 fn missing_account(wanted: &Value, channels: &Value) -> Option<String> {
     let (channel, account) = (wanted["channel"].as_str()?, wanted["account_id"].as_str()?);
     let has_accounts = !["web", "cli", "api"].contains(&channel);
@@ -102,7 +102,7 @@ fn translate_match(mut part: SourceTable, notes: &mut TranslationNotes) -> Optio
         insert_nonempty(&mut table, "peer", json!({ "kind": kind, "id": id }));
     }
     peer.note_rest("a conversation has a kind and an id", notes);
-    // A rule that is said more loosely than it was meant would send others' messages there.
+    // A binding with fewer conditions would route messages of others there.
     if !part.is_empty() {
         part.note_rest("nothing like it can be matched, so that the whole binding is left out", notes);
         return None;
@@ -120,7 +120,7 @@ pub(super) fn translate_broadcast(
     match part.take_text("strategy", notes).as_deref() {
         Some(strategy @ ("parallel" | "sequential")) => {
             insert_nonempty(&mut table, "strategy", strategy);
-            // There agents never see what the others answered.
+            // In OpenClaw, agents never see what the others answered.
             insert_nonempty(&mut table, "see_previous", false);
         }
         Some(_) => notes.note_ignored(&part.key_path("strategy"), "it is parallel or sequential"),

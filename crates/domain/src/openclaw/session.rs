@@ -1,4 +1,4 @@
-//! How conversations are kept apart.
+//! Translates session settings.
 
 use serde_json::{Map, Value};
 

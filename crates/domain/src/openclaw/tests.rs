@@ -16,7 +16,7 @@ fn translated(config: Value, with_secrets: bool) -> OpenclawTranslation {
     })
 }
 
-/// As a daemon reads what came of it.
+/// Loads the translated config as a daemon would.
 fn loaded(translation: &OpenclawTranslation) -> Config {
     let text = format!("{{\"schema\": 1, {}", &translation.config.to_string()[1..]);
     let look_up = |source: ExternalReference<'_>| match source {
@@ -60,7 +60,7 @@ fn both_generations_of_agents_mean_the_same() {
     assert!(new.notes.ignored.is_empty(), "{:?}", new.notes);
 }
 
-/// Where each agent's files are looked for, as `stated else usual,usual`.
+/// Returns the folders in which each agent's files are searched, as `configured else usual,usual`.
 fn looked_for(config: Value) -> Vec<String> {
     let shown = |files: &OpenclawAgentFiles| {
         format!("{} else {}", files.workspace.as_deref().unwrap_or_default(), files.usual.join(","))
@@ -312,7 +312,7 @@ fn bindings_of_one_person_are_direct_and_a_channel_nobody_knows_is_left_out() {
     assert!(paths(&translation.notes.ignored).contains(&"bindings[2].match.channel"));
 }
 
-/// What an account of a platform becomes.
+/// Returns the translated account of a platform.
 fn account(channel: &str, settings: Value) -> Value {
     let translation = translated(json!({ "channels": { channel: settings } }), true);
     translation.config["channels"][channel]["default"].clone()

@@ -1,4 +1,4 @@
-//! What tools may do. Names differ; a rule that would let more through than it did is not taken over.
+//! Translates tool policies. Names differ; a rule that would allow more than before is not imported.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::secrets::SecretCollector;
 use super::source_table::SourceTable;
 use crate::policy::{self, ToolPolicy};
 
-/// Tools and groups by their names there, and ours. What is not here must have the same name.
+/// Tools and groups by their names there, and our names. Other names must be the same.
 const TOOL_NAMES: [(&str, &str); 8] = [
     ("read", "read_file"),
     ("write", "write_file"),
@@ -45,7 +45,7 @@ pub(super) fn translate_tools(
     Value::Object(rules)
 }
 
-/// The search service, where it is one that is known here and has its key.
+/// Translates the search service, if it is supported here and has its key.
 fn translate_web_search(
     mut part: SourceTable,
     secrets: &mut SecretCollector<'_>,
@@ -73,7 +73,7 @@ fn translate_web_search(
     }
 }
 
-/// The rules of one scope.
+/// Translates the policy of one scope.
 pub(super) fn translate_policy(mut part: SourceTable, notes: &mut TranslationNotes) -> Map<String, Value> {
     let mut table = Map::new();
     let at = part.key_path("profile");
@@ -86,7 +86,7 @@ pub(super) fn translate_policy(mut part: SourceTable, notes: &mut TranslationNot
     }
     let (allow, some) = translate_names(&mut part, "allow", notes);
     let (mut deny, _) = translate_names(&mut part, "deny", notes);
-    // A list of which nothing is left would allow everything.
+    // An empty allow list would allow everything.
     if allow.is_empty() && some {
         notes
             .note_changed(&part.key_path("allow"), "none of these tools is here, so that the agent has none");
@@ -98,7 +98,7 @@ pub(super) fn translate_policy(mut part: SourceTable, notes: &mut TranslationNot
     table
 }
 
-/// The names we have for those of a list, and whether it named any.
+/// Translates the names in a list. Also returns whether the list had any.
 fn translate_names(part: &mut SourceTable, key: &str, notes: &mut TranslationNotes) -> (Vec<String>, bool) {
     let at = part.key_path(key);
     let stated = part.take_texts(key, notes);

@@ -1,4 +1,4 @@
-//! What was said: a line of a transcript, and the key of its conversation.
+//! Translates transcripts: their lines and the session keys of their conversations.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::message::MessageRole;
 use crate::session_key::SessionKey;
 use crate::time::Millis;
 
-/// A line of a transcript that somebody wrote.
+/// A transcript line that a person or an agent wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedLine {
     pub role: MessageRole,
@@ -15,8 +15,8 @@ pub struct ImportedLine {
     pub at: Option<Millis>,
 }
 
-/// What a person or the agent said. Calls of tools, their results and notes of the other program are `None`: nothing of
-/// them could run again.
+/// Parses a message of a person or the agent. `None` for tool calls, their results and notes of OpenClaw, which could
+/// not be repeated here.
 pub fn parse_line(line: &Value) -> Option<ImportedLine> {
     let message = line.get("message").filter(|inner| inner.is_object()).unwrap_or(line);
     let role = match message["role"].as_str()? {
@@ -44,7 +44,7 @@ fn parse_moment(value: &Value) -> Option<Millis> {
     value.as_i64().map(Millis).or_else(|| Millis::parse(value.as_str()?))
 }
 
-/// The key of the same conversation here. One of a sub-agent or a schedule has none: its run ended there.
+/// Returns the session key of the same conversation here. `None` for sub-agents and cron jobs, whose runs ended there.
 pub fn translate_session_key(text: &str, renamed: &AgentRenames) -> Option<SessionKey> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {

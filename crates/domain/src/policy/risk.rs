@@ -1,8 +1,8 @@
-//! The built-in tools of high risk, by name: a question about an agent begins with those that it may use.
+//! High-risk built-in tools by name: an approval request about an agent lists first which of them it may use.
 
 use super::{ToolPolicy, explicit_entry, policy_rule};
 
-/// In the order in which a person is told of them.
+/// In the order in which they are shown.
 pub const HIGH_RISK: [&str; 11] = [
     "shell",
     "agent_create",
@@ -17,7 +17,7 @@ pub const HIGH_RISK: [&str; 11] = [
     "cron_run",
 ];
 
-/// Those that a policy lets its agent use. The agent by default may use what is not refused.
+/// Returns the high-risk tools that a policy allows. The default agent may use all that are not denied.
 pub fn high_risk_tools(policy: &ToolPolicy, is_default: bool) -> impl Iterator<Item = &'static str> {
     let is_meant = move |tool: &str| {
         let in_profile = policy.profile.is_some_and(|profile| profile.includes_tool(tool));

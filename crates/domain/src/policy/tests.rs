@@ -136,7 +136,7 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
     assert!(child.with(|layers| needs_approval(&shell, layers)));
     let alone = Case { can_ask: false, ..child.clone() };
     assert_eq!(alone.decided(&shell).rule, "approval.nobody_to_ask");
-    // What it lends itself is no more than that, whoever is lent it.
+    // A child passes on no more than that, whatever its own children may do.
     let below = Case {
         agent: policy(&["*", "shell"], &[]),
         depth: 2,
@@ -161,7 +161,7 @@ fn what_is_of_high_risk_must_have_been_meant() {
     }
 }
 
-/// Which tools a session has by its depth: at the top, in a child with room below, in a leaf.
+/// The tools of a session by depth: at the top, in a child below the maximum depth, in a leaf.
 #[test]
 fn what_a_session_has_depends_on_how_deep_it_is() {
     type Row = (&'static str, ToolRisk, [Option<&'static str>; 3]);
@@ -354,7 +354,7 @@ proptest! {
             let without = |change: fn(&mut Case)| {
                 let mut less = case.clone();
                 change(&mut less);
-                // Without the layer that asks, nobody needs to be there to be asked.
+                // Without the approval layer, nobody needs to be there to be asked.
                 less.can_ask = true;
                 less.has(&tool)
             };

@@ -22,7 +22,7 @@ fn a_known_value_is_found_in_every_shape_it_travels_in() {
     hides("https://x.example/?key=canary%2f4711%2b%22quoted%22%5c%c3%bc&y=1");
 }
 
-/// How a letter is written.
+/// Writes one character in escaped form.
 type Write = fn(char) -> String;
 
 fn escapes() -> [(&'static str, Write); 5] {
@@ -41,7 +41,8 @@ fn escapes() -> [(&'static str, Write); 5] {
     ]
 }
 
-/// Every letter escaped, every second one, and only what is no letter and no digit.
+/// Returns the text with every character escaped, every second one, and only characters that are neither letters nor
+/// digits.
 fn escaped(text: &str, one: Write) -> [String; 3] {
     let written = |is_escaped: &dyn Fn(usize, char) -> bool| {
         let write = |(at, character)| {
@@ -105,14 +106,14 @@ fn a_value_with_escapes_of_its_own_is_known_among_others_too() {
     for written in ["p%40ss%2Fword-x", r"p%40ss%2Fword\u002dx", "p%2540ss%252Fword-x", "p@ss/word-x"] {
         assert_eq!(redactor.redact_text(written), REDACTION_MARK, "{written}");
     }
-    // What base64 has beside letters is escaped in an address.
+    // The base64 characters that are not alphanumeric are escaped in a URL.
     let encoded = Redactor::new(["canary?>~4711"]).redact_text("Y2FuYXJ5Pz5%2BNDcxMQ%3D%3D").into_owned();
     assert!(encoded.starts_with(REDACTION_MARK) && !encoded.contains("NDcx"), "{encoded}");
 }
 
 #[test]
 fn a_value_with_escapes_of_its_own_need_not_mean_a_text() {
-    // Another has the letter that a part of it would be of.
+    // The other value contains the character that a part of the first one would decode to.
     let redactor = Redactor::new(["Tr0ub%c3&x/yzzy", r"%0c5\-/%", "grün-4711-x"]);
     for written in [
         r"Tr0ub%c3\u0026x/yzzy",
@@ -184,7 +185,7 @@ fn escapes_of_other_things_are_left_as_they_are() {
 
 #[test]
 fn base64_gives_it_away_wherever_it_stands() {
-    // `printf '%s' "…$secret…" | base64`, for each of the three places a byte can have in a group.
+    // `printf '%s' "…$secret…" | base64`, for each of the three positions of a byte in a group.
     let redactor = Redactor::new(["canary-4711"]);
     for encoded in [
         "Y2FuYXJ5LTQ3MTE=",
@@ -445,7 +446,7 @@ proptest! {
         prop_assert!(seen.ends_with(" and more"), "{}", seen);
     }
 
-    /// However a text is cut, the stream shows no secret, and all that is none.
+    /// However a text is cut, the stream shows no secret and everything else.
     #[test]
     fn any_cut_shows_the_same(before in "[a-z :/.ü-]{0,40}", after in "[a-z :/.ü-]{0,40}", cuts in prop::collection::vec(1..9_usize, 1..60)) {
         let redactor = Arc::new(Redactor::new(["canary-4711", "nary-other-99"]));

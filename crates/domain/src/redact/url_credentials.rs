@@ -1,16 +1,17 @@
-//! Addresses that let in whoever has them: a password before the host, a key behind the question mark.
+//! Credentials in URLs: a password before the host, a key in the query.
 
 use super::field_names::{SecretNameMatch, last_word};
 
-/// The last word of a parameter's name that says credential in an address, and little elsewhere.
+/// Last words of parameter names that mean a credential in a URL, but rarely elsewhere.
 const CREDENTIAL_PARAMETER_WORDS: [&str; 3] = ["key", "sig", "signature"];
 
-/// What of an address is a credential, as it is written. Other text has none, and `${NAME}` is where one is, not what.
+/// Returns the credentials in a URL, as written. Other text has none. `${NAME}` refers to a credential but is none
+/// itself.
 pub fn url_credentials(text: &str) -> Vec<&str> {
     strip_scheme(text.trim()).map(credentials_after_scheme).unwrap_or_default()
 }
 
-/// The same of a text that is a secret as a whole, whatever stands before the address.
+/// Like [`url_credentials`], for a text that is a secret as a whole, whatever precedes the URL.
 pub(super) fn url_credentials_within(secret: &str) -> Vec<&str> {
     secret.split_once("://").map(|(_, rest)| credentials_after_scheme(rest)).unwrap_or_default()
 }
@@ -23,7 +24,7 @@ fn credentials_after_scheme(rest: &str) -> Vec<&str> {
         .collect()
 }
 
-/// An address may begin with a variable, and have its scheme from there.
+/// Removes the scheme. A URL may begin with a variable that contains its scheme.
 fn strip_scheme(text: &str) -> Option<&str> {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let is_scheme =
@@ -48,12 +49,12 @@ fn credential_parameters(rest: &str) -> impl Iterator<Item = &str> {
 
 fn names_credential(name: &str) -> bool {
     let word = last_word(name);
-    // Tokens in an address are counted.
+    // The parameter `tokens` is a count, not a credential.
     CREDENTIAL_PARAMETER_WORDS.contains(&word.as_str())
         || (word != "tokens" && SecretNameMatch::for_name(name).is_some())
 }
 
-/// Nothing but `${NAME}`, or nothing.
+/// Returns whether a text consists only of `${NAME}` references, or is empty.
 fn is_reference(text: &str) -> bool {
     let mut rest = text;
     while let Some((name, behind)) = rest.strip_prefix("${").and_then(|after| after.split_once('}')) {

@@ -15,7 +15,7 @@ fn binding(id: &str, wanted: BindingMatch) -> Binding {
     Binding { agent_id: agent(id), match_rule: wanted, dm_scope: None }
 }
 
-/// A match on one channel; what it names beside that is put over it.
+/// Returns a match on one channel; callers set further fields over it.
 fn on(channel: &str) -> BindingMatch {
     BindingMatch { channel: channel.into(), ..BindingMatch::default() }
 }
@@ -24,7 +24,7 @@ fn router(bindings: Vec<Binding>) -> Router {
     Router::new(bindings, AgentId::main(), |_| "default".to_owned())
 }
 
-/// A message in a thread of a channel of a server, by somebody with two roles.
+/// Returns a message in a thread of a channel of a server, from a sender with two roles.
 fn arrival() -> InboundContext {
     InboundContext {
         channel: "discord".into(),
@@ -39,7 +39,7 @@ fn arrival() -> InboundContext {
     }
 }
 
-/// One binding of every tier but the last, the closest first, named after its tier.
+/// Returns one binding per tier except the last, most specific first, named after its tier.
 fn tiers() -> Vec<(BindingTier, BindingMatch)> {
     let guild = || Some("g1".to_owned());
     vec![
@@ -172,7 +172,7 @@ fn some_match() -> impl Strategy<Value = BindingMatch> {
 }
 
 proptest! {
-    /// The indexes find what looking at every binding in order finds.
+    /// The indexes find the same as a linear search of all bindings in order.
     #[test]
     fn indexes_change_nothing(wanted in prop::collection::vec(some_match(), 0..12), from in some_match(), parent in some_match()) {
         let bindings: Vec<_> = wanted.into_iter().map(|wanted| binding("a", wanted)).collect();

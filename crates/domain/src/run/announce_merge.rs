@@ -1,4 +1,4 @@
-//! Many announces in one message: a session that was busy for long takes up all of them in one turn.
+//! Merges several announces into one message, so that a session that was busy for long processes them in one turn.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use super::{ANNOUNCE_KIND, neutralize_markers};
 use crate::sanitize;
 
-/// The kind of the payload of several announces.
+/// The kind of a payload that contains several announces.
 pub const MERGED_KIND: &str = "merged_announces";
 
-/// Announces that have a line of their own in the block. Of older ones there is a count.
+/// Maximum number of announces listed one by one. Older ones are only counted.
 const MAX_LISTED_ANNOUNCES: usize = 100;
 const MAX_LABEL_CHARS: usize = 80;
 const MAX_SUMMARY_CHARS: usize = 160;
 
-/// The payload that stands for these, the oldest first. It may stand for some that were merged before.
+/// Merges announce payloads, oldest first. Some may be merged payloads already.
 pub fn merge_announces(metas: &[Value]) -> Value {
     let mut results: Vec<Value> = Vec::new();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -36,7 +36,7 @@ pub fn merge_announces(metas: &[Value]) -> Value {
     })
 }
 
-/// The line that stays in the transcript.
+/// Returns the line that stays in the transcript.
 pub fn merged_line(count: usize) -> String {
     format!("[@agents] {count} results")
 }
@@ -61,7 +61,7 @@ fn add_new(all: &mut Vec<Value>, some: &Value) {
     }
 }
 
-/// The block that shows them.
+/// Returns the prompt block of a merged payload.
 pub(super) fn merged_block(meta: &Value) -> Option<String> {
     let text = |value: &Value| neutralize_markers(value.as_str().unwrap_or_default());
     let earlier = meta["earlier"].as_object()?.iter();

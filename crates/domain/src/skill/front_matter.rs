@@ -1,6 +1,6 @@
-//! The head of a `SKILL.md`: the part of YAML that such heads use. Keys at the margin, with a value on their line,
-//! on indented lines below, or as a block (`>` and `|`). What is nested below other keys is passed over, so a
-//! document that would blow up a full reader is only text here.
+//! Parses the front matter of a `SKILL.md`, a subset of YAML: unindented keys, with a value on the same line, on
+//! indented lines below, or as a block (`>` and `|`). Content nested below other keys is skipped, so a document that
+//! would exhaust a full YAML parser is harmless.
 
 use super::{MAX_DESCRIPTION_CHARS, SkillFinding, is_skill_name};
 use crate::sanitize;
@@ -13,7 +13,7 @@ pub struct FrontMatter {
 
 const FRONT_MATTER_HINT: &str = "begin the file with ---, name: …, description: …, ---";
 
-/// Reads the head and says all that is wrong with it. What is returned can be used.
+/// Parses the front matter and returns all findings. A returned value is valid.
 pub fn parse_front_matter(text: &str) -> (Option<FrontMatter>, Vec<SkillFinding>) {
     let Some(head) = front_matter_text(text) else {
         let what =
@@ -74,7 +74,7 @@ fn check_description(value: Option<(usize, String)>, findings: &mut Vec<SkillFin
     Some(sanitize::to_single_line(&description, MAX_DESCRIPTION_CHARS))
 }
 
-/// The text of a key at the margin, and its line.
+/// Returns the text of an unindented key, and its line.
 fn find_value(head: &str, key: &str) -> Option<(usize, String)> {
     let lines: Vec<&str> = head.lines().collect();
     let at = lines
@@ -92,7 +92,7 @@ fn find_value(head: &str, key: &str) -> Option<(usize, String)> {
             std::iter::once(own).chain(below).collect::<Vec<_>>().join(" ")
         }
     };
-    // The opening line is the first of the file.
+    // The first line of the file is the opening `---`.
     Some((at + 2, text.trim().to_owned()))
 }
 

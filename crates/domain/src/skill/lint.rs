@@ -1,12 +1,12 @@
-//! A look at what a skill tells an agent to do. It recognises the ways that have been used to harm people; it
-//! proves nothing, so all it says is a warning for a person to read.
+//! Linter for skills: finds instructions that have been used in attacks. It proves nothing, so all findings are
+//! warnings for a person to read.
 
 use super::SkillFinding;
 use crate::sanitize;
 
 const READ_LINE_HINT: &str = "read that line; if you did not expect it, do not use this skill";
 
-/// Words that stand together in one line, lower case; a pattern fires where all of them are.
+/// Lower-case words; a pattern matches a line that contains all of them.
 const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     (
         "skill_pipes_to_shell",
@@ -140,11 +140,11 @@ const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     ),
 ];
 
-/// Every line of a skill's file that a person should see before using it.
+/// Returns findings for all lines that a person should read before using the skill.
 pub fn lint_skill(text: &str) -> Vec<SkillFinding> {
     let mut findings: Vec<SkillFinding> = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        // A command may go on behind a backslash.
+        // A command may continue after a backslash.
         let joined = join_continued_lines(text, number, line);
         let lower = normalize_spaces(&joined.to_lowercase());
         for (code, does, patterns) in RISKY_PATTERNS {
@@ -176,7 +176,7 @@ fn join_continued_lines(text: &str, number: usize, line: &str) -> String {
     out
 }
 
-/// Runs of white space are one space, and hidden characters do not part a word.
+/// Collapses white space and removes hidden characters, which could split a word.
 fn normalize_spaces(text: &str) -> String {
     let seen: String = text.chars().filter(|c| !sanitize::is_hidden(*c)).collect();
     seen.split_whitespace().collect::<Vec<_>>().join(" ")

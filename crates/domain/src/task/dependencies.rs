@@ -1,4 +1,4 @@
-//! What tasks wait for: a graph without circles, all of whose nodes exist.
+//! Task dependencies: a graph without cycles, all of whose nodes exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ impl InvalidDependency {
     }
 }
 
-/// Whether `task` may wait for `needs`. `known` are the tasks there are, each with what it waits for.
+/// Checks whether `task` may depend on `needs`. `known` are all tasks with their dependencies.
 pub fn check_dependencies(
     task: TaskNo,
     needs: &[TaskNo],
@@ -91,7 +91,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for in whatever order, what was let in can be worked off.
+        /// Whatever dependencies are requested in whatever order, the accepted ones contain no cycle.
         #[test]
         fn what_is_let_in_never_has_a_circle(asked in prop::collection::vec((1i64..9, 1i64..9), 0..40)) {
             let mut known = graph(&[(1, &[]), (2, &[]), (3, &[]), (4, &[]), (5, &[]), (6, &[]), (7, &[]), (8, &[])]);

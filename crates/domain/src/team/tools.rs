@@ -1,4 +1,4 @@
-//! The tools of teams have two names each: the one they are listed under, and a plain one that means the same.
+//! Names of the team tools. Each has an alias besides the name it is listed under.
 
 pub const TEAM_CREATE: &str = "TeamCreate";
 pub const TEAMMATE_SPAWN: &str = "TeammateSpawn";
@@ -24,12 +24,12 @@ const TOOL_ALIASES: [(&str, &str); 10] = [
     (TEAM_STATUS, "team_status"),
 ];
 
-/// The other name of a listed tool.
+/// Returns the alias of a listed tool.
 pub fn tool_alias(listed: &str) -> Option<&'static str> {
     TOOL_ALIASES.iter().find(|(name, _)| *name == listed).map(|(_, alias)| *alias)
 }
 
-/// The name a tool is listed under, for its other name.
+/// Returns the listed name of an alias.
 pub fn listed_tool_name(alias: &str) -> Option<&'static str> {
     TOOL_ALIASES.iter().find(|(_, other)| *other == alias).map(|(name, _)| *name)
 }

@@ -1,4 +1,4 @@
-//! Arguments: read into Rust types, and described to the model by the same types.
+//! Tool arguments: Rust types that parse them and describe them to the model.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use super::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 
-/// Models send nothing at all for a tool whose arguments are all optional: that reads as an empty object.
+/// Parses the arguments of a call. Models send nothing for a tool whose arguments are all optional; that counts as an
+/// empty object.
 pub fn parse_arguments<A: DeserializeOwned>(arguments: &Value) -> Result<A, serde_json::Error> {
     let empty = Value::Object(serde_json::Map::new());
     let given = if arguments.is_null() { &empty } else { arguments };
     A::deserialize(given)
 }
 
-/// A specification for a tool that harms nothing and needs no one's agreement; callers raise what differs.
+/// Returns the spec of a harmless tool that needs no approval. Callers change what differs.
 pub fn build_tool_spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
@@ -40,8 +41,8 @@ fn arguments_schema<A: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// Several providers refuse `null` beside a type and formats such as `uint32`. An argument that may be left out
-/// says so by not being required; a `null` is still read.
+/// Simplifies a schema, because several providers reject `null` as a second type and formats such as `uint32`. Optional
+/// arguments are not in `required`; a `null` is still accepted.
 fn simplify_schema(schema: &mut Schema) {
     schema.remove("format");
     let Some(object) = schema.as_object_mut() else { return };
@@ -64,7 +65,7 @@ mod tests {
     #[derive(Debug, serde::Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Sample {
-        /// How many.
+        /// The number of items.
         #[expect(dead_code)]
         count: Option<u32>,
     }

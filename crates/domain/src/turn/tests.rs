@@ -105,7 +105,7 @@ fn repeated_call_ids_become_distinct() {
 }
 
 proptest! {
-    /// However batches and steers fall, a call is run once, or skipped once, or the turn never ended.
+    /// For all batches and steers, every call is run once, or skipped once, unless the turn never ended.
     #[test]
     fn every_call_ends_exactly_once(batches in prop::collection::vec(1usize..4, 1..5), steer_at in prop::option::of(0usize..8)) {
         let mut turn = Turn::new(LIMITS);

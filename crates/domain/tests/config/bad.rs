@@ -1,4 +1,4 @@
-//! What a user reads when a config is wrong, to the letter.
+//! Exact error messages of invalid configs.
 
 use polyclaw_domain::config;
 use polyclaw_domain::scope::DmScope;
@@ -309,7 +309,7 @@ fn what_comes_from_outside_must_be_there() {
     );
 }
 
-/// There is one store of memories, and no file of it to be read or chosen.
+/// There is only one memory store, so no file or backend can be chosen.
 #[test]
 fn no_other_store_of_memories_can_be_chosen() {
     for key in ["backend", "store", "markdown", "markdown_dir", "path"] {
@@ -574,7 +574,7 @@ fn a_hook_has_one_place_and_something_to_tell() {
     );
 }
 
-/// One conversation for everybody is refused where more than one person can write, however the config says so.
+/// A conversation shared by everybody is rejected if several people can write, however the config causes it.
 #[test]
 fn several_people_never_share_a_conversation_by_accident() {
     let account = |name: &str, rules: &str| {
@@ -677,7 +677,7 @@ fn a_value_that_can_not_be_read_hides_nothing_beside_it() {
                 "config.toml:2: broadcast.strategy: \"paralel\" is not one of the choices; did you mean \"parallel\"?\n\
                  config.toml:3: broadcast.-7[0]: there is no agent \"nobody\"; there is only \"main\"",
             ),
-            // What is not there because it could not be read is not missed.
+            // A value that was dropped because it is invalid is not also reported as missing.
             (
                 "[channels.matrix.home]\nhomeserver = \"https://h\"\nuser_id = \"@c:h\"\naccess_token = 7",
                 "config.toml:4: channels.matrix.home.access_token: expected text, found a whole number",

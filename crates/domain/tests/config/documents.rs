@@ -1,4 +1,4 @@
-//! What is checked in beside the code says what the code does.
+//! Generated and documented files match the code.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// The code blocks of one language in a page.
+/// Returns the code blocks of one language in a page.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let starts = page.split(&opening).skip(1);
@@ -39,7 +39,7 @@ fn every_section_and_every_setting_is_described() {
         let Some(settings) = def["properties"].as_object() else { continue };
         assert!(described(def), "{name} needs a doc comment");
         for (key, setting) in settings {
-            // The two lists of a tool policy are explained together, at the policy.
+            // The two lists of a tool policy are described together, at the policy.
             let elsewhere = setting["$ref"].is_string() || name == "ToolPolicy";
             assert!(described(setting) || elsewhere, "{name}.{key} needs a doc comment");
         }
@@ -70,7 +70,7 @@ fn the_examples_of_the_guide_parse_and_come_back_the_same() {
     for example in examples {
         let config = toml(&example).unwrap_or_else(|errors| panic!("{errors}\n---\n{example}"));
         let written = toml::to_string(&config).unwrap();
-        // Secrets are written hidden: they are put back, and what comes back is compared as written.
+        // Secrets are written masked, so they are restored before the comparison.
         let text = written.replace("\nurl = \"***\"", "\nurl = \"env:DATABASE_URL\"");
         let text = text.replace("\"***\"", "\"env:OPENAI_API_KEY\"");
         assert_eq!(toml::to_string(&toml(&text).unwrap()).unwrap(), written);

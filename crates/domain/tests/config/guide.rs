@@ -1,4 +1,4 @@
-//! The examples of the guide are taken as they stand.
+//! The config examples of the guide are valid.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use polyclaw_domain::config::{self, ExternalReference};
 
 use super::world;
 
-/// What stands between two marks of a page, each with the page's name.
+/// Returns the TOML blocks of a page.
 fn examples(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let blocks = text.split("```toml\n").skip(1);
     blocks.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }
 
-/// An example is a part of a file: agents and accounts that it names may stand elsewhere in it.
+/// An example is a part of a file, so agents and accounts that it names may be defined elsewhere.
 fn is_elsewhere(message: &str) -> bool {
     message.starts_with("there is no agent") || message.starts_with("there is no account")
 }

@@ -1,4 +1,4 @@
-//! Secrets stay out of everything that is shown.
+//! Secrets never appear in output.
 
 use polyclaw_domain::config;
 use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
@@ -87,7 +87,7 @@ fn a_secret_is_in_no_error() {
         "[providers.openai]\napi_key = canary",
     ] {
         let errors = toml(mistake).unwrap_err();
-        // The name of a key is no secret, even where a secret should have been.
+        // The name of a key is no secret, even in place of a secret value.
         for error in &errors.0 {
             let text = format!("{} {:?}", error.message, error.hint);
             assert!(!text.contains("canary"), "{errors}");

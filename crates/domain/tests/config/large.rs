@@ -1,10 +1,10 @@
-//! Files with very many entries: the time to check them grows with their number, not with its square.
+//! Files with very many entries: the time to check them must grow linearly, not quadratically.
 
 use std::time::{Duration, Instant};
 
 use crate::toml;
 
-/// Reads a file and says how long that took, and how many errors there were.
+/// Parses a file. Returns the duration and the number of errors.
 fn check(text: &str) -> (Duration, usize) {
     let began = Instant::now();
     let errors = toml(text).err().map_or(0, |errors| errors.0.len());
@@ -19,8 +19,8 @@ fn agents(count: usize, more: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// Four times the entries may take eight times as long; with a check of all pairs it is sixteen times. The floor keeps a
-/// busy machine out of it.
+/// Four times the entries may take at most eight times as long; a check of all pairs would take sixteen times. The
+/// minimum keeps the test stable on a busy machine.
 fn grows_with_the_number(what: &str, text: impl Fn(usize) -> String) {
     let (small, _) = check(&text(2_000));
     let (large, _) = check(&text(8_000));

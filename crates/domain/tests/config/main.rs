@@ -1,4 +1,4 @@
-//! The config of an instance, read as a user would write it.
+//! Tests of the config of an instance, as users write it.
 
 mod bad;
 mod documents;
@@ -9,7 +9,7 @@ mod reading;
 
 use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
 
-/// An outside world with a few variables and one file in it.
+/// Resolves a fixed set of variables, one file and a few stored secrets.
 fn world(source: ExternalReference<'_>) -> Result<String, String> {
     match source {
         ExternalReference::Env("OPENAI_API_KEY") => Ok("canary-env-4711".to_owned()),

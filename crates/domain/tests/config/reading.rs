@@ -1,4 +1,4 @@
-//! What a config means once it is read.
+//! The meaning of a config after it was parsed.
 
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
 use polyclaw_domain::config::{self, Config, GatewayAuth, ProviderKind};
@@ -216,7 +216,7 @@ fn variables_and_secrets_come_from_outside() {
     assert_eq!(config.agents.defaults.system_prompt.as_deref(), Some("Echo ${REGION} and $5."));
 }
 
-/// Text that is nearly a config reaches further into the reader than noise does.
+/// Text that is almost a config reaches further into the parser than noise does.
 fn nearly_a_config() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("[gateway]\n"),

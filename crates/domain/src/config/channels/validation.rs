@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with accounts before a platform is asked.
+//! Checks of accounts that are possible without calling the platform.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -24,7 +24,7 @@ impl ChannelsConfig {
         self.check_duplicate_accounts(report);
     }
 
-    /// Two accounts that are one to their platform take each other's messages away.
+    /// Reports two entries for one platform account, which would take each other's messages.
     fn check_duplicate_accounts(&self, report: &mut ConfigReport) {
         let telegram = self.telegram.iter().map(|(account, bot)| (account, bot.bot_token.expose()));
         report_duplicates("telegram", "bot_token", telegram, report);
@@ -67,7 +67,8 @@ fn check_account_name(account: &str, path: &str, report: &mut ConfigReport) {
     }
 }
 
-/// People are known by their platform's ids. A name, which anybody can take, would let nobody in.
+/// Reports names in place of ids. Senders are matched by platform id, so a name would admit nobody, and anybody could
+/// take it.
 fn check_sender_ids(channel: &str, access: &AccountAccess, path: &str, report: &mut ConfigReport) {
     for (setting, people) in [("owners", &access.owners), ("allow_from", &access.allow_from)] {
         for (at, person) in people.iter().enumerate() {
@@ -85,7 +86,7 @@ fn check_sender_ids(channel: &str, access: &AccountAccess, path: &str, report: &
     }
 }
 
-/// `@name:server`.
+/// Returns whether the text has the form `@name:server`.
 pub(super) fn is_matrix_user_id(id: &str) -> bool {
     let parts = id.strip_prefix('@').and_then(|rest| rest.split_once(':'));
     parts.is_some_and(|(name, server)| !name.is_empty() && !server.is_empty())

@@ -1,5 +1,5 @@
-//! JSON5 to a tree with lines. The parser tells no positions, but it lends keys and text from the input, and
-//! where a loan begins is a position.
+//! Parses JSON5 to a tree with line numbers. The parser reports no positions, but it borrows keys and texts from the
+//! input, and the start of a borrowed text is a position.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ fn syntax_error(error: &json5::Error, lines: &LineIndex, text: &str) -> SyntaxEr
     }
 }
 
-/// Where in the text the next value stands.
+/// The position of the next value.
 #[derive(Clone, Copy)]
 struct ValueSeed<'a> {
     text: &'a str,
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ConfigNode, A::Error> {
         let mut items = Vec::new();
         while let Some(mut item) = seq.next_element_seed(self)? {
-            // A list has no keys to borrow; its tables have, and the first one marks the line well enough.
+            // A list has no keys to borrow. If its items are tables, their first key gives the approximate line.
             if let NodeKind::Table(entries) = &item.kind {
                 item.line = entries.first().map_or(item.line, |(_, first)| first.line);
             }
@@ -127,13 +127,13 @@ impl<'de> Visitor<'de> for KeySeed<'_> {
         Ok((key.to_owned(), self.0.lines.line_at(offset)))
     }
 
-    /// A key with escapes is a copy: it stands somewhere below its parent.
+    /// A key with escapes is not borrowed, so it gets the line of its parent.
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
         Ok((key.to_owned(), self.0.line))
     }
 }
 
-/// What follows the value: there must be nothing.
+/// Text after the value, which is an error.
 struct TrailingText;
 
 impl<'de> Deserialize<'de> for TrailingText {

@@ -1,4 +1,4 @@
-//! TOML to a tree with lines.
+//! Parses TOML to a tree with line numbers.
 
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -42,7 +42,7 @@ fn node_kind(value: DeValue<'_>, lines: &LineIndex) -> NodeKind {
     }
 }
 
-/// What does not fit is kept as a float, so that the range check refuses it and names the range.
+/// Converts an integer. One that is too large becomes a float, so that the range check reports it.
 fn integer_kind(number: &DeInteger<'_>) -> NodeKind {
     match i64::from_str_radix(number.as_str(), number.radix()) {
         Ok(value) => NodeKind::Int(value),

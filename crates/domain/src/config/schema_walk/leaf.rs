@@ -1,4 +1,4 @@
-//! The single values of a config against their schema.
+//! Checks single config values against their schema.
 
 use std::net::IpAddr;
 
@@ -9,13 +9,13 @@ use super::key_names;
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 
-/// Words that other gateways have for ours: the type, the word, and what to write here.
+/// Values of other gateways: the type, the value, and what to write instead.
 const FOREIGN_VALUES: [(&str, &str, &str); 2] = [
     ("SandboxMode", "all", "write \"workspace\": the programs of every session are confined"),
     ("SandboxMode", "non-main", "write \"workspace\", or \"off\" for the one agent that needs it"),
 ];
 
-/// The JSON types a schema accepts. A choice of words is text.
+/// Returns the JSON types that a schema accepts. An enumeration is text.
 pub(super) fn schema_types(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
         Value::String(one) => vec![one],
@@ -57,7 +57,7 @@ pub(super) fn check_float(value: f64, types: &[&str], schema: &Value) -> Result<
 
 fn check_range(value: f64, schema: &Value) -> Result<(), ConfigFault> {
     let limit = |key: &str| schema[key].as_f64().map(|limit| (limit, &schema[key]));
-    // The types without a maximum in the schema still have one in memory.
+    // Types without a maximum in the schema are still bounded by their Rust type.
     let widest = match schema["format"].as_str() {
         Some("uint32") => f64::from(u32::MAX),
         Some("uint64") => 9_007_199_254_740_992.0,
@@ -104,7 +104,7 @@ pub(super) fn check_text(text: &str, def: Option<&str>, schema: &Value) -> Resul
     }
 }
 
-/// The words of a choice, with a description each (`oneOf`) or without (`enum`).
+/// Returns the values of an enumeration, with descriptions (`oneOf`) or without (`enum`).
 fn enum_values(schema: &Value) -> Vec<&str> {
     let plain = schema["enum"].as_array().into_iter().flatten();
     let described = schema["oneOf"].as_array().into_iter().flatten().flat_map(|one| {
@@ -119,7 +119,7 @@ fn check_web_address(text: &str) -> Result<(), ConfigFault> {
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
     match host {
         Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(()),
-        // Not quoted: an address may hold a password.
+        // The text is not quoted, because a URL may contain a password.
         _ => Err(ConfigFault::new(
             "this is not an http or https address",
             "write it whole, like https://example.com/v1",
