@@ -47,7 +47,7 @@ pub enum CronJobKind {
 pub struct DueRun {
     pub at: Millis,
     pub late_ms: i64,
-    /// Number of earlier due times that were missed; at [`Self::MAX_COUNTED_RUNS`], that many or more.
+    /// Number of earlier due times that were missed; at the counting limit, that many or more.
     pub missed: usize,
     pub runs: bool,
 }

@@ -101,7 +101,7 @@ impl MemoryScope {
     }
 }
 
-/// Who looks at memories. Decides what is visible; the store applies the same rules in SQL.
+/// The viewer of memories. Decides which are visible; the store applies the same rules in SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryViewer {
     pub agent: AgentId,

@@ -179,7 +179,7 @@ const NEVER_IN_CHILD: [&str; 4] = ["agent_create", "agent_update", "cron_*", "me
 
 /// Tools that sub-agent sessions have only if they are allowed by name.
 const NOT_IN_CHILD: [&str; 1] = ["sessions_send"];
-/// Tools that sub-agent sessions at the maximum depth do not have, because they have no children to look after.
+/// Tools that sub-agent sessions at the maximum depth have only if they are allowed by name: they have no children.
 const NOT_IN_LEAF: [&str; 2] = ["sessions_list", "sessions_history"];
 const SPAWN_TOOL: &str = "sessions_spawn";
 

@@ -181,8 +181,8 @@ impl AgentsConfig {
             .then(|| AgentSpec { defaults: self.default_model_settings(), ..self.base_spec() })
     }
 
-    /// Returns the defaults that are fixed when an agent is created. Its model and prompt defaults are looked up on
-    /// each turn.
+    /// Returns the template of agents created at run time: isolation, sandbox and sub-agent limits. Their model and
+    /// prompt defaults are looked up on each turn.
     pub fn base_spec(&self) -> AgentSpec {
         AgentSpec {
             isolation: self.defaults.isolation,
