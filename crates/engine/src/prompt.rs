@@ -1,4 +1,4 @@
-//! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
+//! Everything a turn works with: its session, agent, transcript and the prompt built from them. Loaded in one read.
 
 mod broadcast;
 mod images;
@@ -48,63 +48,63 @@ pub(crate) use tools::{OfferedTool, can_ask_person, collect_senders, message_aut
 pub(crate) struct TurnContext {
     pub agent_is_gone: bool,
     pub session: Session,
-    /// The conversation this turn belongs to; its session may have begun another since.
+    /// The conversation this turn belongs to. Its session may have started another one since.
     pub session_id: SessionId,
     pub spec: AgentSpec,
     pub candidates: Vec<ModelRef>,
     pub scope: ToolScope,
-    /// What the one filter let through: what the model is shown, and all that can be called.
+    /// Tools that passed the policy filter. The model is shown these, and nothing else can be called.
     pub tools: Vec<OfferedTool>,
-    /// Tools the caller of this turn runs itself.
+    /// Tools that the caller of this turn runs itself.
     pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: CompactionPoint,
     pub lines: Vec<TranscriptLine>,
-    /// The images that the lines show.
+    /// Images referenced by the lines.
     images: ImageMap,
-    /// This turn's own rows: inputs, then steps.
+    /// Rows of this turn: inputs, then steps.
     pub stored: Vec<SessionMessage>,
     pub steered: bool,
     pub usage: TokenUsage,
     pub model_used: Option<String>,
-    /// The newest reply ended at the model's length limit, not where the model would have ended it.
+    /// The newest reply ended at the model's length limit.
     pub truncated: bool,
-    /// What this turn has cost so far, as far as that is known.
+    /// Known cost of this turn so far.
     pub cost: NanoUsd,
     resumed_tasks: Vec<BacklogEntry>,
-    /// The messages that began the tasks this turn resumes.
+    /// Messages that started the tasks this turn resumes.
     resumed_messages: Vec<SessionMessage>,
     nonce: String,
     pub system: String,
-    /// What was remembered for this turn; in no message and no row.
+    /// Memories recalled for this turn. They are not stored in any message or row.
     pub recalled: Option<RecalledText>,
-    /// What agents before it have said to the same message; in no message and no row.
+    /// Replies of earlier agents to the same broadcast. They are not stored in any message or row.
     pub earlier_replies: Option<String>,
-    /// What the model turned out to take in this turn.
+    /// Context window that the model turned out to accept in this turn.
     pub window: Option<usize>,
-    /// Lines are shown in part: they are not what the next turn begins with.
+    /// Some lines are shortened, so the next turn cannot start from them.
     pub is_shortened: bool,
-    /// What its team shows it. The mail becomes a line of the transcript when the turn ends well.
+    /// Team state shown in the prompt. A successful turn stores its team messages as a line of the transcript.
     pub team_prompt: TeamPromptContext,
-    /// How the agent shows itself to people: its emoji, if it has one, and its name.
+    /// Display name of the agent: its emoji, if any, and its name.
     pub face: String,
-    /// A `BOOTSTRAP.md` that this turn tells.
+    /// The `BOOTSTRAP.md` included in this turn's prompt.
     bootstrap: Option<BootstrapVersion>,
     in_config: bool,
-    /// The run its session works on.
+    /// The run that this turn's session works on.
     pub run: Option<RunId>,
-    /// Who sees its words while it works for another session.
+    /// Audience that sees the streamed text while the session works for another one.
     pub mirror: Option<StreamMirror>,
-    /// Of a team's member: where the people are for whom the team works.
+    /// For a team member: addresses of the people the team works for.
     pub team_people: Vec<ChatAddress>,
-    /// Of a team's member: it may only read until its plan is approved.
+    /// For a team member: it may only read until its plan is approved.
     pub awaits_plan: bool,
-    /// People who wait for the delegation this turn works on: they can be asked for it.
+    /// People waiting for the delegation this turn works on. They can be asked for approval.
     pub waiters: Option<DelegationWaiters>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
 
-/// Lines from which on a history is kept between turns: about where it is too long for the above.
+/// Minimum number of lines for caching a history between turns. Shorter ones are read with the claim anyway.
 const MIN_CACHED_LINES: usize = 48;
 
 /// A tool result that is neither empty nor an error.
@@ -116,7 +116,7 @@ pub(crate) fn is_meaningful_result(message: &SessionMessage) -> bool {
 }
 
 impl TurnContext {
-    /// The name under which a person is asked: a member of a team is known to its people by its own.
+    /// Returns the name shown in approval requests. People know a team member by its member name.
     pub fn approval_name(&self) -> &str {
         match (&self.session.title, self.session.team_role) {
             (Some(name), Some(TeamRole::Member)) => name,
@@ -124,7 +124,7 @@ impl TurnContext {
         }
     }
 
-    /// Reads a long history only from where the last turn of its session left it.
+    /// Loads a turn's context. A long history is read only from where the session's last turn left it.
     pub async fn load(engine: &Engine, claim: &TurnClaim) -> TurnResult<Self> {
         let wanted = claim.clone();
         let known = engine.history_cache.take_history(&claim.session);
@@ -144,7 +144,7 @@ impl TurnContext {
         Self::from_rows(engine, claim, rows)
     }
 
-    /// The same for a look from outside, while a turn of its session may run.
+    /// Loads a context for inspection from outside, while a turn of the session may be running.
     pub async fn load_for_inspection(engine: &Engine, claim: &TurnClaim) -> TurnResult<Self> {
         let wanted = claim.clone();
         let look = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
@@ -157,7 +157,7 @@ impl TurnContext {
     }
 
     pub fn from_rows(engine: &Engine, claim: &TurnClaim, rows: TurnRows) -> TurnResult<Self> {
-        // A turn whose agent is gone still needs an end that is told.
+        // A turn whose agent was deleted must still end and report its failure.
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::with_id(claim.agent.clone()));
         let settings = engine.settings();
@@ -218,7 +218,7 @@ impl TurnContext {
         Ok(context)
     }
 
-    /// The stored steps, as the machine takes them.
+    /// Returns the stored steps in the form the turn machine takes.
     pub fn steps(&self) -> Vec<TurnStep> {
         self.stored.iter().filter_map(to_machine_step).collect()
     }
@@ -227,7 +227,8 @@ impl TurnContext {
         self.resumed_tasks.iter().map(|row| row.task.token.turn_id.clone()).collect()
     }
 
-    /// What goes into the backlog when this turn gives way: every message it answers for and what it had taken up.
+    /// Returns the backlog entries to store when this turn yields: one for every message it answers and every task it
+    /// had resumed.
     pub fn resume_tokens(&self, turn: &TurnId) -> Vec<ResumeToken> {
         let again = self.resumed_tasks.iter().map(|row| ResumeToken {
             message_id: row.task.token.message_id.clone(),
@@ -242,12 +243,14 @@ impl TurnContext {
         again.chain(own).collect()
     }
 
-    /// What drives this turn: messages and results of tools the caller ran. The `[Backlog]` line is not one of them.
+    /// Returns the inputs of this turn: messages, and results of tools that the caller ran. The `[Backlog]` line is not
+    /// one.
     fn inputs(&self) -> impl DoubleEndedIterator<Item = &SessionMessage> {
         self.stored.iter().filter(|message| message.address.is_some())
     }
 
-    /// Every conversation that waits for this turn, each address whole and once.
+    /// Returns every conversation that waits for this turn, each address once, and whether it wants the reply
+    /// delivered.
     pub fn waiting_addresses(&self) -> Vec<(ChatAddress, bool)> {
         let mut addresses: Vec<(ChatAddress, bool)> = Vec::new();
         let mut add = |address: &ChatAddress, wanted: bool| match addresses
@@ -261,14 +264,14 @@ impl TurnContext {
             if let Some(address) = &message.address {
                 add(address, message.deliver);
             }
-            // Whoever waits for the run that an announce tells of.
+            // Addresses waiting for the run that an announce reports on.
             let waiting = message.meta.as_ref().map(run::reply_addresses).unwrap_or_default();
             waiting.iter().for_each(|address| add(address, true));
         }
         addresses
     }
 
-    /// The conversation of an owner who asked for this turn, where a question can be sent to.
+    /// Returns the conversation of an owner who asked for this turn, if a question can be sent there.
     pub fn owner_address(&self) -> Option<ChatAddress> {
         let mut asked =
             self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
@@ -277,14 +280,15 @@ impl TurnContext {
         owned.address.clone().filter(|address| !address.is_pull_channel())
     }
 
-    /// Nobody asked for this turn but one that failed before it.
+    /// Whether every input of this turn was redelivered from a turn that failed.
     pub fn is_retry(&self) -> bool {
         let mut inputs = self.inputs();
         self.resumed_messages.is_empty()
             && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_redelivered))
     }
 
-    /// A person wrote to this child from there: what a child says leaves only for those who ask it themselves.
+    /// Whether a person wrote to this child session from `address`. A child's reply is delivered only to people who
+    /// asked it directly.
     pub fn is_child_asked_from(&self, address: &ChatAddress) -> bool {
         let mut asked =
             self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
@@ -292,7 +296,7 @@ impl TurnContext {
             && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
     }
 
-    /// Sessions from which people asked this child by a command.
+    /// Returns the sessions from which people addressed this child with a command.
     pub fn shown_in(&self) -> Vec<SessionKey> {
         let asked =
             self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
@@ -302,7 +306,7 @@ impl TurnContext {
         sessions
     }
 
-    /// Where its answer may be shown while it grows.
+    /// Returns the addresses that may see the answer while it streams.
     pub fn watching_addresses(&self) -> Vec<ChatAddress> {
         if let Some(listeners) = &self.mirror {
             let policy = listeners.policy();
@@ -314,7 +318,7 @@ impl TurnContext {
         waiting.map(|(address, _)| address).collect()
     }
 
-    /// What the people of this turn said, and those whose tasks it resumes.
+    /// Returns the text of the user messages of this turn and of the tasks it resumes.
     pub fn input_text(&self) -> String {
         let line = self
             .resumed_messages
@@ -356,22 +360,22 @@ impl TurnContext {
         }
     }
 
-    /// The caller of this turn runs this tool itself, if it is asked in a way that can be read.
+    /// Whether the caller of this turn runs this tool itself and the arguments are valid.
     pub fn is_for_client(&self, call: &ToolCall) -> bool {
         self.client_tools.iter().any(|tool| tool.name == call.name) && !has_invalid_arguments(call)
     }
 
-    /// What the model last asked for.
+    /// Returns the newest step of the model.
     pub fn last_step(&self) -> Option<&SessionMessage> {
         self.stored.iter().rev().find(|message| message.role == MessageRole::Assistant)
     }
 
-    /// Another session waits for what this one does, and a tool has given it something to show.
+    /// Whether another session waits for this one and a tool has returned something worth reporting.
     pub fn has_result_for_owner(&self) -> bool {
         self.session.owner.is_some() && self.stored.iter().any(is_meaningful_result)
     }
 
-    /// How many answers of the model are stored of this turn.
+    /// Returns how many model answers of this turn are stored.
     pub fn answer_count(&self) -> usize {
         self.stored.iter().filter(|message| message.role == MessageRole::Assistant).count()
     }
@@ -389,16 +393,16 @@ impl TurnContext {
         self.stored.push(step);
     }
 
-    /// The turn has ended well: what it was to be told once has been told.
+    /// Completes the bootstrap after the turn that included it succeeded.
     pub fn mark_bootstrap_shown(&self, engine: &Engine) {
         if let Some(bootstrap) = &self.bootstrap {
             engine.ports.briefings.complete_bootstrap(bootstrap);
         }
     }
 
-    /// What the next turn of a long conversation need not read again.
+    /// Keeps a long history in memory, so that the next turn need not read it again.
     pub fn cache_history(mut self, engine: &Engine, session: &SessionKey, reply: Option<SessionMessage>) {
-        // Mail is stored as a line of the turn by the commit that ends it, and is not among these lines.
+        // The commit that ends the turn stores team messages as a line of it, so these lines do not have them.
         let is_worth_it = self.lines.len() >= MIN_CACHED_LINES
             && !self.is_shortened
             && self.team_prompt.messages.is_empty();
@@ -418,7 +422,7 @@ impl TurnContext {
         self.model_used = Some(spent.model.clone());
     }
 
-    /// What calls have stored that an earlier life of this turn made.
+    /// Loads the usage of model calls stored by earlier attempts of this turn.
     pub async fn load_spent_usage(&mut self, engine: &Engine, claim: &TurnClaim) -> TurnResult<()> {
         let turn = claim.turn.clone();
         let spent = engine.db().read(move |tx| usage::sum_by_turn(tx, &turn)).await;
@@ -428,8 +432,8 @@ impl TurnContext {
     }
 }
 
-/// A message as it is read back. Bytes of images are read when a prompt shows them: those of all a turn has seen would be
-/// held until it ends.
+/// Returns a message as it would be read back, without image bytes. A prompt loads them when it shows them; otherwise a
+/// turn would hold every image it has seen until it ends.
 fn drop_image_bytes(message: SessionMessage) -> SessionMessage {
     SessionMessage { parts: to_stored_parts(&message.parts), ..message }
 }
@@ -451,7 +455,7 @@ fn to_machine_step(message: &SessionMessage) -> Option<TurnStep> {
     }
 }
 
-/// A model a person picked is used alone: it is never silently replaced.
+/// Returns the models to try in order. A model that a person picked has no fallbacks: it is never silently replaced.
 fn model_candidates(settings: &EngineSettings, session: &Session, spec: &AgentSpec) -> Vec<ModelRef> {
     if let Some(model) = &session.model_override {
         return vec![model.clone()];
@@ -460,25 +464,25 @@ fn model_candidates(settings: &EngineSettings, session: &Session, spec: &AgentSp
     first.into_iter().chain(spec.defaults.fallbacks.iter().cloned()).collect()
 }
 
-/// What every conversation with an agent begins with, for a model that can take it in before it is asked.
+/// Builds the start of every prompt of an agent, for models that can process it before the first message.
 pub fn build_opening_prompt(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
     let system = system_prompt(spec, files, &prompt::frame_rules(&[], nonce), None);
     Prompt { system, tools, ..Prompt::default() }
 }
 
-/// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
-/// words, lasts for this turn and is never part of the history.
+/// Returns the system message of a caller of the OpenAI-compatible API. It follows the agent's own prompt, lasts for
+/// this turn and is never part of the history.
 fn caller_instructions(stored: &[SessionMessage]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
 }
 
-/// How long the caller of an OpenAI-shaped endpoint lets each answer of this turn be.
+/// Returns the limit that a caller of the OpenAI-compatible API set for each answer of this turn.
 fn max_answer_tokens(stored: &[SessionMessage]) -> Option<u32> {
     let stated = stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("max_tokens")?.as_u64());
     stated.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
-/// What stays the same from turn to turn comes first, so that providers can keep it.
+/// Builds the system prompt. Parts that do not change between turns come first, so that providers can cache them.
 fn system_prompt(spec: &AgentSpec, files: &str, rules: &str, caller: Option<&str>) -> String {
     let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
         format!(

@@ -1,5 +1,5 @@
-//! What comes in from outside, cleaned before anything else is done with it. Everything later is made of what was
-//! cleaned here: transcripts, frames, events, the outbox.
+//! Redacts everything that comes in from outside before it is processed. Transcripts, frames, events and the outbox are
+//! built only from redacted text.
 
 use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::message::MessagePart;
@@ -9,7 +9,7 @@ use polyclaw_domain::redact::Redactor;
 use crate::history_import::ImportedMessage;
 use crate::ingress::IngressMessage;
 
-/// A key somebody pastes into a chat is as lost as one in a log.
+/// Redacts an inbound message. A key pasted into a chat is as exposed as one in a log.
 pub(crate) fn redact_message(redactor: &Redactor, inbound: &mut IngressMessage) {
     redactor.redact_in_place(&mut inbound.text);
     redact_parts(redactor, &mut inbound.parts);
@@ -21,7 +21,8 @@ pub(crate) fn redact_message(redactor: &Redactor, inbound: &mut IngressMessage) 
     }
 }
 
-/// Keys and addresses are compared, not read: changed they would name something else.
+/// Whether a key or an address contains a secret. They are compared verbatim, so redacting them would name something
+/// else.
 pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &IngressMessage) -> bool {
     let address = &inbound.address;
     let names = [inbound.session.as_str(), &address.channel, &address.account, &address.peer];
@@ -54,7 +55,8 @@ fn redact_parts(redactor: &Redactor, parts: &mut [MessagePart]) {
     }
 }
 
-/// Its calls keep what the model made up until they have run; what it can not know is taken out at once.
+/// Redacts a model's reply. Arguments of its calls keep what the model wrote until the calls have run; secrets that the
+/// model cannot know are removed immediately.
 pub(crate) fn redact_reply(redactor: &Redactor, reply: &mut ModelReply) {
     redactor.redact_in_place(&mut reply.text);
     for call in &mut reply.calls {
@@ -69,7 +71,7 @@ pub(crate) fn redact_provider_error(redactor: &Redactor, mut error: ProviderErro
     error
 }
 
-/// What a platform says of a message may quote the address it was sent to, and that may hold a token.
+/// Redacts a send result. A platform's error may quote the URL of the request, which can contain a token.
 pub(crate) fn redact_sent(redactor: &Redactor, mut sent: SendOutcome) -> SendOutcome {
     if let SendOutcome::Rejected { reason }
     | SendOutcome::Unknown { reason }

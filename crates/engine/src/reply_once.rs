@@ -1,5 +1,5 @@
-//! What a letter comes to that is no message: a command's answer, a code, a refusal. Its platform's id is remembered
-//! together with what is sent back, so that the same letter comes to nothing a second time.
+//! Replies to inbound messages that start no turn: command replies, pairing codes, refusals. The platform's message id
+//! is stored in the same transaction as the reply, so a repeated message has no second effect.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
@@ -15,17 +15,17 @@ use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::Result;
 use crate::ingress::{IngressMessage, MAX_KEY_BYTES};
 
-/// What is said to a letter that comes again.
+/// Reply to a repeated message.
 pub(crate) const ALREADY_ACCEPTED_TEXT: &str = "This was taken before.";
 
-/// Which letter, and where its answer goes.
+/// Identifies an inbound message and where its reply goes.
 #[derive(Clone, Debug)]
 pub(crate) struct InboundReceipt {
-    /// The conversation in whose order the answer leaves.
+    /// The session in whose delivery order the reply is sent.
     pub session: SessionKey,
     pub address: ChatAddress,
     pub platform_id: Option<String>,
-    /// Whoever wrote wants to be answered there.
+    /// The sender wants the reply delivered there.
     pub deliver: bool,
 }
 
@@ -39,27 +39,27 @@ impl InboundReceipt {
         }
     }
 
-    /// The id, if it is one that can be stored.
+    /// Returns the id if it is short enough to be stored.
     fn id(&self) -> Option<&str> {
         self.platform_id.as_deref().filter(|id| id.len() <= MAX_KEY_BYTES)
     }
 }
 
 impl Engine {
-    /// The letter was taken before, whatever it came to.
+    /// Whether the message was accepted before, with any outcome.
     pub(crate) async fn is_already_accepted(&self, receipt: &InboundReceipt) -> Result<bool> {
         let Some(id) = receipt.id().map(str::to_owned) else { return Ok(false) };
         let address = receipt.address.clone();
         Ok(self.db().read(move |tx| ingress::find_duplicate(tx, &address, &id)).await?.is_some())
     }
 
-    /// Answers a letter for good.
+    /// Replies to a message exactly once.
     pub(crate) async fn reply_once(&self, receipt: &InboundReceipt, text: &str) -> Result<()> {
         self.run_action_once(receipt, reply_only(text)).await.map(drop)
     }
 
-    /// Does what a letter asks for and answers it, in one transaction: the same letter finds all of it or nothing.
-    /// Returns what was said.
+    /// Performs a message's action and replies, in one transaction, so a repeated message finds all of it or nothing.
+    /// Returns the reply.
     pub(crate) async fn run_action_once(
         &self,
         receipt: &InboundReceipt,
@@ -71,8 +71,8 @@ impl Engine {
         Ok(text)
     }
 
-    /// The same for what may come to nothing: then nothing stands. Another copy of the letter that was first is what
-    /// this one comes to.
+    /// Like `run_action_once`, for an action that may have no outcome; then nothing is stored. If a copy of the message
+    /// was first, its outcome is returned.
     pub(crate) async fn commit_once<F>(
         &self,
         receipt: &InboundReceipt,
@@ -103,7 +103,7 @@ impl Engine {
         Ok(stored)
     }
 
-    /// What is sent back, if anybody waits for it.
+    /// Builds the reply's outbox messages, if the sender wants one.
     fn build_reply_messages(
         &self,
         receipt: &InboundReceipt,

@@ -1,4 +1,4 @@
-//! What people do with a session besides talking: stop, start anew, switch agent or model, compact, delete.
+//! Operations of people on a session besides chatting: stop, renew, switch agent or model, compact, delete.
 
 mod change;
 
@@ -22,21 +22,21 @@ pub(crate) use change::{
     stop_session_work, stop_turn,
 };
 
-/// What `/stop` ended.
+/// Everything that `/stop` ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StopOutcome {
     pub turn: Option<TurnId>,
     pub interrupted_tasks: usize,
-    /// What it had begun, and what that had: the label of each run, and the name of each member of its teams.
+    /// Stopped descendants: the label of each run, and the name of each member of its teams.
     pub children: Vec<String>,
 }
 
-/// How far back a conversation is looked for.
+/// How many messages are searched for a conversation.
 const MAX_SCANNED_MESSAGES: usize = 1_000;
 
 impl Engine {
-    /// Where people outside read a session: the last conversation on a channel somebody wrote from, or the one it was
-    /// begun in.
+    /// Returns where people outside read a session: the last channel conversation from which somebody wrote, or the one
+    /// in which it was started.
     pub async fn session_conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
         let started = self.load_session(key).await?.address;
         let wanted = key.clone();
@@ -54,7 +54,7 @@ impl Engine {
         found.ok_or_else(|| Error::UnknownSession(key.to_string()))
     }
 
-    /// A session nobody has spoken in yet.
+    /// Creates a session without messages.
     pub async fn create_session(
         &self,
         key: &SessionKey,
@@ -76,7 +76,7 @@ impl Engine {
         self.db().write(write).await?.ok_or_else(|| Error::UnknownAgent(agent.to_string()))
     }
 
-    /// Ends the running turn and gives up interrupted tasks, and stops what the session began. Messages that wait are
+    /// Stops the running turn, cancels interrupted tasks and stops everything the session started. Queued messages are
     /// answered next.
     pub async fn stop_session(&self, key: &SessionKey) -> Result<StopOutcome> {
         self.load_session(key).await?;
@@ -86,7 +86,7 @@ impl Engine {
         Ok(stopped)
     }
 
-    /// Ends the work on one turn. One that has not begun ends alone; of one that runs its session is stopped.
+    /// Stops one turn. A queued turn is cancelled alone; a running one stops its whole session.
     pub async fn stop_turn(&self, turn: &TurnId) -> Result<()> {
         let (engine, wanted) = (self.clone(), turn.clone());
         let after = self.db().write(move |tx| stop_turn(tx, &engine, &wanted)).await?;
@@ -94,7 +94,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells the turn's task if it is on this node. On another, that node hears of it.
+    /// Stops the turn's task if it runs on this node. Other nodes are notified through the database.
     pub(crate) fn stop_local_turn(&self, turn: &TurnId) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned();
         if let Some(running) = running {
@@ -102,8 +102,8 @@ impl Engine {
         }
     }
 
-    /// `/new`: the same key, a new session id, an empty history. What runs is stopped and ends in the old
-    /// conversation; what waits is answered in the new one.
+    /// `/new`: the same key with a new session id and an empty history. A running turn is stopped and ends in the old
+    /// conversation; queued messages are answered in the new one.
     pub async fn renew_session(&self, key: &SessionKey) -> Result<Session> {
         self.load_session(key).await?;
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
@@ -112,7 +112,7 @@ impl Engine {
         self.load_session(key).await
     }
 
-    /// Takes effect at the next turn, for model, tools and prompt at once.
+    /// Switches the agent, with its model, tools and prompt, from the next turn on.
     pub async fn set_session_agent(&self, key: &SessionKey, agent: &AgentId) -> Result<()> {
         let session = self.load_session(key).await?;
         let (id, now) = (agent.clone(), self.now());
@@ -130,7 +130,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether what is said in a session may leave, and whether it may send; `None` leaves it as it is.
+    /// Sets whether text of a session may be delivered and whether it may send. `None` leaves a policy unchanged.
     pub async fn set_session_policies(
         &self,
         key: &SessionKey,
@@ -146,8 +146,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What a model is called is written down in many places; and one of a provider that is not there would only fail
-    /// later, in the next turn.
+    /// Checks a model before it is stored. Its name is written in many places, so it must not contain a secret, and an
+    /// unknown provider would fail only in the next turn.
     pub(crate) async fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
         let Some(model) = model else { return Ok(()) };
         if self.redactor().contains_secret(&model.to_string()) {
@@ -157,7 +157,7 @@ impl Engine {
         if !providers.is_empty() && !providers.contains(&model.provider) {
             return Err(Error::UnknownProvider(model.provider.clone()));
         }
-        // Of a provider that lists nothing nothing can be refused: the next turn says what is wrong.
+        // If the provider lists no models, every name passes; the next turn reports an error.
         let listed = self.provider().list_models().await;
         let mut own = listed.iter().filter(|info| info.model.provider == model.provider).peekable();
         match own.peek().is_none() || own.any(|info| info.model == *model) {
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// Folds the history by hand, as a turn of its own.
+    /// Compacts the history on request, as a turn of its own.
     pub async fn compact_session(&self, key: &SessionKey) -> Result<TurnId> {
         let session = self.load_session(key).await?;
         let fresh = NewIds::new(self, None);
@@ -176,7 +176,7 @@ impl Engine {
         Ok(turn)
     }
 
-    /// What waits there is gone with it; whoever waits for it is told.
+    /// Deletes a session with its queued messages, and notifies those who wait for it.
     pub async fn delete_session(&self, key: &SessionKey) -> Result<()> {
         self.load_session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
@@ -199,12 +199,12 @@ impl Engine {
         Ok(())
     }
 
-    /// What a deleted session leaves beside its rows. Its memories nobody would look for again; images that can not be
-    /// removed now are, with those of the next.
+    /// Removes what a deleted session leaves outside its rows: its memories and its images. Images that cannot be
+    /// removed now are removed with those of the next deleted session.
     pub(crate) async fn clean_up_deleted_session(&self, key: &SessionKey) -> Result<()> {
         self.memory_store().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         if let Err(error) = self.remove_unused_images().await {
-            tracing::warn!(%error, session.key = %key, "images of a deleted session could not be removed yet");
+            tracing::warn!(%error, session.key = %key, "cannot remove images of deleted session; retrying later");
         }
         Ok(())
     }

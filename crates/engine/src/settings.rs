@@ -1,4 +1,4 @@
-//! What the config says, in the engine's words.
+//! Settings of the engine, built from the config.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,79 +26,79 @@ use crate::maintenance::RetentionConfig;
 pub struct EngineSettings {
     pub slots: HashMap<JobLane, usize>,
     pub limits: TurnLimits,
-    /// Without a token, tool output or child event for this long a turn is stopped.
+    /// A turn is stopped after this long without a token, tool output or child event.
     pub stall_ms: u64,
     pub turn_ms: u64,
     pub attempts: u32,
     pub lease_ms: i64,
     pub automatic_budget: u32,
     pub delivery_ttl_ms: i64,
-    /// Agents' files are below this folder.
+    /// Parent folder of the agents' workspaces.
     pub workspace: PathBuf,
-    /// Folders of skills that the config names: what is in them tells agents what to do.
+    /// Skill folders named in the config. Agents follow the instructions in them, so they are trusted.
     pub skill_folders: Vec<PathBuf>,
     pub default_agent: AgentId,
-    /// What an agent that is made at run time has where it does not say otherwise.
+    /// Defaults for agents created at run time.
     pub agent_template: AgentSpec,
-    /// The agent that the config does not write but has: it can be changed at run time, and what is not changed
-    /// stays as the config's defaults have it.
+    /// The agent that exists without being written in the config. It can be changed at run time; unchanged fields
+    /// follow the config's defaults.
     pub implicit_agent: Option<AgentSpec>,
-    /// Agents that rules of the config name and that live in the database, with the path of the rule.
+    /// Agents that config rules name and that are stored in the database, with the path of the rule.
     pub agents_in_rules: Vec<(AgentId, String)>,
-    /// Used by agents that name no model of their own.
+    /// Model of agents that name none.
     pub default_model: Option<ModelRef>,
-    /// What to say when there is no model at all.
+    /// Hint shown when no model is configured.
     pub no_model_hint: String,
     pub context_windows: HashMap<ModelRef, usize>,
     pub default_context_window: usize,
-    /// What the instance says about tools.
+    /// Instance-wide tool rules.
     pub tools: ToolRules,
     /// Whether agents may write into each other's sessions.
     pub agent_to_agent: AgentToAgent,
     /// Conversations that agents may write to: patterns of `channel:account:peer`.
     pub message_to: Vec<String>,
-    /// Providers by name; empty where they are only found later.
+    /// Provider names. Empty if providers are only discovered later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
-    /// What makes the instance as a whole less safe.
+    /// Settings that make the whole instance less safe.
     pub exposure: InstanceExposure,
-    /// Agents that others may ask by A2A, and how others reach this instance.
+    /// Agents exposed over A2A, and the address under which others reach this instance.
     pub a2a: A2aConfig,
-    /// Agents elsewhere.
+    /// Client for remote agents.
     pub remotes: Option<Arc<dyn RemoteAgentClient>>,
-    /// What models cost, where somebody said so.
+    /// Configured model prices.
     pub prices: HashMap<ModelRef, ModelPrice>,
-    /// What the whole instance may spend.
+    /// Budget of the whole instance.
     pub budget: AgentBudget,
-    /// What each session may, with all that is begun for it.
+    /// Budget of each session, including everything started for it.
     pub session_budget: AgentBudget,
-    /// What the members of each team may spend together.
+    /// Budget shared by the members of each team.
     pub team_budget: AgentBudget,
-    /// When a day of a budget begins.
+    /// When a budget's day starts.
     pub calendar: BudgetCalendar,
-    /// What agents do at set times.
+    /// Cron jobs defined in the config.
     pub cron_jobs: Vec<CronJob>,
-    /// Who may write, who answers, and in which session.
+    /// Rules that decide who may write, which agent answers, and in which session.
     pub inbound: Arc<inbound::InboundRules>,
-    /// What becomes of sessions that nobody uses any more.
+    /// Retention of unused sessions.
     pub retention: RetentionConfig,
-    /// The bounds of teams.
+    /// Limits of teams.
     pub teams: polyclaw_domain::team::TeamLimits,
-    /// Where people find what teams are and write to each other; nowhere if it is not set.
+    /// Folder in which people can read the state and messages of teams; `None` writes none.
     pub teams_folder: Option<PathBuf>,
-    /// What must not be seen: everything passes through it before it is stored, logged or shown.
+    /// Redacts secrets from everything before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
-    /// Where spans go.
+    /// Receives spans.
     pub telemetry: Telemetry,
 }
 
 impl EngineSettings {
-    /// How many turns of a lane run at once.
+    /// Returns how many turns of a lane may run concurrently.
     pub fn lane_slots(&self, lane: JobLane) -> usize {
         self.slots.get(&lane).copied().unwrap_or(1)
     }
 
-    /// Whether the config has this agent without writing it.
+    /// Whether this agent exists without being written in the config.
     pub fn is_implicit(&self, id: &AgentId) -> bool {
         self.implicit_agent.as_ref().is_some_and(|spec| spec.agent_id == *id)
     }
@@ -150,7 +150,7 @@ impl EngineSettings {
         }
     }
 
-    /// The model an agent asks first where a session has none of its own.
+    /// Returns the first model to try for an agent, unless the session overrides it.
     pub fn agent_model(&self, spec: &AgentSpec) -> Option<ModelRef> {
         spec.defaults.model.clone().or_else(|| self.default_model.clone())
     }

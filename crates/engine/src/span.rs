@@ -1,5 +1,5 @@
-//! Spans of messages, turns, model calls and tool calls, by the conventions of OpenTelemetry for generative AI. Each is
-//! below what caused it, across sessions: a child's turn is below the call that began it.
+//! Spans of messages, turns, model calls and tool calls, following the OpenTelemetry conventions for generative AI.
+//! Each span is a child of its cause, across sessions: a child's turn is below the call that spawned it.
 
 use polyclaw_domain::id::RunId;
 use polyclaw_domain::provider::{ModelRef, ModelReply, ProviderError, TokenUsage};
@@ -13,12 +13,12 @@ use crate::core::Engine;
 use crate::prompt::TurnContext;
 use crate::worker::RunningTurn;
 
-/// What a turn is to whoever watches from outside.
+/// What a turn's span needs to know about its cause and its agent.
 #[derive(Clone)]
 pub(crate) struct TurnSpanContext {
     parent: OtelSpanId,
     links: Vec<(OtelTraceId, OtelSpanId)>,
-    /// The message that began the trace, where this turn is the first thing it caused.
+    /// The message that started the trace, if this turn is its first effect.
     message: Option<(String, Millis)>,
     agent: (String, String),
     conversation: String,
@@ -26,7 +26,7 @@ pub(crate) struct TurnSpanContext {
 }
 
 impl TurnSpanContext {
-    /// `None` where nobody watches.
+    /// Returns `None` if telemetry is disabled.
     pub fn for_turn(engine: &Engine, context: &TurnContext, claim: &TurnClaim) -> Option<Self> {
         if !engine.settings().telemetry.is_enabled() {
             return None;
@@ -55,7 +55,7 @@ impl TurnSpanContext {
     }
 }
 
-/// A turn has ended, and with it what its message first caused.
+/// Records the span of an ended turn, and the span of the message if the turn is its first effect.
 pub(crate) fn record_turn_span(
     engine: &Engine,
     running: &RunningTurn,
@@ -105,7 +105,7 @@ fn agent_span(
     }
 }
 
-/// A model was asked.
+/// Records the span of a model call.
 pub(crate) fn record_chat_span(
     engine: &Engine,
     running: &RunningTurn,
@@ -139,7 +139,7 @@ pub(crate) fn record_chat_span(
     });
 }
 
-/// A tool was called.
+/// Records the span of a tool call.
 pub(crate) fn record_tool_span(
     engine: &Engine,
     running: &RunningTurn,
@@ -160,7 +160,7 @@ pub(crate) fn record_tool_span(
     });
 }
 
-/// Something inside a turn.
+/// Template for spans inside a turn.
 fn turn_child_span(claim: &TurnClaim, (began, ended): (Millis, Millis)) -> Span {
     Span {
         trace: OtelTraceId::for_trace(&claim.trace),
@@ -184,7 +184,7 @@ fn finish_reason(reply: &ModelReply) -> &'static str {
     }
 }
 
-/// What is not known is left out.
+/// Returns the known token counts as attributes.
 fn token_attributes(usage: TokenUsage) -> impl Iterator<Item = (&'static str, SpanAttribute)> {
     let known = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
@@ -195,7 +195,7 @@ fn token_attributes(usage: TokenUsage) -> impl Iterator<Item = (&'static str, Sp
 }
 
 impl TurnContext {
-    /// The runs whose ends this turn takes up, each with its trace.
+    /// Returns the runs whose announces this turn receives, each with its trace.
     fn announced_runs(&self) -> Vec<(polyclaw_domain::id::TraceId, RunId)> {
         self.stored.iter().filter_map(|message| run::announced_run(message.meta.as_ref()?)).collect()
     }

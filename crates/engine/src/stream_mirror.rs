@@ -1,5 +1,5 @@
-//! The audience of a run: the conversation of whoever waits for it sees its words as they come, under the name of its
-//! agent. What it is shown in the end goes the way of every reply: through the gate and the outbox.
+//! The audience of a run. The conversation that waits for the run sees its text while it streams, under the agent's
+//! name. The final text goes through the gate and the outbox like every reply.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::DeliveryPolicy;
@@ -11,7 +11,7 @@ use polyclaw_store::{Tx, runs, sessions};
 
 use crate::hub::{DelegateSpeaker, FrameKind, Hub};
 
-/// The audience of a session's run, as a turn of that session needs to know it.
+/// The audience of a session's run, as its turns need it.
 #[derive(Clone)]
 pub(crate) struct StreamMirror {
     run: RunId,
@@ -21,10 +21,10 @@ pub(crate) struct StreamMirror {
 }
 
 impl StreamMirror {
-    /// Those of a run, if it has any.
+    /// Returns the audience of a run, if it has one.
     pub fn for_run(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<Option<Self>> {
         let Some(audience) = run.audience.clone() else { return Ok(None) };
-        // Whether anything may be said there is for that conversation to say, not for the child.
+        // That conversation's policies decide whether text may be delivered there, not the child's.
         let Some(there) = sessions::get(tx, &audience.session_key)? else { return Ok(None) };
         let policy =
             DeliveryPolicy { requested: true, session_delivers: there.delivers, session_sends: there.sends };
@@ -35,12 +35,12 @@ impl StreamMirror {
         self.policy
     }
 
-    /// The session whose conversation it is.
+    /// The session that owns the conversation.
     pub fn session(&self) -> &SessionKey {
         &self.audience.session_key
     }
 
-    /// Where they are on chat platforms.
+    /// The audience's addresses on chat platforms.
     pub fn addresses(&self) -> &[ChatAddress] {
         &self.audience.addresses
     }
@@ -54,12 +54,12 @@ impl StreamMirror {
         }
     }
 
-    /// Returns the number of the frame.
+    /// Publishes a frame to the audience's session and returns its number.
     pub fn publish(&self, hub: &Hub, kind: FrameKind) -> u64 {
         hub.publish(&self.audience.session_key, kind)
     }
 
-    /// What stands below words that are not all there would have been.
+    /// Returns the notice shown below a text that ended early.
     pub fn cut_short_notice(&self, code: &str, now: Millis) -> &'static str {
         match code {
             _ if self.deadline.is_some_and(|deadline| deadline <= now) => "(Cut short: its time was over.)",
@@ -69,20 +69,21 @@ impl StreamMirror {
     }
 }
 
-/// The people of the conversation that waits for a delegation.
+/// People in the conversation that waits for a delegation.
 #[derive(Clone, Debug)]
 pub(crate) struct DelegationWaiters {
     pub session: SessionKey,
     pub addresses: Vec<ChatAddress>,
-    /// Whether anything may be said there.
+    /// Whether messages may be sent there.
     pub policy: DeliveryPolicy,
 }
 
-/// Longer chains of delegations there are none.
+/// Maximum length of a delegation chain.
 const MAX_DELEGATION_CHAIN: usize = 32;
 
 impl DelegationWaiters {
-    /// Nobody waits for a run that is only told of later; and what a sub-agent does is its owner's matter.
+    /// Returns the waiters of an awaited delegation. Announced runs have none, and a sub-agent reports only to its
+    /// owner.
     pub fn for_run(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<Option<Self>> {
         let mut at = run.clone();
         for _ in 0..MAX_DELEGATION_CHAIN {

@@ -1,4 +1,5 @@
-//! Families: sessions that begin sessions. A run begins and ends in one transaction each, with all that belongs to it.
+//! Sub-agents: sessions that start sessions. A run starts and ends in one transaction each, with everything that
+//! belongs to it.
 
 mod artifacts;
 mod child_runs;
@@ -45,28 +46,28 @@ pub(crate) use spawn::{
     RunRequester, SpawnRequest, authority_in, check_sandbox_mode, reply_addresses, requesters_of_turn,
 };
 
-/// Runs whose time is over, looked after at once.
+/// Maximum number of overdue runs handled in one pass.
 const OVERDUE_BATCH_SIZE: usize = 100;
 
-/// A run has ended with a turn: whoever asked for it is to be woken.
+/// A run that ended with a turn, and whose owner must be woken.
 #[derive(Clone, Debug)]
 pub(crate) struct RunCompletion {
     pub owner: SessionKey,
-    /// Where a turn of the owner is ready.
+    /// The lane in which a turn of the owner is ready.
     pub ready: Option<JobLane>,
-    /// What its people are told of an announce that waits for them.
+    /// Notice to the owner's people about a held announce.
     pub notice: Option<HeldNotice>,
     pub ended: Option<delegation_stats::DelegationEnd>,
 }
 
 impl Engine {
-    /// Everything a session asked for, the newest first.
+    /// Returns the runs that a session started, newest first.
     pub async fn list_runs(&self, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
         let owner = owner.clone();
         Ok(self.db().read(move |tx| runs::list_by_owner(tx, &owner, limit)).await?)
     }
 
-    /// A run, at work or ended: its result can be asked for as long as its owner is there.
+    /// Returns a running or ended run. Its result is available as long as its owner exists.
     pub async fn find_run(&self, id: &RunId) -> Result<SubagentRun> {
         let wanted = id.clone();
         let found = self.db().read(move |tx| runs::get(tx, &wanted)).await?;
@@ -81,18 +82,18 @@ impl Engine {
         }
         match closed.ready {
             Some(lane) => self.lanes.wake(lane),
-            // People may have been told that it waits.
+            // The outbox may have a notice about a held announce.
             None => self.outbox_wake.notify_one(),
         }
     }
 
-    /// Waits for so long, or until the time of a run is over before.
+    /// Waits for `longest`, or until the next run exceeds its deadline.
     pub(crate) async fn wait_for_deadline(&self, longest: Duration) -> Result<()> {
         let until = Instant::now() + longest;
         loop {
             let now = self.now();
             let next = self.db().read(move |tx| runs::find_next_deadline(tx, now)).await?;
-            // It is over when the clock is past it, not when it is there.
+            // A run is overdue after its deadline, not at it.
             let left = next.map(|at| Duration::from_millis(at.since(now).max(0).unsigned_abs() + 1));
             let wake = left.map_or(until, |left| until.min(Instant::now() + left));
             tokio::select! {
@@ -102,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Ends runs that took too long. Their turns end at the next boundary, and with them the runs.
+    /// Ends runs that exceeded their deadline. A running turn stops at its next boundary and ends its run then.
     pub(crate) async fn kill_overdue_runs(&self) -> Result<()> {
         let now = self.now();
         for run in self.db().read(move |tx| runs::list_overdue(tx, now, OVERDUE_BATCH_SIZE)).await? {
@@ -118,7 +119,7 @@ impl Engine {
     }
 }
 
-/// Stops one run, and what was begun for it: that is returned. Its owner is told of it.
+/// Stops one run and its descendants, and returns the descendants. Its owner is notified.
 pub(crate) fn kill_run(
     tx: &mut Tx<'_>,
     engine: &Engine,
@@ -129,7 +130,7 @@ pub(crate) fn kill_run(
     stop_children(tx, engine, &run.child, after)
 }
 
-/// Stops what a session began, and what that began; each is marked as stopped with its owner.
+/// Stops all descendants of a session and marks each as stopped together with its owner.
 pub(crate) fn stop_children(
     tx: &mut Tx<'_>,
     engine: &Engine,
@@ -149,7 +150,7 @@ pub(crate) fn stop_children(
     Ok(stopped)
 }
 
-/// A child that is at work ends its run with its turn; one that only waits has it ended here.
+/// Stops a run. A running turn ends the run when it stops; an idle child's run is ended here.
 pub(crate) fn stop_run(
     tx: &mut Tx<'_>,
     engine: &Engine,

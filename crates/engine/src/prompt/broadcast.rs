@@ -1,4 +1,4 @@
-//! A turn that is one of several agents' answers to the same message.
+//! A turn whose agent is one of several that answer the same broadcast.
 
 use polyclaw_domain::delivery::is_silence;
 
@@ -8,19 +8,19 @@ use crate::inbound::broadcast_position_of;
 use crate::turn::{TurnAbort, TurnResult};
 
 impl TurnContext {
-    /// Where several agents answer one message, or one speaks in a conversation that is not its own, each reply says
-    /// whose it is. Silence stays silence.
+    /// Prefixes a reply with the agent's name if several agents answer one message, or if it appears in another
+    /// session's conversation. Silence stays silence.
     pub fn sign_reply(&self, text: &str) -> String {
         if is_silence(text) { text.to_owned() } else { format!("{}{text}", self.signature()) }
     }
 
-    /// What stands before such a reply; nothing before others.
+    /// Returns the prefix of a signed reply; empty for other replies.
     pub fn signature(&self) -> String {
         let is_signed = self.mirror.is_some() || self.broadcast_position().is_some();
         if is_signed { format!("{}: ", self.face) } else { String::new() }
     }
 
-    /// The round this turn answers in, and its place in it.
+    /// Returns the broadcast this turn answers, and its position in it.
     fn broadcast_position(&self) -> Option<(&str, usize)> {
         self.resumed_messages
             .iter()
@@ -29,7 +29,7 @@ impl TurnContext {
             .find_map(|message| broadcast_position_of(message.meta.as_ref()))
     }
 
-    /// Looks up what agents before it have said, for this turn only.
+    /// Loads the replies of agents before it in the broadcast, for this turn only.
     pub async fn load_earlier_replies(&mut self, engine: &Engine) -> TurnResult<()> {
         let Some((round, position)) = self.broadcast_position().filter(|(_, position)| *position > 0) else {
             return Ok(());

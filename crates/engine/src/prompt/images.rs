@@ -1,4 +1,4 @@
-//! The images of a conversation, read when a prompt shows them.
+//! Images of a conversation, read when a prompt shows them.
 
 use polyclaw_domain::media::{Image, MAX_SHOWN_IMAGE_BYTES, MediaHash};
 use polyclaw_domain::prompt;
@@ -9,8 +9,8 @@ use crate::core::Engine;
 use crate::turn::{TurnAbort, TurnResult};
 
 impl TurnContext {
-    /// Has at hand what the next prompt shows, and at most one more: the first for which there is no room, so that it
-    /// is not read again each time.
+    /// Loads the images that the next prompt shows and at most one more: the first that does not fit, so that it is not
+    /// read again for each prompt.
     pub async fn load_images(&mut self, engine: &Engine) -> TurnResult<()> {
         let newest: Vec<MediaHash> = prompt::newest_images(&self.lines).into_iter().cloned().collect();
         let known = std::mem::take(&mut self.images);
@@ -32,7 +32,7 @@ impl TurnContext {
     }
 }
 
-/// One at a time: a read that took them all would keep others waiting.
+/// Reads one image at a time, because reading all of them at once would block other readers.
 async fn load_image(engine: &Engine, hash: MediaHash) -> TurnResult<Option<Image>> {
     engine
         .db()

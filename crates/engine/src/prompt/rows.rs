@@ -19,41 +19,41 @@ use super::drop_image_bytes;
 use crate::stream_mirror::{DelegationWaiters, StreamMirror};
 use crate::team;
 
-/// What a turn reads before it starts. Short histories come along with the claim.
+/// Rows that a turn reads before it starts. Short histories are read together with the claim.
 #[derive(Clone)]
 pub(crate) struct TurnRows {
     pub(super) session: Session,
     pub(super) session_id: SessionId,
     pub(super) spec: Option<AgentSpec>,
-    /// The config file has the spec.
+    /// The agent is defined in the config file.
     pub(super) in_config: bool,
     pub(super) compaction: CompactionPoint,
     pub(super) lines: Vec<TranscriptLine>,
-    /// Only the lines after those that were known.
+    /// `lines` has only the lines after the cached history.
     pub(super) is_continuation: bool,
     pub(super) stored: Vec<SessionMessage>,
     pub(super) resumed_tasks: Vec<BacklogEntry>,
     pub(super) resumed_messages: Vec<SessionMessage>,
     pub(super) steered: bool,
-    /// The run its session works on.
+    /// The run that this session works on.
     pub(super) run: Option<SubagentRun>,
     pub(super) mirror: Option<StreamMirror>,
-    /// Of a team's member: where the people are for whom the team works.
+    /// For a team member: addresses of the people the team works for.
     pub(super) team_people: Vec<ChatAddress>,
-    /// Of a team's member: its plan is not approved yet.
+    /// For a team member: its plan is not approved yet.
     pub(super) awaits_plan: bool,
-    /// The least that the teams it works for grant.
+    /// The lowest authority granted by the teams it works for.
     pub(super) team_authority: Authority,
     pub(super) waiters: Option<DelegationWaiters>,
 }
 
-/// A history that is known already: its conversation, the ticket it was folded through, and its last.
+/// A cached history: its conversation, the ticket it was compacted through, and its last ticket.
 pub(super) type KnownHistory = (SessionId, i64, i64);
 
-/// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
+/// Longest history, in tickets, that is read on the writer thread. A longer one would delay other writes.
 const MAX_SHORT_HISTORY: i64 = 64;
 
-/// Reads a claimed turn's rows in the transaction that claims it, if they are few.
+/// Reads a claimed turn's rows in the claiming transaction if its history is short.
 pub(crate) fn read_short_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
@@ -66,7 +66,7 @@ pub(crate) fn read_short_rows(
     }
 }
 
-/// What can not be read keeps nobody from being accepted or claimed: its own turn says so.
+/// Unreadable rows must not prevent an accept or a claim. The turn reports the error itself.
 fn skip_unreadable(rows: polyclaw_store::Result<TurnRows>) -> polyclaw_store::Result<Option<TurnRows>> {
     match rows {
         Err(polyclaw_store::Error::Unreadable(_)) => Ok(None),
@@ -74,8 +74,8 @@ fn skip_unreadable(rows: polyclaw_store::Result<TurnRows>) -> polyclaw_store::Re
     }
 }
 
-/// The same for a turn that starts with the message that asks for it: nothing else waits in its session, and
-/// what it has stored is at hand.
+/// Reads the rows of a turn that starts with the message that asks for it. Nothing else waits in its session, and its
+/// stored messages are passed in.
 pub(crate) fn read_first_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
@@ -85,7 +85,7 @@ pub(crate) fn read_first_rows(
     if snapshot.uncompacted_tickets() > MAX_SHORT_HISTORY {
         return Ok(None);
     }
-    // Only a turn without a person's message takes up interrupted tasks as it opens.
+    // Only a turn without a person's message resumes interrupted tasks as it starts.
     let stored = stored.into_iter().map(drop_image_bytes).collect();
     match claim.has_person {
         true => skip_unreadable(assemble_rows(
@@ -98,7 +98,7 @@ pub(crate) fn read_first_rows(
     }
 }
 
-/// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
+/// Rows of one turn: its messages, the tasks it resumes, and the turn queued behind it.
 #[derive(Default)]
 struct TurnOwnRows {
     stored: Vec<SessionMessage>,
@@ -125,7 +125,7 @@ pub(super) fn read_rows(
     )
 }
 
-/// The messages that began the tasks a turn goes on with.
+/// Loads the messages that started the tasks a turn resumes.
 fn load_resumed_messages(
     tx: &mut Tx<'_>,
     taken: &[BacklogEntry],
@@ -137,7 +137,7 @@ fn load_resumed_messages(
     Ok(messages)
 }
 
-/// The messages a turn answers: those that began the tasks it goes on with, then its own.
+/// Loads the messages a turn answers: those that started the tasks it resumes, then its own.
 pub(crate) fn load_answered_inputs(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -197,7 +197,8 @@ fn assemble_rows(
     })
 }
 
-/// Questions of a member are asked of those who wait for its lead. And whether its plan waits for approval.
+/// Loads the addresses that receive a team member's questions, which are those waiting for its lead, and whether its
+/// plan waits for approval.
 fn load_team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<ChatAddress>, bool)> {
     if session.team_role != Some(TeamRole::Member) {
         return Ok((Vec::new(), false));

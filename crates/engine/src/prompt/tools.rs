@@ -1,4 +1,4 @@
-//! The tools of a turn: what the one filter lets through, for whom, and what is said of the rest.
+//! The tools of a turn: which pass the policy filter, for whom, and why the others are refused.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::core::Engine;
 use crate::settings::EngineSettings;
 use crate::toolbox::subagents;
 
-/// A tool of this turn.
+/// A tool offered in this turn.
 pub(crate) struct OfferedTool {
     pub spec: Arc<ToolSpec>,
-    /// A person must agree before each call.
+    /// A person must approve each call.
     pub requires_approval: bool,
 }
 
 impl TurnContext {
-    /// Asks the one filter about every tool there is.
+    /// Applies the policy filter to every available tool.
     pub(super) fn offered_tools(&self, engine: &Engine, settings: &EngineSettings) -> Vec<OfferedTool> {
         let layers = self.policy_layers(settings);
         let listed = engine.tools().list_tools(&self.scope).into_iter();
@@ -53,19 +53,19 @@ impl TurnContext {
         }
     }
 
-    /// The least that those this turn works for may decide.
+    /// Returns the lowest authority of everyone this turn works for.
     pub fn authority(&self) -> Authority {
         let own = Authority::lowest_of_senders(&self.senders);
         let inherited_authority = self.session.inherited.as_ref().and_then(|inherited| inherited.authority);
         inherited_authority.map_or(own, |above| above.min(own))
     }
 
-    /// Everyone this turn works for, as people are shown them.
+    /// Returns everyone this turn works for, as shown to people.
     pub fn requester_names(&self) -> Vec<&str> {
         Authority::without_marks(&self.senders).collect()
     }
 
-    /// What a model is told that calls a tool it was not shown.
+    /// Returns the error for a model that calls a tool it was not offered.
     pub fn tool_refusal(&self, engine: &Engine, call: &ToolCall) -> String {
         let name = call.name.as_str();
         if let Some(refused) = subagents::unusable_tool_reply(&self.spec, &self.session, call, &self.scope) {
@@ -86,7 +86,7 @@ impl TurnContext {
         }
     }
 
-    /// From here on it also works for people who may decide no more than this.
+    /// Lowers the authority: from now on the turn also works for people who have no more than this.
     pub fn lower_authority(&mut self, engine: &Engine, authority: Authority) {
         if authority < self.authority() {
             self.senders.extend(authority.sender_mark());
@@ -95,7 +95,7 @@ impl TurnContext {
         }
     }
 
-    /// Lists the tools again: some were still being gathered.
+    /// Lists the tools again, after more tools were discovered or the turn's role or authority changed.
     pub fn refresh_tools(&mut self, engine: &Engine) {
         self.tools = self.offered_tools(engine, &engine.settings());
     }
@@ -112,7 +112,8 @@ pub(super) fn tool_scope(
         .for_child_session(spec, session)
 }
 
-/// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.
+/// Collects everyone a turn works for, in the form used by sender rules and without duplicates, plus marks for their
+/// authority.
 pub(crate) fn collect_senders(asked: &[&SessionMessage], run: Option<&SubagentRun>) -> Vec<String> {
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
     let marks = asked.iter().filter_map(|message| message_authority(message)?.sender_mark());
@@ -127,14 +128,14 @@ pub(crate) fn collect_senders(asked: &[&SessionMessage], run: Option<&SubagentRu
     senders
 }
 
-/// What whoever wrote an input may decide. Steps of the turn itself have no address.
+/// Returns the authority of an input's author. Steps of the turn itself have no address, so they return `None`.
 pub(crate) fn message_authority(message: &SessionMessage) -> Option<Authority> {
     let address = message.address.as_ref()?;
     let is_local = address.is_pull_channel() || address.channel == INTERNAL_CHANNEL;
     Authority::from_message(&message.origin, message.meta.as_ref(), is_local)
 }
 
-/// The conversations that wait for this turn.
+/// Returns the conversations that wait for this turn.
 pub(super) fn input_addresses<'a>(
     stored: &'a [SessionMessage],
     messages: &'a [SessionMessage],
@@ -142,8 +143,8 @@ pub(super) fn input_addresses<'a>(
     stored.iter().chain(messages).filter_map(|message| message.address.as_ref())
 }
 
-/// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
-/// messages can be sent to. Behind the API there is a program.
+/// Whether a person can be asked at this address: in the terminal, in the web UI, and in every channel that can send
+/// messages. An API caller is a program.
 pub(crate) fn can_ask_person(engine: &Engine, address: &ChatAddress) -> bool {
     match address.channel.as_str() {
         "cli" | "web" => true,

@@ -1,4 +1,4 @@
-//! The transactions that change a session: each is stored whole, with whatever asked for it.
+//! Transactions that change a session. Each stores the whole change together with its request.
 
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
@@ -21,7 +21,7 @@ use crate::hub::FrameKind;
 use crate::ingress::NewIds;
 use crate::subagents::{complete_if_idle, stop_children, stop_run};
 
-/// Stops a session, with what it began and what that began, and the members of teams that it leads.
+/// Stops a session with all its descendants and the members of teams that it leads.
 pub(crate) fn stop_session_tree(
     tx: &mut Tx<'_>,
     engine: &Engine,
@@ -43,7 +43,7 @@ pub(crate) fn stop_session_tree(
         children.extend(own.turn.map(|_| member.name));
         children.extend(run_labels(stop_children(tx, engine, &member.session, &mut after)?));
     }
-    // Behind the sessions' rows, as everywhere.
+    // Locked after the session rows, as everywhere.
     teams::cancel_retries(tx, key)?;
     Ok((StopOutcome { children, ..stopped }, after))
 }
@@ -61,8 +61,8 @@ fn list_led_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Resul
     Ok(members)
 }
 
-/// Stops what one session does. One that works for another is stopped with everything that waits in it: whoever asked
-/// for the work does not want it any more.
+/// Stops the work of one session. If it works for another session, its queued messages are cancelled too, because the
+/// requester no longer wants the work.
 pub(crate) fn stop_session_work(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -76,13 +76,13 @@ pub(crate) fn stop_session_work(
             runs::release_all_announces(tx, key)?;
             jobs::cancel_queued_and_held(tx, key, now)?
         }
-        // What a person wrote meanwhile is answered; what only agents have told begins nothing by itself.
+        // A queued message of a person is still answered. A turn with only agents' messages is held.
         Some(_) => jobs::hold_agent_only_turn(tx, key).map(|()| None)?,
         None => jobs::cancel_queued(tx, key, now)?,
     };
     if let Some(turn) = queued.as_ref().filter(|_| running.is_none()) {
-        // It may have waited behind a turn: its messages move out from between that one's lines. Behind a turn that
-        // still runs they move with its end.
+        // It may have been queued behind a turn: move its messages out from between that turn's lines. Behind a running
+        // turn they are moved when that one ends.
         messages::move_to_end(tx, key, turn, now)?;
     }
     tx.notify_nodes(&format!("session {key}"))?;
@@ -96,7 +96,7 @@ pub(crate) fn stop_session_work(
     Ok((StopOutcome { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
 }
 
-/// Ends one turn, or the one that took its task up; nothing where there is none.
+/// Stops one turn, or the turn that resumed its task. Returns `None` if the turn is unknown.
 pub(crate) fn stop_turn(
     tx: &mut Tx<'_>,
     engine: &Engine,
@@ -112,7 +112,7 @@ pub(crate) fn stop_turn(
         JobState::Queued => jobs::cancel_queued(tx, &key, now)?,
         _ => None,
     };
-    // It may have begun meanwhile.
+    // It may have started meanwhile.
     let Some(queued) = queued else { return Ok(Some(stop_session_tree(tx, engine, &key)?.1)) };
     let mut after = vec![PostCommitEffect::Publish(key.clone(), never_started_frame(&queued))];
     if jobs::session_load(tx, &key)?.running.is_none() {
@@ -141,7 +141,7 @@ pub(crate) fn start_new_conversation(
     Ok(running.map(PostCommitEffect::Stop).into_iter().chain([changed]).collect())
 }
 
-/// False if there is no such agent.
+/// Returns false if there is no such agent.
 pub(crate) fn set_agent(
     tx: &mut Tx<'_>,
     session: &Session,
@@ -152,12 +152,12 @@ pub(crate) fn set_agent(
         return Ok(false);
     }
     let switched = sessions::set_agent(tx, &session.key, agent, now)?;
-    // What waits there has not begun: it is the next turn.
+    // A queued turn has not started, so it is the next turn.
     jobs::reassign_queued(tx, &session.key, &session.active_agent, agent)?;
     Ok(switched)
 }
 
-/// The lane in which the turn waits, or none where another one runs or waits.
+/// Queues a compaction and returns its lane, or `None` if another turn runs or is queued.
 pub(crate) fn queue_compaction(
     tx: &mut Tx<'_>,
     session: &Session,
@@ -195,7 +195,7 @@ pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> NewEvent {
     NewEvent { kind: EventKind::SessionRenewed, session, turn: None, agent: None, trace: None, data }
 }
 
-/// The end of a turn that was stopped before it started.
+/// The end frame of a turn that was stopped before it started.
 fn never_started_frame(turn: &TurnId) -> FrameKind {
     FrameKind::Ended {
         turn_id: turn.clone(),

@@ -1,4 +1,4 @@
-//! What a child leaves behind: the files it wrote, as its calls name them, and the commit its workspace moved on to.
+//! Artifacts of a child: the files that its calls wrote, and the commit that its workspace moved to.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
-/// The end of a long child is looked at, and no more files are named than an owner can look at.
+/// How many of a child's newest messages are scanned. The limits below keep the list readable for the owner.
 const MAX_SCANNED_MESSAGES: usize = 200;
 const MAX_ARTIFACTS: usize = 20;
 const MAX_PATH_CHARS: usize = 300;
-/// How a patch names the files that are there after it.
+/// Patch headings of files that exist after the patch.
 const PATCH_FILE_HEADINGS: [&str; 2] = ["*** Add File:", "*** Update File:"];
 
 pub(super) fn collect_artifacts(
@@ -26,16 +26,16 @@ pub(super) fn collect_artifacts(
     stored.retain(|message| message.created_at >= run.created_at);
     let mut found = written_files(&stored);
     let before = runs::get_commit_before(tx, &run.id)?;
-    // The runtime has seen that the workspace moved on: a child's words are no proof.
+    // The runtime itself has seen the workspace move: a child's claim is no proof.
     if let Some(commit) = commit.filter(|commit| before.is_some_and(|before| before != *commit)) {
         found.push(Artifact { kind: COMMIT.to_owned(), path: commit.to_owned() });
     }
     Ok(found)
 }
 
-/// Each file once, in the order in which they were first written.
+/// Returns each written file once, in the order of the first writes.
 fn written_files(stored: &[SessionMessage]) -> Vec<Artifact> {
-    // A call that failed wrote nothing.
+    // A failed call wrote nothing.
     let done: HashSet<&str> =
         stored.iter().flat_map(|message| &message.parts).filter_map(succeeded_call_id).collect();
     let written = stored.iter().flat_map(|message| tool_calls(&message.parts));

@@ -1,4 +1,4 @@
-//! The children of a session as people name them: by number, label, run or session key.
+//! Finds children of a session by the names people use: number, label, run id or session key.
 
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::run::{RunStatus, SubagentRun};
@@ -9,25 +9,25 @@ use polyclaw_store::{Tx, runs, sessions};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// More are not looked at.
+/// Maximum number of runs listed below a session.
 const MAX_CHILD_RUNS: usize = 500;
-/// Deeper than any family may be.
+/// Greater than any allowed spawn depth.
 const MAX_SPAWN_DEPTH: usize = 8;
 
-/// A run somewhere below a session.
+/// A run below a session, at any depth.
 #[derive(Clone, Debug)]
 pub(crate) struct ChildRun {
-    /// Its place among all that was ever begun below the session: it never changes.
+    /// Its position among all runs ever started below the session. It never changes.
     pub number: usize,
     pub run: SubagentRun,
-    /// How far below.
+    /// Its depth below the session.
     pub depth: usize,
-    /// Its session is there and not archived.
+    /// Its session exists and is not archived.
     pub is_listed: bool,
 }
 
 impl Engine {
-    /// Everything that was begun below a session, the oldest first.
+    /// Returns all runs below a session, oldest first.
     pub(crate) async fn child_runs(&self, owner: &SessionKey) -> Result<Vec<ChildRun>> {
         let owner = owner.clone();
         Ok(self.db().read(move |tx| load_child_runs(tx, &owner)).await?)
@@ -58,7 +58,7 @@ fn load_child_runs(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Resul
     Ok(found)
 }
 
-/// Where several have one label, the one at work is meant.
+/// Picks a child by name. If several share a label, a running one is preferred.
 fn pick_child_run(children: Vec<ChildRun>, which: &str) -> Result<ChildRun> {
     let unknown = || Error::UnknownRun(quote_safely(which));
     let number = which.trim_start_matches('#').parse::<usize>().ok();
@@ -80,7 +80,7 @@ fn pick_child_run(children: Vec<ChildRun>, which: &str) -> Result<ChildRun> {
     }
 }
 
-/// Whether a session was begun by another, or by one that it began.
+/// Whether a session is a descendant of another.
 pub(crate) fn is_descendant(
     tx: &mut Tx<'_>,
     own: &SessionKey,

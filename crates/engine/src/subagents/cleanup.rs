@@ -1,5 +1,5 @@
-//! Sessions of runs that ended: archived after a while, or deleted where that was wished for. Only after the owner was
-//! told; what is used is left alone. The run with its result stays.
+//! Sessions of ended runs: archived after a while, or deleted if the spawn request asked for it. This happens only
+//! after the owner was notified and never while the session is used. The run and its result stay.
 
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::run::SubagentRun;
@@ -12,9 +12,9 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
 
-/// Sessions put away in one go.
+/// Maximum number of sessions cleaned up in one pass.
 const CLEANUP_BATCH_SIZE: usize = 200;
-/// When a session that is used is looked at again.
+/// Delay before a session in use is checked again.
 const CLEANUP_RETRY_DELAY_MS: i64 = 10 * 60_000;
 
 impl Engine {
@@ -34,7 +34,7 @@ impl Engine {
     }
 }
 
-/// `false`: not now, or there is nothing to put away.
+/// Returns `false` if the session is in use or already deleted.
 fn clean_up_run(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) -> polyclaw_store::Result<bool> {
     if !sessions::lock(tx, &run.child)? {
         return runs::mark_cleaned_up(tx, &run.id).map(|()| false);

@@ -1,4 +1,4 @@
-//! Ending a run, with the turn that ends it, and telling its owner.
+//! Ends a run with the turn that ends it, and announces it to its owner.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::prompt::is_meaningful_result;
 use crate::settings::EngineSettings;
 use crate::worker::StreamedText;
 
-/// Why an announce is held whose owner was deleted meanwhile.
+/// Code of an announce that is held because its owner was deleted.
 const OWNER_GONE_CODE: &str = "owner_gone";
 
 /// How a turn of a child ended.
@@ -33,16 +33,16 @@ pub(crate) struct ChildTurnEnd {
     pub turn: TurnId,
     pub state: JobState,
     pub text: String,
-    /// What it has said that is not stored yet.
+    /// Streamed text that is not stored yet.
     pub streamed_text: StreamedText,
     pub error_code: Option<String>,
-    /// The commit its workspace stands at.
+    /// The workspace's current commit.
     pub commit: Option<String>,
     pub fresh: NewIds,
 }
 
 impl ChildTurnEnd {
-    /// A turn that its run's deadline stopped says so, and not that somebody stopped it.
+    /// Rewrites the end of a turn that its run's deadline stopped: it timed out, nobody stopped it.
     fn timed_out(&self) -> Self {
         let was_stopped = self.error_code.as_deref() == Some("stopped");
         let text =
@@ -51,7 +51,7 @@ impl ChildTurnEnd {
     }
 }
 
-/// Ends the run that a turn's end is the end of, if it is one, and announces it to its owner.
+/// Ends the session's run if this turn's end is the run's end, and announces it to the owner.
 pub(crate) fn complete_run(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -62,7 +62,7 @@ pub(crate) fn complete_run(
         return Ok(None);
     }
     let Some(run) = runs::find_running_by_child(tx, session)? else { return Ok(None) };
-    // A turn that was stopped ends its run, whatever comes to the session later.
+    // A stopped turn ends its run, whatever is queued in the session.
     if closing.state != JobState::Cancelled && has_unfinished_work(tx, session, closing.state)? {
         return Ok(None);
     }
@@ -79,8 +79,8 @@ pub(crate) fn complete_run(
     end_run(tx, run, (status, outcome), &closing.fresh, settings, now).map(Some)
 }
 
-/// Whether the child has more to do for its owner. What a person wrote to it meanwhile is answered to that person: the
-/// owner is told before.
+/// Whether the child has more work to do for its owner. Messages that people wrote to it meanwhile do not count: they
+/// are answered to those people, and the owner is notified first.
 fn has_unfinished_work(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -131,8 +131,8 @@ fn run_outcome(
     })
 }
 
-/// Why the last thing a turn wanted done was not done, where its worker process was the reason. Whatever it says then is
-/// no result of the work it was given.
+/// Returns the worker fault that made the turn's last tool call fail. The turn's reply is then not a result of the
+/// delegated work.
 fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option<WorkerFault>> {
     let stored = messages::list_by_turn(tx, turn)?;
     let last = stored.into_iter().rev().find(|message| message.role == MessageRole::Tool);
@@ -140,7 +140,7 @@ fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option
     Ok(fault.and_then(|fault| serde_json::from_value(fault).ok()))
 }
 
-/// What a child had said when it was cut off: the owner is told that, and not only that it was.
+/// Returns the partial text of a child that was cut off, so that the owner gets it along with the failure.
 fn cut_off_text(
     tx: &mut Tx<'_>,
     run: &SubagentRun,
@@ -150,13 +150,13 @@ fn cut_off_text(
     Ok(match run.kind {
         _ if text.is_empty() && is_stopped_delegate(run, closing) => text,
         _ if text.is_empty() => closing.text.clone(),
-        // The answer of a delegation has a code beside it; an announce has only this to say why.
+        // A delegation's answer carries an error code; an announce has only its text to give the reason.
         RunKind::Subagent if closing.state == JobState::Failed => format!("{text}\n\n({})", closing.text),
         _ => text,
     })
 }
 
-/// Its answer says beside its words that it was stopped: with no words there are none.
+/// Whether this is a stopped delegation. Its answer states the stop separately, so an empty text stays empty.
 fn is_stopped_delegate(run: &SubagentRun, closing: &ChildTurnEnd) -> bool {
     run.kind == RunKind::Delegate && closing.state == JobState::Cancelled
 }
@@ -178,7 +178,7 @@ fn end_run(
         ended: DelegationEnd::from_run(&run, now),
     };
     tx.notify_nodes(&format!("session {}", run.owner))?;
-    // A turn that waits for it is given the result, and stores the announce when it ends.
+    // A running turn that waits for it is given the result, and stores the announce when it ends.
     let awaited = match &run.awaited_by {
         Some(turn) => jobs::get(tx, turn)?.is_some_and(|job| job.state == JobState::Running),
         None => false,
@@ -194,13 +194,13 @@ fn end_run(
     if let Some(turn) = &run.owner_turn
         && is_owner_chain_over(tx, &run)?
     {
-        // Whoever the owner began it for is told how that ended: nothing is left to do with it.
+        // The requesters of the owner are told how its own run ended, so nothing is left to do with this result.
         ingress::inject_transcript_line(tx, message, notice, fresh, turn)?;
         record_announce_delivered(tx, &run, now)?;
         return Ok(closed);
     }
     let (verdict, _) = ingress::inject_in_tx(tx, message, notice, fresh, &NodeContext::queue_only(settings))?;
-    // Only an owner that is gone keeps an announce out.
+    // An announce is rejected only if its owner was deleted.
     let accepted = verdict.ok().map(|(accepted, _)| accepted);
     closed.ready = accepted.as_ref().and_then(AcceptedMessage::ready_lane);
     let held = accepted.as_ref().map_or(Some(OWNER_GONE_CODE), |accepted| accepted.held);
@@ -223,7 +223,8 @@ fn record_announce_delivered(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) ->
     events::record(tx, &held_announces::announce_event(EventKind::AnnounceDelivered, run, data), now)
 }
 
-/// Whether the owner worked for another session itself, and that is over: it has ended, or it is stopped with all it began.
+/// Whether the owner worked for another session itself and that work is over: it ended, or it was stopped together with
+/// everything it started.
 fn is_owner_chain_over(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<bool> {
     if runs::has_outlived_owner(tx, run)? {
         return Ok(true);
@@ -248,13 +249,13 @@ fn announce_message(run: &SubagentRun, name: &str, is_stopped: bool, now: Millis
     let hop = run.hop;
     let way = if is_stopped { RelayKind::Stopped } else { RelayKind::Announce };
     let relayed = RelayInfo { from: run.child.clone(), hop, trace: run.trace.clone(), kind: way };
-    // The way back is an injection too. It is counted in what is told, and not against the limit: an owner that begins
-    // one child after another would else be cut off half-way.
+    // The announce is an internal message too. Its payload counts the hop, but the hop limit does not; otherwise an
+    // owner that spawns one child after another would be cut off midway.
     let meta = Some(run.announce_payload(name, hop + 1, now));
     InternalMessage { meta, ..InternalMessage::from_session(run.agent.clone(), relayed, run.announce_key()) }
 }
 
-/// The announces of runs that a turn waited for, as lines of that turn: it was given their results.
+/// Returns the announces of runs that a turn waited for, as lines of that turn, which was given their results.
 pub(crate) fn late_announce_lines(
     tx: &mut Tx<'_>,
     turn: &TurnId,

@@ -1,4 +1,5 @@
-//! Who waits for whom on this node, so that two that wait for each other are told at once and not by their patience.
+//! The sessions waiting for each other on this node. Two sessions that would wait for each other get an error
+//! immediately instead of a timeout.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,20 +12,20 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::turn::turn_event;
 
-/// A session whose turn waits, and the one it waits for.
+/// A session whose turn waits, and the session it waits for.
 type WaitEdge = (SessionKey, SessionKey);
 
 #[derive(Default)]
 pub(crate) struct WaitGraph(Mutex<Vec<WaitEdge>>);
 
-/// A turn waits until this is dropped.
+/// A turn waits until this guard is dropped.
 pub(crate) struct WaitGraphGuard {
     graph: Arc<WaitGraph>,
     edges: Vec<WaitEdge>,
 }
 
 impl WaitGraph {
-    /// Notes that one session waits for others; the one of them that waits for it is the refusal.
+    /// Records that one session waits for others. Fails with the first of them that already waits for it.
     fn add_wait(
         self: &Arc<Self>,
         from: &SessionKey,
@@ -40,7 +41,7 @@ impl WaitGraph {
     }
 }
 
-/// Whether one session waits for another, or for one that does. Nothing is ever in a circle, so this ends.
+/// Whether one session waits for another, directly or indirectly. The graph has no cycles, so this terminates.
 fn has_path(known: &[WaitEdge], from: &SessionKey, to: &SessionKey) -> bool {
     known.iter().any(|(waits, awaited)| waits == from && (awaited == to || has_path(known, awaited, to)))
 }
@@ -57,7 +58,7 @@ impl Drop for WaitGraphGuard {
 }
 
 impl Engine {
-    /// From here on a turn of a session waits for others, until what is returned is dropped. Refused where one of them
+    /// Records that a turn of a session waits for others, until the returned guard is dropped. Fails if one of them
     /// waits for it.
     pub(crate) async fn begin_wait(
         &self,

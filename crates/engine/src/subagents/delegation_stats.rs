@@ -1,4 +1,4 @@
-//! Who gives work to whom, how it ends and how long it takes: counted by this process since its start.
+//! Statistics of delegations between agents: how they end and how long they take, counted since this process started.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,12 @@ use serde::Serialize;
 use crate::core::Engine;
 use crate::error::Result;
 
-/// Times that are kept for each pair.
+/// Maximum number of durations kept for each pair.
 const RETAINED_SAMPLES: usize = 1_000;
-/// How long they count.
+/// How long a duration counts.
 const LATENCY_WINDOW_MS: i64 = 60 * 60_000;
 
-/// Pairs that are counted where a model has made up who is asked.
+/// Maximum number of pairs counted when a model may have invented the target.
 const MAX_COUNTED_PAIRS: usize = 500;
 
 /// A delegation that has ended.
@@ -30,7 +30,7 @@ pub(crate) struct DelegationEnd {
 }
 
 impl DelegationEnd {
-    /// Sub-agents are not given work by name: only delegations are counted.
+    /// Returns `None` for sub-agents: only delegations are counted.
     pub fn from_run(run: &SubagentRun, now: Millis) -> Option<Self> {
         (run.kind == RunKind::Delegate).then(|| Self {
             caller: run.caller.clone(),
@@ -47,23 +47,23 @@ pub struct DelegationCounts {
     pub timeout: u64,
     pub error: u64,
     pub cancelled: u64,
-    /// Not begun: not allowed, too deep or too many.
+    /// Never started: not allowed, too deep or too many.
     pub rejected: u64,
 }
 
-/// Of those that ended in the last hour; null where none did.
+/// Of delegations that ended in the last hour; null if there were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelegationLatency {
     pub p50_ms: Option<i64>,
     pub p95_ms: Option<i64>,
 }
 
-/// One agent and one that it gives work to.
+/// An agent and another that it delegates to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DelegationEdge {
     pub caller: AgentId,
     pub target: AgentId,
-    /// At work now, on all nodes.
+    /// Running now, on all nodes.
     pub active: i64,
     pub counts: DelegationCounts,
     pub latency: DelegationLatency,
@@ -100,7 +100,7 @@ impl DelegationStats {
         self.update_record(caller, target, |record| record.counts.rejected += 1);
     }
 
-    /// The same where the target is only a word of a model, which may name nobody: pairs are bounded.
+    /// Counts a rejection whose target was named by a model and may not exist. The number of pairs is bounded.
     pub fn count_rejection_by_name(&self, caller: &AgentId, target: Option<&str>) {
         let Some(target) = target.and_then(|target| AgentId::parse(target).ok()) else { return };
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ impl DelegationStats {
         note(all.entry((caller.clone(), target.clone())).or_default());
     }
 
-    /// What was counted, with what is at work.
+    /// Returns the counts together with the running delegations.
     fn snapshot(&self, active: &[(AgentId, AgentId, i64)], now: Millis) -> Vec<DelegationEdge> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<(AgentId, AgentId)> = all.keys().cloned().collect();
@@ -147,7 +147,7 @@ fn latency_percentiles(times: &VecDeque<(Millis, i64)>, now: Millis) -> Delegati
 }
 
 impl Engine {
-    /// Every pair that was seen since the start, or is at work.
+    /// Returns every pair seen since the start or running now.
     pub async fn list_delegations(&self) -> Result<Vec<DelegationEdge>> {
         let active = self.db().read(runs::count_running_delegates).await?;
         Ok(self.delegation_stats.snapshot(&active, self.now()))

@@ -1,14 +1,14 @@
-//! The commit a workspace stands at, read from git's own files. No git is run: an agent can write the repository's
-//! settings, and those can name programs.
+//! The current commit of a workspace, read from git's own files. The git program is not run, because an agent can write
+//! the repository's configuration, which can name programs to execute.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path};
 
-/// Longest file that is looked at.
+/// Maximum number of bytes read from a file.
 const MAX_GIT_FILE_BYTES: u64 = 1024 * 1024;
 
-/// `None` where the folder is no repository, or has no commit yet.
+/// Returns `None` if the folder is not a repository or has no commit yet.
 pub(crate) fn read_head_commit(workspace: &Path) -> Option<String> {
     let git = workspace.join(".git");
     fs::symlink_metadata(&git).ok().filter(fs::Metadata::is_dir)?;
@@ -38,7 +38,7 @@ fn parse_commit_id(text: &str) -> Option<String> {
     is_id.then(|| text.to_owned())
 }
 
-/// A regular file, and not one that leads elsewhere or never ends.
+/// Reads a regular file only: no symlinks, pipes or devices.
 fn read_regular_file(path: &Path) -> Option<String> {
     fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Announces that wait for a person: they are listed, taken up when one writes, or dismissed by one. None is dropped.
+//! Announces that wait for a person: they are listed, released when a person writes, or dismissed. None is dropped.
 
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::{EventKind, NewEvent};
@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::settings::EngineSettings;
 
-/// More sessions are never above one another.
+/// Maximum number of sessions above another.
 const MAX_OWNER_DEPTH: usize = 16;
 
-/// What the people of a conversation are told of an announce that waits for them.
+/// A notice to the people of a conversation about a held announce.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldNotice {
     pub session: SessionKey,
@@ -38,8 +38,8 @@ pub(super) fn announce_event(kind: EventKind, run: &SubagentRun, data: Value) ->
     }
 }
 
-/// Tells the people who wait for the owner's answer that it waits for them. What they stopped themselves, and what
-/// stands behind something they were told of, needs no word.
+/// Notifies the people who wait for the owner's answer that an announce is held. Nothing is sent if they stopped the
+/// run themselves, or if it waits behind one they were already notified of.
 pub(super) fn held_notice(
     tx: &mut Tx<'_>,
     (run, name): (&SubagentRun, &str),
@@ -52,7 +52,7 @@ pub(super) fn held_notice(
         relay::BUDGET_SPENT => "agents have answered each other often enough without a person",
         _ => return Ok(None),
     };
-    // People are where the first of its line was asked for; an owner that is itself a child has none.
+    // The people are where the topmost run was requested: an owner that is a child itself has none.
     let first = find_top_run(tx, run)?;
     let Some(owner) = sessions::get(tx, &first.owner)? else { return Ok(None) };
     let policy =
@@ -70,7 +70,7 @@ pub(super) fn held_notice(
     Ok(Some(HeldNotice { session: first.owner, turn: turn.clone(), text }))
 }
 
-/// The run at the top, which a session of people asked for.
+/// Returns the topmost run, which a session of people requested.
 fn find_top_run(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<SubagentRun> {
     let mut first = run.clone();
     for _ in 0..MAX_OWNER_DEPTH {
@@ -82,8 +82,8 @@ fn find_top_run(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<Su
     Ok(first)
 }
 
-/// A person wrote in a session: whatever waits for one below it goes on, and each run there may go on for as long as if
-/// the person had just begun it. True if a turn is ready now.
+/// A person wrote in a session: releases whatever is held in the sessions below it and resets their automatic turns, as
+/// if the person had just started them. Returns true if a turn is ready now.
 pub(crate) fn release_held_below(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -111,12 +111,12 @@ pub(crate) fn release_held_below(
 }
 
 impl Engine {
-    /// Runs whose announce waits for a person, the oldest first.
+    /// Returns runs whose announce is held for a person, oldest first.
     pub async fn list_held_announces(&self, limit: usize) -> Result<Vec<SubagentRun>> {
         Ok(self.db().read(move |tx| runs::list_held_announces(tx, limit)).await?)
     }
 
-    /// A person has read a held announce: it stays as a line, and no turn is begun for it.
+    /// Dismisses a held announce that a person has read. It stays in the transcript and starts no turn.
     pub async fn dismiss_announce(&self, id: &RunId) -> Result<SubagentRun> {
         let run = self.find_run(id).await?;
         let (wanted, now) = (run.clone(), self.now());
@@ -144,8 +144,8 @@ impl Engine {
     }
 }
 
-/// Takes the announce out of the turn that waits. A turn with nothing left to answer is over, unless a task that was
-/// interrupted waits for it.
+/// Removes the announce from the queued turn. A turn with no inputs left is cancelled, unless an interrupted task waits
+/// for it.
 fn remove_announce_from_turn(
     tx: &mut Tx<'_>,
     owner: &SessionKey,

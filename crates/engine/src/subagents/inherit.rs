@@ -1,4 +1,4 @@
-//! What a session that is begun may use: no more than the turn that begins it.
+//! Tools that a spawned session inherits: no more than the turn that spawns it has.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::TurnId;
@@ -12,7 +12,8 @@ use crate::core::Engine;
 use crate::error::Result;
 
 impl Engine {
-    /// What a turn of a session can lend. Where a person asks there is none: then it is what the session itself may use.
+    /// Returns the tools that a turn of a session can pass on. Without a turn, because a person asked, these are the
+    /// session's own tools.
     pub(crate) async fn inherited_tools_from(
         &self,
         owner: &SessionKey,

@@ -1,5 +1,5 @@
-//! The replies that make up a run's result. A later reply adds to an earlier one and never replaces it, unless it is the
-//! end of what the earlier one only announced.
+//! The replies that make up a run's result. A later reply adds to an earlier one and does not replace it, unless it
+//! completes the work that the earlier one only announced.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::message::MessageRole;
@@ -7,20 +7,20 @@ use polyclaw_domain::run::{self, SubagentRun};
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, backlog, jobs, messages};
 
-/// Turns of one run that are looked at.
+/// Maximum number of turns of a run that are scanned.
 const MAX_SCANNED_TURNS: usize = 50;
 
-/// What a turn's reply is to the result of its run.
+/// How a turn's reply contributes to the run's result.
 enum ReplyContribution {
-    /// It completes the work: earlier replies were on the way to it.
+    /// It completes the work. Earlier replies were intermediate.
     Completes,
     /// It answers something the owner added.
     Adds,
-    /// It answers a person, who has it already.
+    /// It answers a person, who already has it.
     Aside,
 }
 
-/// The text that ends a run, with the replies before it that its owner has not been told.
+/// Returns the text that ends a run, joined with earlier replies that its owner has not received.
 pub(super) fn join_earlier_replies(
     tx: &mut Tx<'_>,
     run: &SubagentRun,

@@ -1,4 +1,4 @@
-//! Waiting for runs inside a turn. It holds no slot of a lane meanwhile: the children need one.
+//! Waiting for runs inside a turn. The turn gives up its lane slot meanwhile, because the children need one.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -16,26 +16,26 @@ use crate::error::Result;
 use crate::hub::{FrameKind, HubSubscription};
 use crate::worker::{RunningTurn, TurnWaitGuard};
 
-/// How long a waiter trusts that it will be woken.
+/// Longest time between two checks of the runs, in case a wake-up is missed.
 const RUN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a turn that is stopped waits for what was stopped with it.
+/// How long a stopped turn waits for the runs that were stopped with it.
 const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_millis(500);
-/// Between two looks in that time.
+/// Interval between checks in that time.
 const STOPPED_RUNS_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// When enough has ended.
+/// When to stop waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WaitMode {
-    /// All of them.
+    /// When all runs have ended.
     #[default]
     All,
-    /// One of them.
+    /// When one run has ended.
     Any,
 }
 
-/// Returns when a run of the session may have ended. What is said there meanwhile is no reason to look.
+/// Returns when a run of the session may have ended. Streamed text of the session is ignored.
 async fn wait_for_change(watch: &mut HubSubscription) {
     while watch.recv().await.is_some_and(|frame| !matches!(frame.kind, FrameKind::Changed)) {}
 }
@@ -45,13 +45,13 @@ impl Engine {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned()
     }
 
-    /// A turn that waits for another holds no slot meanwhile, and its time and its silence stand still, until this is
-    /// dropped.
+    /// Pauses a turn that waits for another: until the guard is dropped it holds no slot, and its time limit and stall
+    /// timer stand still.
     pub(crate) fn pause_turn(&self, turn: &TurnId) -> Option<TurnWaitGuard> {
         self.find_running_turn(turn).map(|running| running.begin_wait(&self.lanes))
     }
 
-    /// The runs as they stand when enough of them have ended, or the time is over.
+    /// Waits until enough of the runs have ended or the time limit is reached, and returns the runs.
     pub(crate) async fn wait_for_runs(
         &self,
         (owner, turn): (&SessionKey, &TurnId),
@@ -70,8 +70,8 @@ impl Engine {
         found
     }
 
-    /// Runs that a stopped turn waited for are stopped with it and mostly end in a moment: then its own end says what
-    /// they came to. Those that take longer announce themselves.
+    /// Waits briefly for the runs that were stopped with a turn, so that the turn's end can include their results. Runs
+    /// that take longer announce themselves.
     pub(crate) async fn wait_for_stopped_runs(&self, turn: &TurnId) -> Result<()> {
         let until = Instant::now() + STOPPED_RUNS_TIMEOUT;
         loop {
@@ -84,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// The sessions in which runs are at work.
+    /// Returns the child sessions of running runs.
     async fn running_child_sessions(&self, ids: &[RunId]) -> Result<Vec<SessionKey>> {
         let ids = ids.to_vec();
         let read = move |tx: &mut Tx<'_>| {
@@ -114,12 +114,12 @@ impl Engine {
                 WaitMode::All => found.iter().all(ended),
                 WaitMode::Any => found.iter().any(ended),
             };
-            // The turn is handed back, and waits on in another life: it is told there.
+            // The turn is released for the shutdown and waits again after the restart; it gets the result there.
             if is_over && !enough && self.is_draining() {
                 return Ok(found);
             }
             if enough || is_over {
-                // Those still at work are waited for no longer: they announce themselves. What ended just now counts.
+                // Runs still running announce themselves from now on. One that ended just now counts.
                 return self.set_run_waiter(ids.to_vec(), None).await;
             }
             let look = deadline.min(Instant::now() + RUN_POLL_INTERVAL);
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Reads the runs, and notes in those at work who waits for them.
+    /// Reads the runs and sets the waiting turn of those still running.
     async fn set_run_waiter(&self, ids: Vec<RunId>, turn: Option<TurnId>) -> Result<Vec<SubagentRun>> {
         let write = move |tx: &mut Tx<'_>| {
             let mut found = Vec::new();

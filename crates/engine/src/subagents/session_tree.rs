@@ -1,4 +1,4 @@
-//! A session with everything that was begun from it, as it stands.
+//! The current state of a session and all its descendants.
 
 use polyclaw_domain::id::TraceId;
 use polyclaw_domain::run::SubagentRun;
@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// A larger tree is shown in part.
+/// Larger trees are truncated.
 const MAX_TREE_SESSIONS: usize = 1_000;
 
-/// What goes on in a session.
+/// The activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionActivity {
@@ -27,13 +27,13 @@ pub enum SessionActivity {
 pub struct SessionNode {
     pub session: Session,
     pub activity: SessionActivity,
-    /// What its owner asked of it.
+    /// The run that its owner requested.
     pub run: Option<SubagentRun>,
-    /// Of the run, else of its newest turn.
+    /// Trace of the run, else of the newest turn.
     pub trace: Option<TraceId>,
-    /// Null where a provider did not say.
+    /// Null if a provider did not report usage.
     pub tokens: Option<i64>,
-    /// In the order in which they were begun.
+    /// In order of creation.
     pub children: Vec<SessionNode>,
 }
 

@@ -1,4 +1,4 @@
-//! Beginning a run: limits, the child, the run and its first message, all or nothing.
+//! Spawning a run: its limits are checked, and the child, the run and its first message are stored in one transaction.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ use crate::ingress::{self, InternalMessage, MessageProvenance, NewIds, NodeConte
 use crate::prompt;
 use crate::team;
 
-/// No chain of runs is longer.
+/// Maximum length of a chain of runs.
 const MAX_RUN_CHAIN: usize = 32;
 
-/// What one session asks of another that is to begin.
+/// A request of one session to start another.
 #[derive(Clone, Debug)]
 pub(crate) struct SpawnRequest {
-    /// Names the run for ever: the same wish, made again after a crash, is the same run.
+    /// Permanent id of the run. A request repeated after a crash has the same id and finds the same run.
     pub id: RunId,
     pub kind: RunKind,
     pub owner: SessionKey,
@@ -45,17 +45,17 @@ pub(crate) struct SpawnRequest {
     pub thinking: Option<ReasoningEffort>,
     pub timeout_ms: i64,
     pub is_deleted_after: bool,
-    /// The turn waits for the end.
+    /// The turn waits for the run to end.
     pub is_awaited: bool,
-    /// The people of the turn see what is said meanwhile.
+    /// The turn's audience sees the run's text while it streams.
     pub is_streamed: bool,
 }
 
-/// Who asks for a run.
+/// Who requests a run.
 #[derive(Clone, Debug)]
 pub(crate) enum RunRequester {
     Turn(TurnId),
-    /// A person of this authority, by a command; the owner's answer to its announce goes there.
+    /// A person of this authority, by a command. The owner's reply to the announce goes to this address.
     Person(Option<ChatAddress>, Authority),
 }
 
@@ -68,7 +68,7 @@ impl RunRequester {
     }
 }
 
-/// What a run takes over from whoever asks.
+/// What a run takes over from its requester.
 struct RequesterContext {
     agent: AgentId,
     hop: u32,
@@ -77,19 +77,19 @@ struct RequesterContext {
     asked_by: Vec<String>,
 }
 
-/// What is new about a child.
+/// Generated values of a new child.
 struct NewChild {
     uuid: String,
-    /// What a sub-agent is lent by the turn that asks.
+    /// Tools that a sub-agent inherits from the requesting turn.
     inherited_tools: Option<InheritedTools>,
-    /// The commit at which its workspace stands; empty where there is none.
+    /// The workspace's current commit; empty if there is none.
     commit: String,
 }
 
 type SpawnResult = std::result::Result<(SubagentRun, Option<ingress::StoredIngress>), Error>;
 
 impl Engine {
-    /// Begins what is wished for, or finds that it was begun before.
+    /// Starts the requested run, or returns the run that this request started before.
     pub(crate) async fn spawn_subagent(&self, mut request: SpawnRequest) -> Result<SubagentRun> {
         if self.is_draining() {
             return Err(Error::Draining);
@@ -100,8 +100,8 @@ impl Engine {
             RunKind::Subagent => {
                 Some(self.inherited_tools_from(&request.owner, request.requester.turn_id()).await?)
             }
-            // Work is given to an agent as it is: whom an agent may give it to is a setting of its own. It has no
-            // more than its owner only where that was lent something itself.
+            // A delegate runs with its agent's own tools; which agents may be delegated to is configured separately. It
+            // is restricted only by what its owner inherited itself.
             RunKind::Delegate => None,
         };
         let commit = self.workspace_commit(&request.agent).await;
@@ -145,7 +145,7 @@ fn spawn_run(
     if let Some(run) = runs::get(tx, &request.id)? {
         return Ok(Ok((run, None)));
     }
-    // Its row first: two wishes at once are counted one after the other.
+    // Lock the owner's row first, so that concurrent requests are counted one after the other.
     sessions::allocate_positions(tx, &request.owner, 0, fresh.now)?;
     let Some(owner) = sessions::get(tx, &request.owner)? else {
         return Ok(Err(Error::UnknownSession(request.owner.to_string())));
@@ -185,7 +185,7 @@ fn spawn_run(
     let audience = resolve_audience(tx, request, &asker.reply_to)?;
     let child_key = SessionKey::from_parts(&request.agent, &[request.kind.as_str(), &new.uuid]);
     let run = SubagentRun { audience, ..build_run(request, asker, &own, child_key, fresh.now) };
-    // What the owner was lent itself holds for an agent it gives work to, too: nobody gives away what was not theirs.
+    // Tools that the owner inherited also bound a delegate: an agent cannot pass on what it does not have.
     let inherited = new.inherited_tools.clone().or(owner.inherited.clone());
     sessions::ensure(tx, &Session { inherited, ..build_child_session(&run, &owner, request, fresh) })?;
     runs::insert(tx, &run)?;
@@ -194,7 +194,7 @@ fn spawn_run(
     let fresh = NewIds { trace: run.trace.clone(), ..fresh.clone() };
     match ingress::inject_in_tx(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
         (Ok((accepted, claimed)), inbound) => Ok(Ok((run, Some((accepted, inbound, claimed))))),
-        // Nothing of this transaction stands.
+        // Rolls back the transaction.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
     }
 }
@@ -262,7 +262,7 @@ fn build_run(
     }
 }
 
-/// What the child is told: by the agent that asks, or by the person who does.
+/// Returns the child's first message, from the requesting agent or person.
 fn first_child_message(run: &SubagentRun) -> InternalMessage {
     let relayed =
         RelayInfo { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), kind: RelayKind::Begin };
@@ -293,7 +293,7 @@ fn check_spawn_allowed(
     limits.check_spawn(depth, at_work).map_err(|refused| Error::TooMany(request.kind, refused))
 }
 
-/// What an agent has at work is counted over all of its sessions.
+/// Checks an agent's concurrency limit, counted over all its sessions.
 fn check_concurrency(
     tx: &mut Tx<'_>,
     kind: RunKind,
@@ -308,7 +308,7 @@ fn check_concurrency(
     Ok(if at_work < most { Ok(()) } else { Err(SpawnLimitExceeded::Concurrent(at_work, most)) })
 }
 
-/// Each agent above in the chain bounds how far the work it gave away is given on.
+/// Checks the delegation depth against the limit of each delegating agent up the chain.
 fn check_chain_depth(
     tx: &mut Tx<'_>,
     owner: &SessionKey,
@@ -329,7 +329,7 @@ fn check_chain_depth(
     Ok(Ok(()))
 }
 
-/// A session begins none that reaches further than its own programs do.
+/// Checks that the child's sandbox is at least as restrictive as the owner's.
 pub(crate) fn check_sandbox_mode(
     owner: &Session,
     own: &AgentSpec,
@@ -348,12 +348,12 @@ pub(crate) fn check_sandbox_mode(
 fn delegation_limits(own: &AgentSpec, target: &AgentId) -> std::result::Result<SpawnLimits, Error> {
     let allowed =
         own.delegation.as_ref().filter(|rules| rules.allows_agent(target) && own.agent_id != *target);
-    // How many at once is counted for the agent, not for one of its sessions.
+    // Concurrency is limited for the agent, not for one of its sessions.
     let limits = allowed.map(|rules| SpawnLimits { depth: rules.max_depth, children: u32::MAX });
     limits.ok_or_else(|| Error::DelegationDenied(own.agent_id.to_string(), target.to_string()))
 }
 
-/// Tells that a run was not begun.
+/// Builds the event of a rejected spawn request.
 fn spawn_refused_event(request: &SpawnRequest) -> NewEvent {
     NewEvent {
         kind: EventKind::RunRefused,
@@ -365,7 +365,7 @@ fn spawn_refused_event(request: &SpawnRequest) -> NewEvent {
     }
 }
 
-/// Nothing it says leaves by itself: its owner is told.
+/// Builds the child session. It delivers nothing itself; its owner gets the announce.
 fn build_child_session(
     run: &SubagentRun,
     owner: &Session,
@@ -389,8 +389,8 @@ fn build_child_session(
     }
 }
 
-/// The conversation of the turn that asks, where its people are to see what is said. One that is itself shown in
-/// another hands its words on to that.
+/// Returns the conversation that sees the run's streamed text. If the owner's own text is mirrored elsewhere, the
+/// child's goes there too.
 fn resolve_audience(
     tx: &mut Tx<'_>,
     request: &SpawnRequest,
@@ -406,7 +406,7 @@ fn resolve_audience(
 }
 
 impl Engine {
-    /// Where a turn answers, if anywhere.
+    /// Returns the first address a turn answers, if any.
     pub async fn reply_address(&self, turn: &TurnId) -> Result<Option<ChatAddress>> {
         let turn = turn.clone();
         let places = self.db().read(move |tx: &mut Tx<'_>| reply_addresses(tx, &turn)).await?;
@@ -414,7 +414,7 @@ impl Engine {
     }
 }
 
-/// Where the turn that asks answers: people who wait for the end of the run wait there.
+/// Returns the addresses that a turn answers. People waiting for the run's end wait there.
 pub(crate) fn reply_addresses(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<ChatAddress>> {
     let mut places: Vec<ChatAddress> = Vec::new();
     for message in prompt::load_answered_inputs(tx, turn)? {
@@ -429,7 +429,7 @@ pub(crate) fn reply_addresses(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store:
     Ok(places)
 }
 
-/// For whom a turn of a session works: whoever wrote to it, and whoever those work for who did.
+/// Returns everyone a turn works for: the authors of its inputs, and those whom these authors work for.
 pub(crate) fn requesters_of_turn(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -442,7 +442,7 @@ pub(crate) fn requesters_of_turn(
     Ok(senders)
 }
 
-/// The least authority of those a turn of a session works for.
+/// Returns the lowest authority of everyone a turn works for.
 pub(crate) fn authority_in(
     tx: &mut Tx<'_>,
     session: &SessionKey,
