@@ -1,7 +1,7 @@
-//! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
+//! Teams: a lead session, member sessions, a ledger of tasks, and mailboxes.
 //!
-//! Two databases may be in play: sessions, teams and mail are in the main one, tasks in the team's ledger. What a ledger
-//! has to tell is told from its events (`relay`), each once, so nothing depends on two commits happening together.
+//! Two databases may be involved: sessions, teams and team messages are in the main one, tasks in the team's ledger.
+//! Events of the ledger are relayed to sessions exactly once (`relay`), so no two commits have to happen together.
 
 mod actor;
 mod create;
@@ -55,7 +55,7 @@ pub use turn_budget::TurnBudget;
 pub use view::TeamSnapshot;
 
 impl Engine {
-    /// The team that bears a name now.
+    /// Returns the open team of this name.
     pub(crate) async fn find_team(&self, name: &str) -> Result<Team> {
         let wanted = name.to_owned();
         let found = self.db().read(move |tx| teams::find_open_by_name(tx, &wanted)).await?;
@@ -66,13 +66,14 @@ impl Engine {
         Ok(self.ports.ledgers.open(&team.id, &team.name)?)
     }
 
-    /// Records what happened to a team, and shows it to whoever watches its lead.
+    /// Records a team event and publishes it to subscribers of the lead's session.
     pub(crate) async fn record_team_event(&self, team: &Team, data: Value) {
         self.hub.publish(&team.lead, FrameKind::Team { change: data.clone() });
         self.record_event(team_event(EventKind::TeamChanged, team, data)).await;
     }
 
-    /// The keeper looks at this team when it looks next. It is not woken for that: many may claim in a second.
+    /// Marks a team for the next reconcile pass. This does not wake the reconciler, because many tasks may be claimed
+    /// in a second.
     pub(crate) fn mark_team(&self, id: &TeamId) {
         self.marked_teams.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
     }
@@ -81,13 +82,13 @@ impl Engine {
         std::mem::take(&mut *self.marked_teams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The keeper of teams looks at once.
+    /// Starts a reconcile pass now.
     pub(crate) fn wake_reconciler(&self) {
         self.team_wake.notify_one();
     }
 }
 
-/// What happened to a team, as it is recorded.
+/// Builds a team's event.
 fn team_event(kind: EventKind, team: &Team, data: Value) -> NewEvent {
     NewEvent {
         kind,

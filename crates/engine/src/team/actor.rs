@@ -1,4 +1,4 @@
-//! Who acts in a team: its lead, a member, or a person who looks after the instance.
+//! Who acts on a team: its lead, a member, or an operator of the instance.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::redact::quote_safely;
@@ -13,14 +13,14 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::subagents::authority_in;
 
-/// Who asks. What they may do follows from the rows, never from what they say they are.
+/// The caller of a team operation. Permissions follow from the stored rows, never from what the caller claims.
 #[derive(Clone, Debug)]
 pub enum TeamActor {
-    /// A session, in a turn, by a call: the same call made again is the same act.
+    /// A tool call in a session's turn. A repeated call is the same operation.
     Session { key: SessionKey, turn: TurnId, call: String },
-    /// A person, by the command line or the API.
+    /// A person using the command line or the API.
     Operator { call: String },
-    /// A person or a program that acts for the lead or for a member: what the name may do, and no more.
+    /// A person or program acting as the lead or a member, with exactly that name's permissions.
     OnBehalfOf { name: String, call: String },
 }
 
@@ -31,7 +31,7 @@ impl TeamActor {
         }
     }
 
-    /// The turn in which it acts, if it is one.
+    /// The turn of the call, if it is one.
     pub(super) fn turn_id(&self) -> Option<&TurnId> {
         match self {
             Self::Session { turn, .. } => Some(turn),
@@ -39,18 +39,18 @@ impl TeamActor {
         }
     }
 
-    /// For a member, or for the lead where none is named.
+    /// Acts as a member, or as the lead if no member is named.
     pub fn on_behalf_of(member: Option<String>, call: String) -> Self {
         Self::OnBehalfOf { name: member.unwrap_or_else(|| LEAD_NAME.to_owned()), call }
     }
 }
 
-/// An actor with its place in the team it asks about.
+/// An actor and its role in a team.
 #[derive(Clone, Debug)]
 pub(crate) struct TeamCaller {
     pub team: Team,
     pub worker: TaskMember,
-    /// `None`: the lead, or the operator.
+    /// `None` for the lead and the operator.
     pub member: Option<TeamMember>,
 }
 
@@ -68,8 +68,8 @@ impl TeamCaller {
 }
 
 impl Engine {
-    /// Finds the team and the actor's place in it, for an act: from here on the team has no more authority than the
-    /// people the act is done for.
+    /// Finds the team and the actor's role in it for an operation that changes something. The team's authority is
+    /// lowered to that of the people the operation is done for.
     pub(crate) async fn find_team_caller(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let mut caller = self.reader(actor, team).await?;
         let TeamActor::Session { key, turn, .. } = actor else { return Ok(caller) };
@@ -83,13 +83,13 @@ impl Engine {
         Ok(caller)
     }
 
-    /// The same, to look only.
+    /// Like `find_team_caller`, for reading only.
     pub(super) async fn reader(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let team = self.find_team(team).await?;
         self.team_caller(actor, team).await
     }
 
-    /// The same, where people also find a team that has ended.
+    /// Like `reader`; operators also find teams that have ended.
     pub(super) async fn observer(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let ended = match actor {
             TeamActor::Operator { .. } => self.find_ended_team(team).await?,

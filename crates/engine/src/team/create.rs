@@ -1,4 +1,4 @@
-//! Beginning a team, and taking the lead of one whose lead is gone.
+//! Creates a team, or takes over the lead of a team whose lead session is gone.
 
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::{TeamId, TraceId, TurnId};
@@ -20,17 +20,17 @@ pub struct NewTeam {
     pub name: String,
     pub description: String,
     pub agent_type: String,
-    /// The session that leads it.
+    /// The lead's session.
     pub lead: SessionKey,
-    /// The turn that asks, if one does: people who wait for it wait for the team.
+    /// The requesting turn, if any. People waiting for it also wait for the team.
     pub turn: Option<TurnId>,
 }
 
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
 
 impl Engine {
-    /// Makes a team, with its folder and its ledger. The same call made again finds the same team; a session of the
-    /// same agent takes over one whose lead is gone.
+    /// Creates a team with its folder and its ledger. A repeated call returns the same team. A session of the same
+    /// agent takes over a team whose lead session is gone.
     pub async fn create_team(&self, actor: &TeamActor, mut new: NewTeam) -> Result<Team> {
         team::check_team_name(&new.name).map_err(TeamRefusal::from)?;
         let length = new.description.chars().count();
@@ -43,7 +43,7 @@ impl Engine {
         let (now, most, trace) = (self.now(), self.settings().teams.max_teams, TraceId::new(self.next_id()));
         let write = move |tx: &mut Tx<'_>| insert_team(tx, &new, &id, (now, most), &trace);
         let (team, is_new) = self.db().write(write).await??;
-        // Whoever ended the last may have come in between.
+        // The previous team of this name may have ended since the first check.
         if self.free_team_name_folder(&team.name, Some(&team.id)).await? {
             self.ports.ledgers.close_for_good(&team.id);
         }
@@ -57,7 +57,7 @@ impl Engine {
         Ok(team)
     }
 
-    /// Gives a team to another session.
+    /// Makes another session the lead of a team.
     pub async fn set_team_lead(&self, name: &str, lead: &SessionKey) -> Result<Team> {
         let team = self.find_team(name).await?;
         let (wanted, fresh, settings) = (lead.clone(), NewIds::new(self, None), self.settings());
@@ -94,7 +94,7 @@ fn insert_team(
     (now, most): (polyclaw_domain::time::Millis, u32),
     trace: &TraceId,
 ) -> polyclaw_store::Result<CreateTeamResult> {
-    // Two at once are counted one after the other, and see each other's names.
+    // Concurrent calls are counted one after the other and see each other's names.
     tx.lock_advisory("a team begins")?;
     if let Some(team) = teams::get(tx, id)? {
         return Ok(Ok((team, false)));
@@ -131,7 +131,7 @@ fn insert_team(
         lead: lead.key.clone(),
         lead_agent: lead.active_agent.clone(),
         trace: turn.as_ref().map_or_else(|| trace.clone(), |turn| turn.trace.clone()),
-        // Made by hand, it works for whoever its lead talks to.
+        // A team created by hand works for the address of its lead.
         reply_to: match &turn {
             Some(turn) => reply_addresses(tx, &turn.turn)?,
             None => lead.address.iter().cloned().collect(),
@@ -145,12 +145,12 @@ fn insert_team(
     Ok(Ok((team, true)))
 }
 
-/// Where no turn asks, somebody does who may do everything.
+/// A request without a turn comes from an operator, who has full authority.
 fn authority(tx: &mut Tx<'_>, new: &NewTeam) -> polyclaw_store::Result<Authority> {
     new.turn.as_ref().map_or(Ok(Authority::Owner), |turn| authority_in(tx, &new.lead, turn))
 }
 
-/// Whether its lead's session is gone.
+/// Whether the lead's session is deleted or archived.
 pub(super) fn has_lost_lead(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<bool> {
     Ok(sessions::get(tx, &team.lead)?.is_none_or(|session| session.status == SessionStatus::Archived))
 }

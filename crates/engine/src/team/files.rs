@@ -1,6 +1,6 @@
-//! Files for people: the list of teams, each team's config, and a copy of every mailbox. The rows are the truth; a file is
-//! written whole and put in place, so nobody ever reads half of one. Where several nodes share a database, the one that
-//! hosts a team's lead writes them.
+//! Files for people: the list of teams, each team's config, and a copy of every mailbox. The database rows are
+//! authoritative. Files are replaced atomically, so nobody reads a partial one. If several nodes share a database, the
+//! node that hosts a team's lead writes its files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -19,20 +19,21 @@ use crate::error::{Error, Result};
 use crate::worker::shared_node_name;
 
 const TRASH_FOLDER: &str = ".trash";
-/// Letters copied at once.
+/// Maximum number of messages copied in one batch.
 const COPY_BATCH_SIZE: usize = 200;
 
-/// What this life of the engine knows of the files. Whoever writes them holds it.
+/// What this process knows about the files. Writers hold its lock.
 #[derive(Default)]
 pub(crate) struct TeamFileCache {
-    /// What it wrote last: the same need not be written again.
+    /// Last written contents; an unchanged file is not written again.
     written: HashMap<PathBuf, String>,
-    /// Teams whose mailboxes hold nothing but what is noted: an earlier life, or a copy that failed, may have left more.
+    /// Teams whose mailbox files have only messages marked as copied. An earlier process or a failed copy may have left
+    /// others.
     known: HashSet<TeamId>,
 }
 
 impl Engine {
-    /// Writes a team's config and the list of teams, where anything has changed about them.
+    /// Writes a team's config and the list of teams if they changed.
     pub(super) async fn write_team_files(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
         let mut files = self.team_files.lock().await;
@@ -47,7 +48,8 @@ impl Engine {
         let (open, own, members, at_work) = self.db().read(read).await?;
         let registry = json!({ "teams": open.iter().map(|team| json!({ "id": team.id, "name": team.name,
             "path": folder.join(&team.name), "status": team.status, "leadSessionKey": team.lead })).collect::<Vec<_>>() });
-        // A node that hosts its lead no more has a list all the same, which is not to say of a team what was once so.
+        // A node that no longer hosts the lead keeps an existing list up to date, so that it does not show an old
+        // state.
         if !hosts && !folder.join("teams.json").exists() {
             return Ok(());
         }
@@ -73,10 +75,10 @@ impl Engine {
         Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, node_name.as_deref())).await?)
     }
 
-    /// Copies what is in no file yet to where people can read it, each letter once. A copy that fails loses nothing.
+    /// Copies messages that are not in a file yet, each once. After a failure they are copied again later.
     pub(super) async fn copy_messages_to_inbox(&self, team: &Team) {
         if let Err(error) = self.try_copy_messages(team).await {
-            tracing::warn!(%error, team = %team.name, "letters could not be copied to their files");
+            tracing::warn!(%error, team = %team.name, "cannot copy team messages to files; retrying later");
         }
     }
 
@@ -94,7 +96,8 @@ impl Engine {
                 return Ok(());
             }
             let ids: Vec<TeamMessageId> = due.iter().map(|message| message.id.clone()).collect();
-            // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
+            // Until all messages are copied and marked, some may be in the file unmarked: the next copy then checks the
+            // file.
             let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
             run_blocking_io(move || append_messages(&folder, due, is_known)).await?;
             self.write_with_retry(move |tx| ids.iter().try_for_each(|id| team_messages::mark_copied(tx, id)))
@@ -103,10 +106,10 @@ impl Engine {
         }
     }
 
-    /// Moves what was the team's out of the way of the next of its name.
+    /// Moves an ended team's folder to the trash, so that the name can be used again.
     pub(super) async fn move_to_trash(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
-        // Whoever writes the team's config meanwhile would make its folder anew, or find it gone in mid-write.
+        // A concurrent write of the team's config would recreate the folder, or fail when it disappears.
         let mut alone = self.team_files.lock().await;
         let (from, now) = (folder.join(&team.name), self.now());
         let mut ended = team.clone();
@@ -120,7 +123,7 @@ impl Engine {
         let id = team.id.to_string();
         run_blocking_io(move || {
             let file = from.join("config.json");
-            // Whoever else saw that it has ended was faster, or the next of its name is there already: it may have no config yet.
+            // Another task has moved it already, or the next team of this name exists, possibly without a config yet.
             if !is_config_of(&file, &id) {
                 return Ok(());
             }
@@ -130,7 +133,7 @@ impl Engine {
             remove_empty_log(&to)
         })
         .await?;
-        // The next of its name begins anew.
+        // The next team of this name starts without known files.
         alone.written.clear();
         drop(alone);
         self.write_team_files(team).await
@@ -138,21 +141,21 @@ impl Engine {
 }
 
 impl Engine {
-    /// Moves away what is left of teams that ended while nobody could: the next of a name begins anew.
+    /// Moves away the folders of teams that ended while their folder could not be moved.
     pub(super) async fn clear_leftover_folders(&self) {
         let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "teams that have ended could not be looked for, trying again when one ends");
+            tracing::error!(%error, "cannot list ended teams; retrying when a team ends");
             Vec::new()
         });
         for team in ended {
-            // A folder that can not be moved keeps no team from being looked after.
+            // A folder that cannot be moved must not stop the reconciler.
             if let Err(error) = self.clear_folder(&team).await {
-                tracing::error!(%error, team = %team.name, "the folder of a team that has ended could not be moved");
+                tracing::error!(%error, team = %team.name, "cannot move folder of ended team; retrying later");
             }
         }
     }
 
-    /// Removes folders of teams that ended long ago.
+    /// Deletes folders of teams that ended longer ago than the retention period.
     pub(super) async fn clear_trash(&self) {
         let Some(folder) = self.settings().teams_folder.clone() else { return };
         let days = i64::from(self.settings().teams.keep_ended_days);
@@ -162,11 +165,11 @@ impl Engine {
         let before = self.now().minus(days * 24 * 3_600_000);
         let removed = run_blocking_io(move || remove_before(&folder.join(TRASH_FOLDER), before)).await;
         if let Err(error) = removed {
-            tracing::error!(%error, "folders of teams that ended long ago could not be removed");
+            tracing::error!(%error, "cannot delete folders of ended teams; retrying in a day");
         }
     }
 
-    /// Where the files of a team are that has ended.
+    /// Finds the folder of an ended team in the trash.
     pub(super) async fn ended_team_folder(&self, team: &Team) -> Option<PathBuf> {
         let trash = self.settings().teams_folder.clone()?.join(TRASH_FOLDER);
         let (prefix, id) = (format!("{}-", team.name), team.id.clone());
@@ -180,7 +183,7 @@ impl Engine {
         tokio::task::spawn_blocking(find).await.ok().flatten()
     }
 
-    /// Says whether there was one.
+    /// Moves an ended team's folder away if it still exists; returns whether it did.
     pub(super) async fn clear_folder(&self, team: &Team) -> Result<bool> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(false) };
         let (path, id) = (folder.join(&team.name).join("config.json"), team.id.clone());
@@ -193,8 +196,8 @@ impl Engine {
         Ok(is_left)
     }
 
-    /// Moves away what is left of the last team of this name, before the next opens what it finds there. Says whether there
-    /// was something.
+    /// Moves away what previous teams of this name left, before the next one opens the folder. Returns whether there
+    /// was anything.
     pub(super) async fn free_team_name_folder(&self, name: &str, next: Option<&TeamId>) -> Result<bool> {
         let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await?;
         let mut is_moved = false;
@@ -206,10 +209,10 @@ impl Engine {
     }
 }
 
-/// Teams that ended last, whose folders are looked for at a start.
+/// How many of the most recently ended teams are checked for leftover folders.
 const MAX_SCANNED_ENDED_TEAMS: usize = 100;
 
-/// Whether a config is of this team, and not of the next of its name.
+/// Whether a config belongs to this team and not to the next one of its name.
 fn is_config_of(config: &Path, id: &str) -> bool {
     let config = fs::read_to_string(config).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
     config.is_some_and(|config| config["id"] == id)
@@ -241,7 +244,7 @@ fn team_config_json(team: &Team, members: &[TeamMember], at_work: &[String]) -> 
     })
 }
 
-/// Beside it, to the disk, then over it.
+/// Writes a temporary file next to `path`, syncs it to disk, then renames it over `path`.
 fn write_atomically(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
@@ -278,7 +281,7 @@ fn append_message(folder: &Path, message: &TeamMessage) -> io::Result<()> {
     });
     let path = folder.join("messages.jsonl");
     let mut file = open_private(&path, fs::OpenOptions::new().append(true).create(true).read(true))?;
-    // A line that a full disk cut off takes no other with it.
+    // Start a new line if a full disk cut off the last one.
     let begins = if ends_mid_line(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{begins}{line}\n").as_bytes())
 }
@@ -293,7 +296,7 @@ fn ends_mid_line(file: &mut fs::File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Only its owner looks into it.
+/// Creates a folder that only its owner can access.
 fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -304,7 +307,7 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What was set aside before a moment. Its name says when that was.
+/// Deletes folders whose name ends with a time before `before`.
 fn remove_before(trash: &Path, before: Millis) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(trash) else { return Ok(()) };
     for entry in entries {
@@ -318,7 +321,7 @@ fn remove_before(trash: &Path, before: Millis) -> io::Result<()> {
     Ok(())
 }
 
-/// The log of a ledger that was closed is in its database.
+/// Removes an empty WAL. The contents of a closed ledger are in its database.
 fn remove_empty_log(folder: &Path) -> io::Result<()> {
     let log = folder.join("ledger.db-wal");
     if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
@@ -328,7 +331,7 @@ fn remove_empty_log(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Only its owner reads it.
+/// Opens a file that only its owner can read.
 fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -1,4 +1,4 @@
-//! Hooks that are asked before something happens in a team, and may refuse it.
+//! Hooks that are called before something happens in a team and may reject it.
 
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -13,16 +13,16 @@ use super::actor::TeamCaller;
 use crate::core::Engine;
 use crate::error::Result;
 
-/// What a hook says: why it refuses, or that it does not.
+/// A hook's answer; the error is the reason for a rejection.
 pub type HookAnswer = Pin<Box<dyn Future<Output = std::result::Result<(), String>> + Send>>;
 
-/// Programs of the operator that decide about teams. They run outside of the engine.
+/// Operator's programs that decide about teams. They run outside the engine.
 pub trait TeamHooks: Send + Sync {
     fn call_hook(&self, event: HookEvent, session: &SessionKey, body: Value) -> HookAnswer;
 }
 
 impl Engine {
-    /// From now on these are asked; a config that was read anew replaces them.
+    /// Sets the hooks to call. A config reload replaces them.
     pub fn set_team_hooks(&self, hooks: Option<Arc<dyn TeamHooks>>) {
         *self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
     }
@@ -41,7 +41,7 @@ impl Engine {
             .map_err(|why| self.redactor().redact_text(&why).into_owned())
     }
 
-    /// Whether a task may count as completed.
+    /// Asks the hook whether a task may be completed.
     pub(super) async fn check_completing_hook(
         &self,
         caller: &TeamCaller,
@@ -55,7 +55,7 @@ impl Engine {
         asked.map_err(|why| TaskRefusal::NotVerified(why).into())
     }
 
-    /// Why a member that has nothing to do is to go on, if a hook says so.
+    /// Returns the reason why an idle member should continue, if a hook gives one.
     pub(super) async fn check_idle_hook(&self, team: &Team, (name, reason): (&str, &str)) -> Option<String> {
         let body = json!({ "team": team.name, "by": name, "text": reason });
         self.call_hooks(HookEvent::TeammateIdle, &team.lead, body).await.err()

@@ -1,4 +1,5 @@
-//! Telling the lead who does nothing: with a turn of its own only where nobody is at work any more.
+//! Notifies the lead of idle members. A notice starts a turn of the lead only if nobody in the team is working any
+//! more.
 
 use polyclaw_domain::id::TeamMessageId;
 use polyclaw_domain::job::{JobLane, JobState};
@@ -18,16 +19,16 @@ use crate::error::Result;
 use crate::ingress::NewIds;
 use crate::settings::EngineSettings;
 
-/// Letters between members of which the lead is shown the summaries.
+/// Maximum number of summaries of messages between members shown to the lead.
 const MAX_SHOWN_PEER_MESSAGES: usize = 10;
 
-/// What is known of a member as its turn has ended.
+/// A member's state after its turn has ended.
 struct MemberSnapshot {
     at_work: Vec<String>,
     has_children: bool,
-    /// Somebody stopped its turn: that is no reason to begin one of the lead's.
+    /// The turn was stopped, which is no reason to start one of the lead.
     was_stopped: bool,
-    /// Its turns fail.
+    /// The member's turns are failing.
     failure_streak: Option<FailureStreak>,
     /// It may only read until its plan is approved.
     plan: Option<PlanApproval>,
@@ -35,7 +36,7 @@ struct MemberSnapshot {
 }
 
 impl Engine {
-    /// Tells the lead of everyone whose turn has ended since it was last looked at.
+    /// Notifies the lead of every member whose turn has ended since the last pass.
     pub(super) async fn announce_idle_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         for rested in self.db().read(move |tx| teams::list_turn_ends(tx, &id)).await? {
@@ -51,7 +52,7 @@ impl Engine {
         let facts = self.idle_facts(team, &rested, &look).await?;
         let is_shutting_down = team.status == TeamStatus::ShuttingDown;
         let others_at_work = look.at_work.iter().any(|name| *name != rested.name);
-        // The lead knows it from the first time: that it failed again is in the state it is shown.
+        // The lead was notified of the first failure; later ones are in the team state it is shown.
         let is_old = look.failure_streak.as_ref().is_some_and(|streak| streak.failures > 1);
         let message = self.idle_message(team, &rested, facts, &look);
         let may_refuse = !at_work && !look.was_stopped && !rested.ended_badly && !is_shutting_down;
@@ -64,8 +65,8 @@ impl Engine {
         let post = PreparedTeamMessage { is_quiet, ..self.prepare_message(message) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            // Another turn of it has ended since, or it works again, or the team is being shut down by now: then this is
-            // no news.
+            // If another turn has ended since, the member works again or the team is shutting down, the notice is
+            // outdated.
             let is_active = teams::get(tx, &wanted.id)?.is_some_and(|team| team.status == TeamStatus::Active);
             if !teams::clear_turn_end(tx, &wanted.id, &rested)? || at_work || !is_active {
                 return Ok(Vec::new());
@@ -81,7 +82,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
+    /// Sends a member back to work because a hook asked for it. The lead is not notified that it was idle.
     async fn send_member_back(&self, team: &Team, rested: MemberTurnEnd, why: String) -> Result<()> {
         let message = self.new_team_message(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
         let id = TeamMessageId::new(format!("sent-back-{}", rested.turn));
@@ -159,7 +160,8 @@ impl Engine {
     }
 }
 
-/// Quiet notices may have waited for the last to rest. A lead whose own turns fail is tried by the keeper.
+/// Wakes the lead if quiet notices were waiting for the last member to become idle. The reconciler retries a lead whose
+/// own turns fail.
 fn wake_lead_for_mail(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -187,7 +189,7 @@ fn load_member_snapshot(
     };
     let plan = member.as_ref().and_then(|member| member.plan.clone());
     let recent = member.map(|member| member.last_active_at.minus(PEER_MESSAGE_WINDOW_MS)).unwrap_or_default();
-    // What the lead was told with the last notice is no news.
+    // Skip what the previous notice already reported.
     let since = team_messages::last_idle_at(tx, id, &rested.name)?
         .map_or(recent, |notified_at| notified_at.max(recent));
     let peers = team_messages::list_peer_summaries(tx, id, &rested.name, since, MAX_SHOWN_PEER_MESSAGES)?;
@@ -195,5 +197,5 @@ fn load_member_snapshot(
     Ok(MemberSnapshot { at_work, has_children, was_stopped, failure_streak: streak, plan, peers })
 }
 
-/// What a member wrote to others is told while it is news.
+/// How far back messages between members are reported.
 const PEER_MESSAGE_WINDOW_MS: i64 = 10 * 60_000;

@@ -1,4 +1,4 @@
-//! Mail: a letter is stored with the turn that its recipient needs to read it, in one transaction.
+//! Team messages: each is stored in one transaction with the turn that its recipient needs to read it.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::hub::FrameKind;
 use crate::ingress::NewIds;
 use crate::settings::EngineSettings;
 
-/// What somebody wants to say.
+/// A message that a caller wants to send.
 #[derive(Clone, Debug)]
 pub struct OutgoingTeamMessage {
     pub kind: TeamMessageKind,
-    /// A name or a session key; none where it goes to all.
+    /// A member name or session key; `None` for everyone.
     pub to: Option<String>,
     pub content: String,
     pub summary: Option<String>,
@@ -38,23 +38,23 @@ pub struct OutgoingTeamMessage {
     pub reason: Option<String>,
 }
 
-/// What became of it, for whoever sent it. Its state can be asked for by its id.
+/// The result for the sender. The state of a message can be queried by its id.
 #[derive(Clone, Debug, Serialize)]
 pub struct TeamMessageReceipt {
     pub message_ids: Vec<TeamMessageId>,
     pub recipients: Vec<String>,
     pub request_id: Option<String>,
-    /// Those of them whose sessions are gone: it waits for whoever takes their places.
+    /// Recipients whose sessions are gone. The message waits for their replacements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
 }
 
-/// A letter on its way, with what its recipient's turn would be made of.
+/// A message to send, with the ids of the turn that its recipient would need.
 #[derive(Clone)]
 pub(super) struct PreparedTeamMessage {
     pub message: TeamMessage,
     pub fresh: NewIds,
-    /// It waits until something else wakes its recipient.
+    /// The message waits until something else wakes the recipient.
     pub is_quiet: bool,
 }
 
@@ -91,7 +91,7 @@ impl Engine {
         PreparedTeamMessage { message, fresh: NewIds::new(self, None), is_quiet: false }
     }
 
-    /// Sends what a member, the lead or a person has to say. Answers to requests are heard, too.
+    /// Sends a message of a member, the lead or a person. Answers to requests are processed too.
     pub async fn send_team_message(
         &self,
         actor: &TeamActor,
@@ -181,14 +181,14 @@ impl Engine {
         Err(refusal.into())
     }
 
-    /// What is said in one letter is bounded.
+    /// Checks the size limit of one message.
     pub(super) fn check_length(&self, texts: &[&str]) -> Result<()> {
         let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
         let length = texts.iter().map(|text| text.len()).sum();
         if length > most { Err(TeamRefusal::TooLong(length, most).into()) } else { Ok(()) }
     }
 
-    /// The names it goes to; whoever is not in the team gets nothing.
+    /// Resolves the recipients' names. Unknown recipients are rejected.
     async fn resolve_recipients(
         &self,
         caller: &TeamCaller,
@@ -196,7 +196,7 @@ impl Engine {
     ) -> Result<Vec<String>> {
         let (id, lead) = (caller.team.id.clone(), caller.team.lead.clone());
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
-        // Mail for one that is lost waits for whoever bears the name next.
+        // Messages to a lost member wait for its replacement.
         let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
         let mut all: Vec<(String, SessionKey)> =
             there.map(|TeamMember { name, session, .. }| (name, session)).collect();
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// The same call to the same name is the same letter.
+    /// Builds the message to one recipient. The same call to the same name gives the same message id.
     pub(super) fn message_to(
         &self,
         actor: &TeamActor,
@@ -250,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// Stores letters and wakes whom they are for.
+    /// Stores messages and wakes their recipients.
     pub(super) async fn deliver_team_messages(
         &self,
         team: &Team,
@@ -266,7 +266,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Wakes the readers of letters that are stored, and shows the letters to whoever watches the team.
+    /// Wakes the recipients of stored messages and publishes the messages to the team's watchers.
     pub(super) async fn wake_recipients(&self, team: &Team, ready: Vec<JobLane>, messages: Vec<TeamMessage>) {
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         for message in &messages {
@@ -276,7 +276,7 @@ impl Engine {
     }
 }
 
-/// Stores letters, each once; returns the lanes in which their readers are ready.
+/// Stores messages, each once, and returns the lanes in which their recipients are ready.
 pub(super) fn store_messages(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -298,7 +298,7 @@ pub(super) fn store_messages(
     Ok(ready)
 }
 
-/// Takes the rows of those who are to read something. They come before the team's, as everywhere.
+/// Locks the recipients' session rows. These are locked before the team's row, as everywhere.
 pub(super) fn lock_recipients(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -312,7 +312,7 @@ pub(super) fn lock_recipients(
     Ok(())
 }
 
-/// The session that bears a name now.
+/// Returns the session that currently has a name.
 pub(super) fn recipient_session(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -326,7 +326,7 @@ pub(super) fn recipient_session(
     Ok(active.map(|member| member.session))
 }
 
-/// Nobody will read a letter any more: whoever wrote it can see so.
+/// Records that messages will never be read, so that their senders can see it.
 pub(super) fn mark_undeliverable(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -343,7 +343,7 @@ pub(super) fn mark_undeliverable(
     Ok(())
 }
 
-/// What others see of a letter is its summary.
+/// Builds a message's event. Others see only the summary.
 fn message_sent_event(team: &Team, message: &TeamMessage) -> NewEvent {
     let data = json!({
         "team": team.name,

@@ -1,5 +1,5 @@
-//! Offering free tasks to members that do nothing. The event that frees a task is told to those who are idle at that
-//! moment; a member whose turn was ending then is looked at here, when it has ended, and after a restart.
+//! Offers free tasks to idle members. When a task becomes free, members that are idle then are notified by its event. A
+//! member whose turn was just ending is handled here, when the turn has ended and after a restart.
 
 use polyclaw_domain::id::TeamMessageId;
 use polyclaw_domain::job::JobState;
@@ -15,11 +15,11 @@ use super::messages::{PreparedTeamMessage, lock_recipients, store_messages};
 use crate::core::Engine;
 use crate::error::Result;
 
-/// Free tasks that are looked at together: the oldest come first.
+/// Maximum number of free tasks considered together, oldest first.
 const MAX_OFFERED_TASKS: usize = 50;
 
-/// The id under which a task is offered to a member: once for each time that the task is free, and anew when the member
-/// has taken other tasks since. `claims` are those of the task, `taken` those of the member.
+/// Returns the message id of an offer. A task is offered to a member once each time it becomes free, and again after
+/// the member has taken other tasks. `claims` counts claims of the task, `taken` those of the member.
 pub(super) fn offer_id(
     team: &Team,
     task: &TeamTask,
@@ -91,7 +91,8 @@ impl TaskOffer {
     }
 }
 
-/// Active members without a turn whose turns do not fail and who may work. One that a person stopped is left alone until a person writes.
+/// Active members without a turn, whose turns do not fail and who may work. A member that a person stopped is left
+/// alone until a person writes.
 fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<TeamMember>> {
     let with_turns = teams::list_members_with_turns(tx, &team.id)?;
     let mut idle = Vec::new();
@@ -109,7 +110,8 @@ fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Team
     Ok(idle)
 }
 
-/// A task that an idle member was offered and did not take is offered to nobody else: the lead is told who is idle.
+/// Chooses one member for each free task. A task is skipped while an offer of it is unread, or if a member that is idle
+/// now was offered it and did not take it; the lead is notified of idle members anyway.
 fn choose_offers(
     tx: &mut Tx<'_>,
     team: &Team,

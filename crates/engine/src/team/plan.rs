@@ -1,5 +1,5 @@
-//! Plan approval: a member sends its plan to the lead, who lets it begin or says what is to be changed. The answer and what
-//! the member may do from then on are one commit.
+//! Plan approval: a member sends its plan to the lead, who approves it or asks for changes. The answer and the member's
+//! new permissions are stored in one transaction.
 
 use polyclaw_domain::id::uuid_for_call;
 use polyclaw_domain::redact::quote_safely;
@@ -14,16 +14,16 @@ use super::messages::{
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// A plan that waits for an answer, or has to be written yet.
+/// A plan that waits for an answer or still has to be written.
 #[derive(Clone, Debug)]
 pub struct MemberPlan {
     pub approval: PlanApproval,
-    /// The plan that was sent.
+    /// The submitted plan.
     pub content: Option<String>,
 }
 
 impl Engine {
-    /// Where the plan of a member stands; `None` if it has none to be approved.
+    /// Returns the state of a member's plan; `None` if none needs approval.
     pub async fn member_plan(&self, actor: &TeamActor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
         let caller = self.reader(actor, team).await?;
         let (id, wanted) = (caller.team.id.clone(), name.to_owned());
@@ -42,7 +42,7 @@ impl Engine {
         found.ok_or_else(|| TeamRefusal::NotAMember(quote_safely(name)).into())
     }
 
-    /// A member's plan, on its way to the lead. There is one at a time: a model that goes round in circles fills no mailbox.
+    /// Sends a member's plan to the lead. Only one may be open, so that a looping model cannot fill the mailbox.
     pub(super) async fn submit_plan(
         &self,
         actor: &TeamActor,
@@ -68,7 +68,7 @@ impl Engine {
         self.store_plan_change(&caller.team, member.clone(), (next, message), is_due).await
     }
 
-    /// The lead's answer. Where no request is named, a person means the one that is open.
+    /// Sends the lead's answer. Without a request id it answers the open plan.
     pub(super) async fn answer_plan(
         &self,
         actor: &TeamActor,
@@ -116,7 +116,7 @@ impl Engine {
         found.ok_or_else(|| TeamRefusal::NotAMember(quote_safely(name)).into())
     }
 
-    /// Stores a letter with the state it brings about. The same call made again finds its letter and changes nothing.
+    /// Stores a message together with the plan state it sets. A repeated call finds its message and changes nothing.
     async fn store_plan_change(
         &self,
         team: &Team,
@@ -140,7 +140,7 @@ impl Engine {
                 return Ok(Ok(Vec::new()));
             }
             let found = teams::get_member(tx, &wanted.id, &member.name)?;
-            // The name may have been given to another life meanwhile.
+            // The name may belong to another session by now.
             let Some(found) = found.filter(|found| found.session == member.session) else {
                 return Ok(Err(Error::from(TeamRefusal::NotAMember(member.name.clone()))));
             };
@@ -157,7 +157,7 @@ impl Engine {
     }
 }
 
-/// Whether a letter changes what its reader may do.
+/// Whether a message changes the tools of its recipient.
 pub(super) fn changes_tools(message: &TeamMessage) -> bool {
     message.kind == TeamMessageKind::PlanApprovalResponse
 }

@@ -1,4 +1,4 @@
-//! What lies before somebody in a team during one turn, and how much mail its model has room for.
+//! What a turn's prompt shows of a team, and how many tokens of it team messages may use.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,27 +12,27 @@ use crate::core::Engine;
 use crate::prompt::TurnContext;
 use crate::turn::{TurnResult, abort_if_stopping, check_claim};
 
-/// Tokens of a letter that say what it was about.
+/// Enough tokens to tell what a message was about.
 const MIN_MESSAGE_TOKENS: usize = 100;
 
 #[derive(Default)]
 pub(crate) struct TeamPromptContext {
-    /// Each team's block.
+    /// One block for each team.
     pub state: Vec<String>,
     pub messages: Vec<TeamMessage>,
     pub is_loaded: bool,
-    /// Letters that were in a prompt which was answered.
+    /// Messages that were in a prompt the model has answered.
     pub answered: HashSet<TeamMessageId>,
 }
 
 impl TeamPromptContext {
-    /// The letters as one text; `None` where there are none.
+    /// Returns the messages as one text, or `None` if there are none.
     pub fn mail_text(&self) -> Option<String> {
         let shown: Vec<String> = self.messages.iter().map(team_message::render_element).collect();
         (!shown.is_empty()).then(|| shown.join("\n"))
     }
 
-    /// What mail takes of a prompt.
+    /// Returns the prompt tokens that messages use.
     pub fn mail_tokens(&self) -> usize {
         self.messages.iter().map(message_tokens).sum()
     }
@@ -45,8 +45,8 @@ impl TeamPromptContext {
         messages.iter().all(|message| self.messages.iter().any(|shown| shown.id == message.id))
     }
 
-    /// Leaves of each new letter what half of this room holds, and of those that were answered, together, an eighth; or
-    /// more, so that each can still be told from the others. Returns whether there was more.
+    /// Shortens each new message to half of `room`, and all answered ones together to an eighth, or more if they need
+    /// it to stay distinguishable. Returns whether anything was cut.
     pub fn shorten_messages(&mut self, room: usize) -> bool {
         let answered = &self.answered;
         let is_old = |message: &TeamMessage| answered.contains(&message.id);
@@ -58,7 +58,7 @@ impl TeamPromptContext {
         self.messages.iter_mut().fold(false, |did, message| shorten_message(message, most_of(message)) | did)
     }
 
-    /// Takes away what has no room. What was answered stays, or it would be new twice.
+    /// Removes and returns messages that do not fit. Answered messages stay, or they would be shown as new again.
     fn take_overflow(&mut self, most_tokens: usize) -> Vec<TeamMessage> {
         let mut pile = TeamMessageBatch::new(&self.answered, most_tokens);
         let (kept, surplus) =
@@ -68,7 +68,7 @@ impl TeamPromptContext {
     }
 }
 
-/// Its words as they are shown, escaped, with what stands around them.
+/// Shortens a message so that its rendered form fits, including escapes and the surrounding element.
 fn shorten_message(message: &mut TeamMessage, most_tokens: usize) -> bool {
     let whole = message_tokens(message);
     if whole <= most_tokens {
@@ -85,8 +85,8 @@ fn shorten_message(message: &mut TeamMessage, most_tokens: usize) -> bool {
     cut(&mut message.content) | message.reason.as_mut().is_some_and(cut)
 }
 
-/// What of these lies before a turn that has so much room; whatever the turn shows already does, also where an earlier life
-/// of it had more room: what it is not shown any more would count as read.
+/// Returns the messages that fit into a turn's prompt. Messages already marked for this turn stay, even if an earlier
+/// attempt had more room: a message that is marked but not shown would count as read.
 pub(super) fn fit_messages(
     messages: Vec<TeamMessage>,
     answered: &HashSet<TeamMessageId>,
@@ -96,8 +96,8 @@ pub(super) fn fit_messages(
     messages.into_iter().filter(|message| pile.try_take(message) || message.turn.is_some()).collect()
 }
 
-/// New letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
-/// comes after one that has none waits with it, so that order is kept.
+/// Collects the new messages of one prompt: always the first, then others while they fit. All messages after the first
+/// that does not fit wait too, so that their order is kept.
 struct TeamMessageBatch<'a> {
     answered: &'a HashSet<TeamMessageId>,
     left: usize,
@@ -125,7 +125,7 @@ fn message_tokens(message: &TeamMessage) -> usize {
 }
 
 impl TurnContext {
-    /// Mail that no model has answered yet, and that has no room, waits for the next turn. `false`: there is none.
+    /// Returns unanswered messages that do not fit to the mailbox for the next turn. `false` if there are none.
     pub async fn return_unread_mail(&mut self, engine: &Engine, claim: &TurnClaim) -> TurnResult<bool> {
         let surplus = self.team_prompt.take_overflow(self.mail_token_budget(engine));
         if surplus.is_empty() {

@@ -1,5 +1,5 @@
-//! The keeper of teams: renews what members work on, frees what nobody does, tells what there is to tell, tries again
-//! what failed, and brings shutdowns to their end. It asks no model anything: a team that rests costs nothing.
+//! The team reconciler: renews task leases, frees abandoned tasks, relays task events, retries failed turns, and
+//! completes shutdowns. It calls no model, so an idle team costs nothing.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -17,28 +17,29 @@ use super::messages::{PreparedTeamMessage, lock_recipients, store_messages};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// While somebody of a team is at work, or something is due.
+/// Used while a team is working or something is due.
 const ACTIVE_RECONCILE_INTERVAL: Duration = Duration::from_secs(1);
-/// While all teams rest: whatever this node does to a team wakes the keeper, so this is for what others do.
+/// Used while all teams are idle. Changes made on this node wake the reconciler, so this only bounds the delay for
+/// changes of other nodes.
 const IDLE_RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
-/// A ledger that nobody has used for so long is closed.
+/// A ledger unused for this long is closed.
 const LEDGER_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The threads of a ledger close its files in less than this.
+/// Enough time for a ledger's threads to close its files.
 const LEDGER_CLOSE_PAUSE: Duration = Duration::from_millis(20);
-/// A team at rest is looked at all the same, for what another process wrote into its ledger.
+/// An idle team is still reconciled this often, because another process may have written to its ledger.
 const SAFETY_RECONCILE_INTERVAL_MS: i64 = 10 * 60_000;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// What the keeper knows of a team since it last looked at it.
+/// What the reconciler knows about a team since its last pass.
 struct ReconcileState {
     seen: TeamActivity,
-    /// When it is to be looked at though nothing happens: a lease ends, or the last look failed.
+    /// When the team is reconciled even without activity: a lease ends, or the last pass failed.
     due: Millis,
 }
 
-/// Runs until the engine drains. Without a team it sleeps until there is one. A team is looked at when something has
-/// happened to it, or is due; one at rest costs a row of one statement.
+/// Runs until the engine drains. Without teams it sleeps until there is one. A team is reconciled when it had activity
+/// or is due; an idle team costs one row of one query.
 pub(crate) async fn run_reconcile_loop(engine: &Engine) -> Result<()> {
     let (mut renewed, mut cleared) = (Millis(0), Millis(0));
     let mut known: Option<Vec<TeamId>> = None;
@@ -51,7 +52,7 @@ pub(crate) async fn run_reconcile_loop(engine: &Engine) -> Result<()> {
         };
         let (open, activity, ledgers) = engine.db().read(read).await?;
         let there = |id: &TeamId| open.iter().any(|team| team.id == *id);
-        // At a start, and when a team is gone: another node may have ended it, and this one keeps its files.
+        // At startup, and when a team is gone: another node may have ended it while this node has its files.
         if known.as_ref().is_none_or(|known| !known.iter().all(there)) {
             engine.clear_leftover_folders().await;
         }
@@ -80,16 +81,16 @@ pub(crate) async fn run_reconcile_loop(engine: &Engine) -> Result<()> {
             if !is_due && !is_ending && !is_notified && !marked.contains(&team.id) {
                 continue;
             }
-            // One that can not be looked after now keeps no other from it.
+            // A team that fails must not block the others.
             let due = match engine.reconcile_team(team).await.or_else(ignore_ended_team) {
                 Ok(due) => due.unwrap_or(now.plus(SAFETY_RECONCILE_INTERVAL_MS)),
                 Err(error) => {
-                    tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
+                    tracing::error!(%error, team = %team.name, "cannot reconcile team; retrying");
                     now
                 }
             };
             let is_first = watched.insert(team.id.clone(), ReconcileState { seen, due }).is_none();
-            // At a start every team is looked at: the files of those at rest do not stay open together.
+            // At startup every team is reconciled. Close idle ledgers right away, so that few files are open together.
             if is_first && !is_ending && due >= now.plus(SAFETY_RECONCILE_INTERVAL_MS) {
                 engine.ports.ledgers.close_if_open(&team.id);
                 tokio::time::sleep(LEDGER_CLOSE_PAUSE).await;
@@ -111,7 +112,7 @@ pub(crate) async fn run_reconcile_loop(engine: &Engine) -> Result<()> {
     }
 }
 
-/// A team that ended while it was looked at has no ledger any more, and nothing to show.
+/// Ignores the error of a team that ended meanwhile: its ledger is closed.
 pub(super) fn ignore_ended_team<T: Default>(error: Error) -> Result<T> {
     if matches!(error, Error::Store(polyclaw_store::Error::Closed)) { Ok(T::default()) } else { Err(error) }
 }
@@ -139,7 +140,7 @@ impl Engine {
         Ok(self.open_ledger(team)?.read(move |tx| tasks::find_next_expiry(tx, &id)).await?)
     }
 
-    /// Tasks of members that are no more in the team.
+    /// Frees tasks of members that have left the team.
     async fn free_tasks_of_closed_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
@@ -160,7 +161,7 @@ impl Engine {
         Ok(self.open_ledger(team)?.write(write).await?)
     }
 
-    /// A member whose session is gone is lost: the lead is told, and a replacement gets its tasks.
+    /// Marks members whose session is gone as lost and notifies the lead. A replacement gets their tasks.
     async fn mark_lost_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let lost = self.db().read(move |tx| teams::list_members_without_session(tx, &id)).await?;
@@ -181,7 +182,7 @@ impl Engine {
         Ok(())
     }
 
-    /// That it is lost and that the lead is told, or neither: nobody would look for it again.
+    /// Marks a member as lost and notifies the lead, in one transaction, because it is not checked again.
     async fn mark_member_lost(&self, team: &Team, name: String, post: PreparedTeamMessage) -> Result<()> {
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let copies = vec![post.message.clone()];
@@ -200,17 +201,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Sessions of this node that are at work keep what they hold, and so do those for whom others are.
+    /// Renews the task leases of sessions working on this node, and of members whose children are working.
     async fn renew_task_leases(&self, at_work: impl Iterator<Item = &Team>) {
         let running: Vec<SessionKey> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.values().map(|running| running.claim.session.clone()).collect()
         };
         for team in at_work {
-            // One that can not be renewed now keeps no other from it.
+            // A team that fails must not block the others.
             let renewed = self.renew_team_task_leases(team, running.clone()).await;
             if let Err(error) = renewed.or_else(ignore_ended_team) {
-                tracing::error!(%error, team = %team.name, "the tasks of a team could not be renewed, trying again");
+                tracing::error!(%error, team = %team.name, "cannot renew task leases of team; retrying");
             }
         }
     }

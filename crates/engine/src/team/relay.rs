@@ -1,5 +1,5 @@
-//! What a ledger has to tell the sessions: an announce to the lead, a letter to whoever could go on. Told from its
-//! events, in one transaction each, and noted on both sides: nothing is lost between two databases, or said twice.
+//! Relays a ledger's events to sessions: announces to the lead, messages to members who can continue. Each event is
+//! relayed in one transaction and recorded in both databases, so none is lost or relayed twice.
 
 use std::collections::HashMap;
 
@@ -27,23 +27,23 @@ use crate::hub::FrameKind;
 use crate::ingress::NewIds;
 use crate::settings::EngineSettings;
 
-/// Events told in one go.
+/// Maximum number of events relayed in one pass.
 const RELAY_BATCH_SIZE: usize = 200;
 
-/// One event, with what the ledger says about it.
+/// An event with its state in the ledger.
 #[derive(Clone)]
 struct TaskEventContext {
     event: TaskEvent,
     task: TeamTask,
-    /// Tasks that can be taken because of it.
+    /// Tasks that can be claimed because of it.
     free: Vec<ClaimableTask>,
-    /// Names that hold a task.
+    /// Names of members that hold a task.
     busy: Vec<String>,
-    /// How many tasks each name has taken so far.
+    /// How many tasks each member has taken so far.
     taken: HashMap<String, i64>,
 }
 
-/// A task that can be taken, and how often it was claimed before.
+/// A claimable task, and how often it was claimed before.
 #[derive(Clone)]
 struct ClaimableTask {
     task: TeamTask,
@@ -51,7 +51,7 @@ struct ClaimableTask {
 }
 
 impl Engine {
-    /// Tells everything a ledger has not told yet, in order.
+    /// Relays all pending events of a ledger, in order.
     pub(crate) async fn relay_task_events(&self, team: &Team) -> Result<()> {
         let ledger = self.open_ledger(team)?;
         loop {
@@ -75,7 +75,7 @@ impl Engine {
         let fresh = NewIds::new(self, None);
         let shown = task_changed_event(team, &news).data;
         let write = move |tx: &mut Tx<'_>| {
-            // Its lead may be another by now.
+            // The lead may have changed since.
             let Some(team) = teams::get(tx, &team_id)?.filter(|team| team.status != TeamStatus::Shutdown)
             else {
                 return Ok(Vec::new());
@@ -97,7 +97,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A letter for every free task, addressed when it is known who does nothing; and what the lead is to know.
+    /// Builds a message for every free task, addressed later when the idle members are known, and notices to the lead.
     fn build_task_messages(&self, team: &Team, news: &TaskEventContext) -> Vec<PreparedTeamMessage> {
         let mut posts: Vec<PreparedTeamMessage> = Vec::new();
         let seq = news.event.seq;
@@ -148,14 +148,14 @@ fn read_unrelayed_events(
     Ok(all)
 }
 
-/// Tasks that an event may have made free.
+/// Returns the tasks that an event may have freed.
 fn freed_task_numbers(event: &TaskEvent) -> Vec<TaskNo> {
     match event.kind {
         TaskEventKind::Created
         | TaskEventKind::Released
         | TaskEventKind::Expired
         | TaskEventKind::Reopened => vec![event.task],
-        // It may wait for less now, or be for another.
+        // It may have fewer dependencies now, or another assignee.
         TaskEventKind::Updated
             if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty())
                 || event.data["assignee"].is_string() =>
@@ -182,7 +182,7 @@ fn task_changed_event(team: &Team, news: &TaskEventContext) -> NewEvent {
     team_event(EventKind::TaskChanged, team, data)
 }
 
-/// The end of a task is told to the lead as the end of any work that was given away.
+/// Announces the end of a task to the lead, like the end of any delegated work.
 fn announce_task_end(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -257,7 +257,7 @@ fn announce_payload(
     })
 }
 
-/// Whom the letters go to: for each free task the first who does nothing and could take it.
+/// Picks the recipient for each free task: the first idle member that could take it.
 fn pick_recipients(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -282,7 +282,7 @@ fn pick_recipients(
             continue;
         };
         let fits = |member: &TeamMember| claim_refusal(task, &to_task_member(member)).is_none();
-        // Whoever just gave it back is not the one to be asked.
+        // Do not offer it to the member that just gave it back.
         let gave_back = |member: &TeamMember| {
             matches!(news.event.kind, TaskEventKind::Released | TaskEventKind::Expired)
                 && member.name == news.event.actor
@@ -293,7 +293,7 @@ fn pick_recipients(
             let taken = news.taken.get(&to).copied().unwrap_or_default();
             let mut id = offer_id(team, task, (*claims, taken), &to);
             if matches!(news.event.kind, TaskEventKind::Updated | TaskEventKind::Reopened) {
-                // It may have been offered before, and was changed since.
+                // It may have been offered before and changed since.
                 id = TeamMessageId::new(format!("{id}-{}", news.event.seq));
             }
             let message = TeamMessage { id, to, ..post.message.clone() };

@@ -1,5 +1,6 @@
-//! Trying again after turns that failed: later and later, and only while something waits for whoever failed. When is a
-//! row, so a restart forgets nobody; that it was tried is stored with the turn it begins, so nobody is tried twice.
+//! Retries after failed turns, with a growing backoff and only while something waits for the member. The retry time is
+//! a stored row, so a restart loses none. The retry is taken in the transaction that starts its turn, so none runs
+//! twice.
 
 use polyclaw_domain::job::JobLane;
 use polyclaw_domain::task::claim_refusal;
@@ -19,14 +20,14 @@ use crate::ingress::NewIds;
 use crate::settings::EngineSettings;
 
 impl Engine {
-    /// Tries everybody whose pause is over. Says whether somebody is left to be tried.
+    /// Retries every member whose backoff has passed. Returns whether retries remain.
     pub(super) async fn retry_failing_members(&self) -> Result<bool> {
         let all = self.db().read(teams::list_retries).await?;
         let now = self.now();
         for retry in all.iter().filter(|retry| retry.at <= now) {
-            // One that can not be tried now keeps no other from it.
+            // A retry that fails must not block the others.
             if let Err(error) = self.retry_member(retry).await {
-                tracing::error!(%error, member = %retry.name, "somebody of a team could not be tried again");
+                tracing::error!(%error, member = %retry.name, "cannot retry failing team member; trying later");
             }
         }
         Ok(!all.is_empty())
@@ -43,7 +44,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a member holds a task, or could take one.
+    /// Whether a member holds a task or could claim one.
     async fn member_has_work(&self, team: &Team, name: &str) -> Result<bool> {
         if name == LEAD_NAME || team.status != TeamStatus::Active {
             return Ok(false);
@@ -62,7 +63,7 @@ impl Engine {
     }
 }
 
-/// Wakes one that failed, if something waits for it.
+/// Takes a due retry and wakes the member if something waits for it.
 fn take_retry(
     tx: &mut Tx<'_>,
     retry: &MemberRetry,
@@ -71,13 +72,13 @@ fn take_retry(
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
     let Some(session) = recipient_session(tx, &team, &retry.name)? else {
-        // Nobody bears the name any more, and nothing else would ever take this retry.
+        // Nobody has the name any more, and nothing else would remove this retry.
         return teams::claim_retry(tx, retry, None).map(|_| None);
     };
-    // A session's row comes first, as everywhere.
+    // The session's row is locked first, as everywhere.
     sessions::allocate_positions(tx, &session, 0, fresh.now)?;
     let is_wanted = has_work || mail_needs_turn(tx, &team, &retry.name)?;
-    // What is no reason for a turn while others are at work may be one when they rest.
+    // An idle notice that needs no turn while others work may need one when they are idle.
     let (_, idle) = team_messages::count_waiting(tx, &team.id, &retry.name)?;
     let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(backoff_ms(1)));
     if !teams::claim_retry(tx, retry, later)? || !is_wanted {

@@ -1,4 +1,5 @@
-//! Ending a team: every member is asked under a number of its own, silence has a meaning, and force needs nobody.
+//! Ending a team. Every member gets a request with its own id; a member that does not answer is decided for at the
+//! deadline. `force` asks nobody.
 
 use std::collections::HashSet;
 
@@ -27,14 +28,14 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::session::stop_session_tree;
 
-/// Where a shutdown stands.
+/// The state of a shutdown.
 #[derive(Clone, Debug, Serialize)]
 pub struct TeamShutdownStatus {
     pub status: TeamStatus,
     pub members: Vec<MemberShutdownOutcome>,
 }
 
-/// What became of one member.
+/// A member's answer to the shutdown.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemberShutdownOutcome {
     pub name: String,
@@ -45,7 +46,7 @@ pub struct MemberShutdownOutcome {
 const OPEN_STATUSES: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 
 impl Engine {
-    /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
+    /// Asks every member to stop; with `force` it stops them without asking. A repeated call returns the current state.
     pub async fn shut_down_team(
         &self,
         actor: &TeamActor,
@@ -67,7 +68,7 @@ impl Engine {
                 let questions = self.shutdown_requests(actor, &caller, &members, reason);
                 self.request_shutdown_of_all(actor, &caller.team, members, questions).await?
             };
-            // Whoever joins before the team knows that it is to end is asked, too.
+            // Repeat until members that joined in between are asked too.
             if has_started {
                 break caller;
             }
@@ -77,7 +78,7 @@ impl Engine {
         self.advance_shutdown(&caller.team).await
     }
 
-    /// What each member is asked, and the letter that asks.
+    /// Builds each member's request and the message that carries it.
     fn shutdown_requests(
         &self,
         actor: &TeamActor,
@@ -105,15 +106,15 @@ impl Engine {
         members.iter().map(question).collect()
     }
 
-    /// The same call asks under the same number.
+    /// Builds a member's request. A repeated call gives the same id.
     fn shutdown_request(&self, actor: &TeamActor, member: &str) -> ShutdownRequest {
         let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
         let id = format!("{}-{member}-stop", actor.call_id());
         ShutdownRequest { id, member: member.to_owned(), deadline, answer: None }
     }
 
-    /// What became of the team that this call ended when it was made before; or of the last of this name, if none bears it
-    /// now and the asker could have ended that.
+    /// Returns the state of the team that an earlier execution of this call ended. Otherwise, if no open team has the
+    /// name, that of the last team of this name, provided that the caller could have ended it.
     async fn find_earlier_shutdown(
         &self,
         actor: &TeamActor,
@@ -139,8 +140,8 @@ impl Engine {
         Ok(self.db().read(read).await?)
     }
 
-    /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is; `false` if there are
-    /// others by now, or the call means another team.
+    /// Sets the team to shutting down and asks every member, in one transaction. If that happened before, nothing
+    /// changes. Returns `false` if the members have changed or the call is bound to another team.
     async fn request_shutdown_of_all(
         &self,
         actor: &TeamActor,
@@ -180,15 +181,15 @@ impl Engine {
         Ok(true)
     }
 
-    /// Everybody is stopped and the team is shutting down, or neither; `false` if there are others by now. Nobody has to be
-    /// asked: whoever comes after a crash finds that all have answered.
+    /// Stops every member and sets the team to shutting down, in one transaction. Returns `false` if the members have
+    /// changed. All requests are stored as answered, so after a crash nobody has to be asked.
     async fn stop_members(&self, actor: &TeamActor, team: &Team, members: &[TeamMember]) -> Result<bool> {
         let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
         let requests: Vec<ShutdownRequest> =
             members.iter().map(|member| self.shutdown_request(actor, &member.name)).collect();
         let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
-            // The sessions' rows first, as everywhere.
+            // Session rows are locked first, as everywhere.
             members.iter().try_for_each(|member| sessions::lock(tx, &member.session).map(drop))?;
             let mut after = Vec::new();
             for member in &members {
@@ -203,7 +204,7 @@ impl Engine {
                 return Ok((false, after));
             }
             teams::set_status(tx, &wanted.id, (OPEN_STATUSES, TeamStatus::ShuttingDown), now)?;
-            // What those said who have left stays said.
+            // Answers of members that have left are kept.
             let mut answered = teams::list_shutdown_requests(tx, &wanted.id)?;
             answered.retain(|request| request.answer.as_ref().is_some_and(ShutdownAnswer::allows_shutdown));
             answered.retain(|request| members.iter().all(|member| member.name != request.member));
@@ -236,8 +237,8 @@ impl Engine {
         Ok(members)
     }
 
-    /// The number under which a member is asked; the one it was asked under before, if it was.
-    /// Under the number that was given, if one was.
+    /// Asks one member to stop and returns the request id. An open request is reused; a new one gets the given id, if
+    /// any.
     pub(super) async fn request_member_shutdown(
         &self,
         actor: &TeamActor,
@@ -262,7 +263,7 @@ impl Engine {
         self.write_with_retry(write).await
     }
 
-    /// A member's answer: heard once, and told to the lead.
+    /// Stores a member's answer once and notifies the lead.
     pub(super) async fn answer_shutdown(
         &self,
         actor: &TeamActor,
@@ -292,7 +293,7 @@ impl Engine {
             .await?;
         self.hit_kill_point(KillPoint::ShutdownAnswered).await;
         self.advance_shutdown(&caller.team).await?;
-        // Last, for it ends the very turn that answered.
+        // Last, because it ends the turn that sent this answer.
         self.apply_effects(after);
         Ok(receipt)
     }
@@ -302,8 +303,8 @@ impl Engine {
         Ok(self.db().read(move |tx| teams::list_shutdown_requests(tx, &id)).await?)
     }
 
-    /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it, and what it
-    /// does is stopped. All of it or nothing: one that is closed could not say it again.
+    /// Stores an answer and its notice to the lead. A member that agrees is closed and stopped in the same transaction,
+    /// because a closed member could not answer again.
     async fn store_shutdown_answer(
         &self,
         team: &Team,
@@ -317,9 +318,9 @@ impl Engine {
         let (request, settings, now) = (request.to_owned(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             let mut after = Vec::new();
-            // The session's row first, as everywhere.
+            // The session's row is locked first, as everywhere.
             sessions::lock(tx, &session)?;
-            // The name may have been given to another life meanwhile, which was asked nothing.
+            // The name may belong to another session by now, which was not asked.
             let is_same =
                 teams::get_member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
             if is_same && teams::record_shutdown_answer(tx, &request, &answer)? && answer.allows_shutdown() {
@@ -337,7 +338,7 @@ impl Engine {
         Ok(after)
     }
 
-    /// Looks where a shutdown stands, and brings it to its end if it has one.
+    /// Checks the state of a shutdown and completes it if it is decided.
     pub(super) async fn advance_shutdown(&self, team: &Team) -> Result<TeamShutdownStatus> {
         self.answer_for_silent_members(team).await?;
         let id = team.id.clone();
@@ -347,7 +348,7 @@ impl Engine {
             (TeamStatus::Active, _) => {
                 self.clear_shutdown_answers(team).await.map(|()| TeamStatus::Active)?
             }
-            // Whoever was faster may not be done with its folder.
+            // The task that ended the team may not have moved its folder yet.
             (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|_| TeamStatus::Shutdown)?,
             (TeamStatus::ShuttingDown, ShutdownVerdict::Waiting) => TeamStatus::ShuttingDown,
             (TeamStatus::ShuttingDown, ShutdownVerdict::Ends) => {
@@ -363,7 +364,7 @@ impl Engine {
     async fn answer_for_silent_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
-            // One for whom others work is at work.
+            // A member whose children are working is working.
             let with_runs = teams::list_members_with_runs(tx, &id)?.into_iter().map(|member| member.name);
             Ok(teams::list_members_at_work(tx, &id)?.into_iter().chain(with_runs).collect::<Vec<_>>())
         };
@@ -380,7 +381,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Somebody objects: the team goes on, and its lead knows why.
+    /// Cancels a shutdown that a member rejected, and tells the lead why.
     async fn cancel_shutdown(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
         let agreed = |request: &ShutdownRequest| match request.answer {
             Some(ShutdownAnswer::Approved | ShutdownAnswer::Idle | ShutdownAnswer::Stopped) => {
@@ -422,19 +423,19 @@ impl Engine {
         self.write_team_files(team).await
     }
 
-    /// Somebody was asked to leave a team that goes on, and has answered.
+    /// Removes answered requests of members that were asked to leave a team that continues.
     async fn clear_shutdown_answers(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let write = move |tx: &mut Tx<'_>| match teams::lock_team(tx, &id)? {
             Some(Team { status: TeamStatus::Active, .. }) => teams::delete_answered_requests(tx, &id),
-            // All have been asked meanwhile: what they say is heard, and kept.
+            // The whole team is being shut down by now, so the answers are kept.
             _ => Ok(()),
         };
         self.write_with_retry(write).await?;
         self.write_team_files(team).await
     }
 
-    /// The end: nobody is left, the name is free, and what was is kept aside.
+    /// Ends the team: frees its tasks and its name, and moves its files to the trash.
     async fn end_team(&self, team: &Team, requests: &[ShutdownRequest]) -> Result<()> {
         self.free_unfinished_tasks(team).await.or_else(ignore_ended_team)?;
         let texts: Vec<String> = requests.iter().map(outcome_line).collect();
@@ -468,7 +469,7 @@ impl Engine {
         self.move_to_trash(team).await
     }
 
-    /// What nobody finished is pending, and says why.
+    /// Returns unfinished tasks to pending, with the reason.
     async fn free_unfinished_tasks(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
@@ -489,7 +490,8 @@ impl Engine {
     }
 }
 
-/// Notes that a call ends this team. `false`: made before, it was to end another. Only a turn makes a call again.
+/// Records that a call ends this team. Returns `false` if an earlier execution was bound to another team. Only turns
+/// repeat calls.
 fn bind_call_to_team(tx: &mut Tx<'_>, actor: &TeamActor, team: &Team) -> polyclaw_store::Result<bool> {
     match actor {
         TeamActor::Session { call, .. } => teams::record_shutdown_call(tx, call, &team.id),
@@ -497,7 +499,7 @@ fn bind_call_to_team(tx: &mut Tx<'_>, actor: &TeamActor, team: &Team) -> polycla
     }
 }
 
-/// Whether these are all who are in the team, in the lives they have now.
+/// Whether these are all active members, with their current sessions.
 fn is_full_member_list(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_store::Result<bool> {
     let lives = |members: &[TeamMember]| -> HashSet<SessionKey> {
         let there = members.iter().filter(|member| member.state == MemberState::Active);

@@ -1,4 +1,5 @@
-//! A new member, or a new life of an old one: limits, session, member and first message, all or nothing.
+//! Spawning a member, or a new session for an existing member name. The limits are checked, and the session, the member
+//! and its first message are stored in one transaction.
 
 use std::sync::Arc;
 
@@ -34,11 +35,11 @@ pub struct NewMember {
     pub name: String,
     pub agent: Option<AgentId>,
     pub model: Option<ModelRef>,
-    /// Its first message. Without one it waits for mail.
+    /// Its first message. Without one it waits for team messages.
     pub task: Option<String>,
     pub role: Option<String>,
     pub capabilities: Vec<String>,
-    /// The name may be taken from a member that is there.
+    /// The name may be taken from an active member.
     pub replaces: bool,
     /// It may only read until the lead approves its plan.
     pub plan_mode_required: bool,
@@ -48,25 +49,25 @@ pub struct NewMember {
 pub struct SpawnedTeammate {
     pub name: String,
     pub session_key: SessionKey,
-    /// Tasks an earlier life of it held.
+    /// Tasks that the previous session of this name held.
     pub inherited: Vec<polyclaw_domain::task::TaskNo>,
 }
 
-/// Deeper than any family may be.
+/// Upper bound of the agent's `max_spawn_depth` for team members.
 const MAX_TEAM_SPAWN_DEPTH: u32 = 5;
 
-/// What a join has stored.
+/// The stored result of a join.
 struct JoinedMember {
     member: TeamMember,
-    /// What the end of its earlier life means here.
+    /// Effects of stopping the previous session.
     stopped: Vec<PostCommitEffect>,
     /// Its first message.
     first: Option<ingress::StoredIngress>,
-    /// The lane in which it is ready to read what waited for its name.
+    /// The lane in which it is ready to read messages that waited for its name.
     ready: Option<JobLane>,
 }
 
-/// What is new about its session.
+/// Generated values of a new member session.
 struct NewMemberSession {
     uuid: String,
     inherited_tools: Option<InheritedTools>,
@@ -105,8 +106,8 @@ impl Engine {
         Ok(SpawnedTeammate { name: member.name, session_key: member.session, inherited })
     }
 
-    /// What members may use at most. An agent whose config says so leads members that have the tools of their own agents:
-    /// then nothing is lent, and nothing that the lead lacks is kept from them.
+    /// Returns the most that members may use. If the lead's agent is configured with `MemberTools::Own`, members have
+    /// the tools of their own agents: nothing is inherited, and nothing is withheld because the lead lacks it.
     async fn member_inherited_tools(&self, team: &Team, actor: &TeamActor) -> Result<Option<InheritedTools>> {
         let lead = team.lead.clone();
         let read = move |tx: &mut Tx<'_>| {
@@ -156,7 +157,7 @@ impl Engine {
     }
 }
 
-/// `None`: the name was given to another while this one waited for the team's row.
+/// Returns `None` if the name was given to another session while this call waited for the team's row.
 fn join_team(
     tx: &mut Tx<'_>,
     engine: &Engine,
@@ -170,8 +171,8 @@ fn join_team(
         Ok(plan) => plan,
         Err(refused) => return Ok(Some(Err(refused))),
     };
-    // Whoever had the name does nothing more, nor does what it began; rows of sessions come before the team's, as
-    // everywhere. Where this is refused after all, it was stopped and is still there.
+    // Stop the previous holder of the name and its children. Session rows are locked before the team's, as everywhere.
+    // If the join is rejected afterwards, the member stays in the team, stopped.
     let mut stopped = Vec::new();
     if let Some(old) = &before.known {
         sessions::lock(tx, &old.session)?;
@@ -179,7 +180,7 @@ fn join_team(
     if let Some(old) = before.replaced_member() {
         stopped = stop_session_tree(tx, engine, &old.session)?.1;
     }
-    // The team's row before it is looked at for good: two at once are counted one after the other.
+    // Lock the team's row before the final check, so that concurrent joins are counted one after the other.
     teams::lock_team(tx, &team.id)?;
     Ok(match plan_join(tx, team, (new, own), most)? {
         Ok(plan) if plan.session_before() != before.session_before() => None,
@@ -191,13 +192,13 @@ fn join_team(
     })
 }
 
-/// What a new life would be.
+/// A checked join.
 struct JoinPlan {
     team: Team,
     lead: Session,
     agent: AgentId,
     session: SessionKey,
-    /// Whoever bears the name.
+    /// The current holder of the name.
     known: Option<TeamMember>,
 }
 
@@ -206,18 +207,18 @@ impl JoinPlan {
         self.known.as_ref().map(|member| &member.session)
     }
 
-    /// The life that this very call began when it was made before.
+    /// The member that an earlier execution of this call created.
     fn already_joined(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|member| member.session == self.session)
     }
 
-    /// The life that ends with this one.
+    /// The active member that this join replaces.
     fn replaced_member(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|old| old.state == MemberState::Active && old.session != self.session)
     }
 }
 
-/// Where it may be.
+/// Checks whether the join is allowed.
 fn plan_join(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -237,7 +238,7 @@ fn plan_join(
     if plan.already_joined().is_some() {
         return Ok(Ok(plan));
     }
-    // It may have been asked to end since it was looked at: whoever came now would be asked by nobody.
+    // The team may be shutting down since the first check, and nobody would ask a member that joins now.
     if plan.team.status != TeamStatus::Active {
         return Ok(Err(TeamRefusal::NotActive(plan.team.name, plan.team.status).into()));
     }
@@ -286,7 +287,7 @@ fn store_member(
         (Ok((accepted, claimed)), inbound) => {
             Ok(Ok(JoinedMember { first: Some((accepted, inbound, claimed)), ..there(member) }))
         }
-        // Nothing of this transaction stands.
+        // Rolls back the transaction.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
     }
 }
@@ -344,7 +345,7 @@ fn build_member(plan: &JoinPlan, new: &NewMember, n: usize, now: Millis) -> Team
         },
         color: known.map_or_else(|| team::member_color(n).to_owned(), |old| old.color.clone()),
         state: MemberState::Active,
-        // What was asked of an earlier life and not settled is asked of this one.
+        // A plan that an earlier session had to get approved is also required of this one.
         plan: (new.plan_mode_required || known.is_some_and(|old| old.plan.is_some()))
             .then_some(PlanApproval::Required),
         joined_at: known.map_or(now, |old| old.joined_at),
@@ -352,7 +353,7 @@ fn build_member(plan: &JoinPlan, new: &NewMember, n: usize, now: Millis) -> Team
     }
 }
 
-/// Nothing it says leaves by itself: its team sees what it sends.
+/// Builds a member's session. It delivers nothing itself; the team sees the messages it sends.
 fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> Session {
     let session = Session::new_for_person(
         member.session.clone(),

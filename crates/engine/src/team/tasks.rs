@@ -1,4 +1,4 @@
-//! What the lead and the members do with tasks. The ledger decides; sessions hear of it from its events.
+//! Task operations of the lead and members. The ledger decides; sessions are notified by its events.
 
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::redact::quote_safely;
@@ -27,19 +27,19 @@ pub struct NewTeamTask {
     pub verify: Option<TaskVerification>,
 }
 
-/// Which tasks somebody asks for.
+/// Which tasks to list.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     pub state: Option<TeamTaskState>,
     pub owner: Option<String>,
     pub with_ended: bool,
-    /// Every one of these must be in a task's metadata, with the same value.
+    /// Every entry must be in the task's metadata with the same value.
     pub metadata: Option<Value>,
-    /// Only what the asker could take now.
+    /// Only tasks that the caller could claim now.
     pub available: bool,
-    /// Behind this one, which has ended or not.
+    /// Paging cursor: tasks after this one, which has ended or not.
     pub after: Option<(bool, TaskNo)>,
-    /// At most so many; [`SHOWN`] if not said.
+    /// Maximum number of tasks; `MAX_SHOWN_TASKS` by default.
     pub limit: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ pub struct TaskOutcome {
     pub artifacts: Vec<Artifact>,
 }
 
-/// Tasks shown at once.
+/// Default limit of a listing.
 const MAX_SHOWN_TASKS: usize = 1_000;
 const MAX_METADATA_BYTES: usize = 10_000;
 
@@ -132,7 +132,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// The name of whoever is meant by a name or a session key.
+    /// Resolves a name or session key to a name.
     async fn resolve_owner_name(&self, caller: &TeamCaller, owner: &str) -> Result<String> {
         if [LEAD_NAME, OPERATOR_NAME].contains(&owner) {
             return Ok(owner.to_owned());
@@ -147,7 +147,7 @@ impl Engine {
         Ok(found.ok_or_else(unknown)?.name)
     }
 
-    /// Makes a task that has ended pending again.
+    /// Makes an ended task pending again.
     pub async fn reopen_task(&self, actor: &TeamActor, team: &str, no: TaskNo) -> Result<TeamTask> {
         let caller = self.find_team_caller(actor, team).await?;
         caller.require_active()?;
@@ -159,7 +159,7 @@ impl Engine {
         Ok(task)
     }
 
-    /// Removes a task that nobody holds.
+    /// Deletes a task that nobody holds.
     pub async fn delete_task(&self, actor: &TeamActor, team: &str, no: TaskNo) -> Result<TeamTask> {
         let caller = self.find_team_caller(actor, team).await?;
         caller.require_lead()?;
@@ -173,14 +173,14 @@ impl Engine {
         Ok(task)
     }
 
-    /// What somebody holds.
+    /// Returns the tasks that the caller holds.
     pub async fn list_held_tasks(&self, actor: &TeamActor, team: &str) -> Result<Vec<TaskNo>> {
         let owner = Some(self.reader(actor, team).await?.worker.name);
         let held = self.list_tasks(actor, team, TaskFilter { owner, ..TaskFilter::default() }).await?;
         Ok(held.iter().map(|task| task.no).collect())
     }
 
-    /// Claims a task, or the oldest that is free. The refusal says why.
+    /// Claims a task, or the oldest free one. The error gives the reason.
     pub async fn claim_task(
         &self,
         actor: &TeamActor,
@@ -227,7 +227,7 @@ impl Engine {
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
             tasks::lock_ledger(tx, &id)?;
-            // Who may not change its state has nothing to add to it either.
+            // A caller who may not change a task's state may not update it either.
             let changed = match update.state {
                 Some(TeamTaskState::InProgress) => tasks::start_task(tx, &id, no, &worker, (now, lease_ms))?,
                 Some(TeamTaskState::Pending) => tasks::release_task(tx, &id, no, &worker, now)?,
@@ -242,13 +242,13 @@ impl Engine {
                 changed => Ok(changed),
             }
         };
-        // What is added may be refused after the state was changed: then neither is.
+        // If the update is rejected after the state changed, both are rolled back.
         let changed = self.open_ledger(&caller.team)?.write_unless_refused(write).await??;
         self.try_relay_task_events(&caller).await?;
         Ok(changed)
     }
 
-    /// Ends a task, once what was to be checked has passed. Returns the tasks that are free because of it.
+    /// Ends a task after its verification has passed. Returns the tasks that this frees.
     pub async fn finish_task(
         &self,
         actor: &TeamActor,
@@ -263,7 +263,7 @@ impl Engine {
         let found = ledger.read(move |tx| tasks::get(tx, &id, no)).await?;
         let task = found.ok_or(TaskRefusal::Unknown(no))?;
         let id = caller.team.id.clone();
-        // Made again after a crash: it has ended already, and that is what was asked for.
+        // Repeated after a crash: the task has already ended as requested.
         if task.state.has_ended()
             && ledger.read(move |tx| tasks::find_ending_call(tx, &id, no)).await?.as_deref()
                 == Some(actor.call_id())
@@ -303,17 +303,17 @@ impl Engine {
         Ok(finish)
     }
 
-    /// The ledger is written; what it has to tell is told, here or by whoever comes after a crash.
+    /// Relays the events of a ledger write. After a crash the reconciler relays them.
     pub(super) async fn try_relay_task_events(&self, caller: &TeamCaller) -> Result<()> {
         self.hit_kill_point(KillPoint::LedgerWritten).await;
         let result = self.relay_task_events(&caller.team).await;
-        // What could not be told is told by the keeper; and when a lease was taken or ended, it looks when the next does.
+        // The reconciler retries a failed relay, and schedules its next pass when a lease was taken or ended.
         self.mark_team(&caller.team.id);
         result
     }
 }
 
-/// What is said of a task that somebody holds is said by them, or by the lead.
+/// Checks that the caller may update a task: a held task only by its holder or the lead.
 fn check_may_add(task: TeamTask, worker: &TaskMember) -> std::result::Result<TeamTask, TaskRefusal> {
     let other = task.lease.as_ref().filter(|lease| !worker.is_lead && lease.session != worker.session);
     match other {

@@ -1,5 +1,5 @@
-//! What a turn of somebody in a team is shown beside its conversation: mail, and the state of the team. The commit of
-//! the turn's end says that the mail was read, and keeps it as a line of the conversation.
+//! What a turn in a team is shown besides its conversation: team messages and the team's state. The transaction that
+//! ends the turn marks the messages as read and stores them as a line of the conversation.
 
 use std::collections::HashSet;
 
@@ -30,10 +30,10 @@ use crate::prompt::TurnContext;
 use crate::settings::EngineSettings;
 use crate::turn::{TurnAbort, TurnResult, check_claim};
 
-/// Letters that are looked at together: the rest come with the next turn.
+/// Maximum number of messages in one prompt. The rest waits for the next turn.
 const MAX_MAIL_MESSAGES: usize = 50;
 
-/// In which teams, and under which name, a session gets mail.
+/// The teams in which a session receives messages, and its name in each.
 type TeamMailboxes = Vec<(Team, String)>;
 
 fn mailboxes_of(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<TeamMailboxes> {
@@ -51,7 +51,7 @@ fn mailboxes_of(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Te
 }
 
 impl TurnContext {
-    /// Looks for mail before a model call, and at the team before the first.
+    /// Loads team messages before each model call, and the team's state before the first.
     pub async fn load_team_context(&mut self, engine: &Engine, claim: &TurnClaim) -> TurnResult<()> {
         let Some(role) = self.session.team_role else { return Ok(()) };
         let is_laid = std::mem::replace(&mut self.team_prompt.is_loaded, true);
@@ -63,7 +63,7 @@ impl TurnContext {
         let due = engine.db().read(move |tx| due_messages(tx, &wanted)).await;
         let (due, authority) = due.map_err(|e| TurnAbort::Lost(e.into()))?;
         self.lower_authority(engine, authority);
-        // Where no mail is, nobody counts how much room there is.
+        // Without new messages the token budget is not needed.
         if self.team_prompt.contains_all(&due) {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// An answer to its plan may have come: then the next step has other tools.
+    /// An answer to the member's plan may have arrived, which changes the tools of the next step.
     async fn refresh_plan_state(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
         if !self.team_prompt.messages.iter().any(changes_tools) {
             return Ok(());
@@ -93,7 +93,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// What an earlier life of this turn had shown when it was answered.
+    /// Loads which messages were in a prompt that an earlier attempt of this turn got answered.
     async fn load_answered_messages(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
         let Some(step) = self.last_step() else { return Ok(()) };
         let (turn, at) = (claim.turn.clone(), step.created_at);
@@ -102,7 +102,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// What was made in this turn is there for its next step.
+    /// Sets the role that this turn just got, so that its next step has the team's tools.
     pub fn set_team_role(&mut self, engine: &Engine, role: TeamRole) {
         self.session.team_role = Some(role);
         self.scope.team_role = Some(role);
@@ -140,7 +140,7 @@ impl TurnContext {
     }
 }
 
-/// A person has spoken to the lead: members that had caused each other too many turns go on.
+/// A person wrote to the lead: resumes members that were held after too many automatic turns.
 fn resume_held_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
     for team in teams::list_led_by(tx, lead)? {
         for member in teams::list_members(tx, &team.id)? {
@@ -153,8 +153,8 @@ fn resume_held_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Re
     Ok(())
 }
 
-/// What this turn shows already, and what has come since. And the least authority of the teams it works for: a member
-/// works for its team in any case, a lead for one whose mail it reads.
+/// Returns the messages this turn already shows and those that arrived since, with the lowest authority of the teams it
+/// works for. A member always works for its team; a lead works for a team whose messages it reads.
 fn due_messages(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     let (mut due, mut authority) = (Vec::new(), Authority::Owner);
     for (team, name) in mailboxes_of(tx, claim)? {
@@ -167,7 +167,7 @@ fn due_messages(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(V
     Ok((due, authority))
 }
 
-/// The same, from the rows alone: mail that was not shown yet is not counted.
+/// The same authority, from stored rows only: messages not shown yet do not count.
 pub(crate) fn authority_of_teams(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -185,8 +185,8 @@ pub(crate) fn authority_of_teams(
     Ok(authority)
 }
 
-/// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
-/// session meanwhile takes its letters along, and then nothing is due here.
+/// Marks the due messages as shown in this turn's prompts. The teams' rows are locked first: if a name is given to
+/// another session meanwhile, its messages go with it and nothing is due here.
 fn mark_due_shown(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
@@ -204,8 +204,8 @@ fn mark_due_shown(
     Ok((due, authority))
 }
 
-/// The mail that a turn was shown, as the line of its transcript that keeps it. Notices of the runtime are not kept: the
-/// state of the team says it anew.
+/// Builds the transcript line that keeps the messages a turn was shown. Notices of the runtime are not kept, because
+/// the team's state repeats them.
 pub(crate) fn mail_line(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -219,7 +219,7 @@ pub(crate) fn mail_line(
     senders.dedup();
     let elements: Vec<String> = shown.iter().map(team_message::render_element).collect();
     Ok(Some(SessionMessage {
-        // Derived, so that a transaction that is run again makes the same row.
+        // Derived, so that a repeated transaction writes the same row.
         id: MessageId::new(format!("{turn}-mail")),
         role: MessageRole::User,
         text: format!("[@team:{team}] mail from {}", senders.join(", ")),
@@ -230,18 +230,18 @@ pub(crate) fn mail_line(
     }))
 }
 
-/// What comes after a turn of somebody in a team.
+/// What follows a turn in a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnFollowUp {
-    /// A turn waits for this one.
+    /// Another turn is queued.
     NextTurn,
-    /// It has not come to the end of its work.
+    /// It stopped before its work was finished.
     GoesOn,
     Nothing,
 }
 
-/// What the end of a turn means to the teams of its session, in the transaction that ends it. Returns the lane in which
-/// its next turn is ready, where mail has come that no prompt has held.
+/// Updates the session's teams in the transaction that ends a turn. Returns the lane in which the next turn is ready,
+/// if messages have arrived that no prompt has shown.
 pub(crate) fn end_team_turn(
     tx: &mut Tx<'_>,
     (claim, end): (&TurnClaim, &TurnJobEnd),
@@ -274,7 +274,8 @@ pub(crate) fn end_team_turn(
         }
     }
     let ended_badly = end.state == JobState::Failed;
-    // After a turn that failed mail waits: showing it again at once could fail for ever. The keeper tries it later.
+    // After a failed turn its messages wait, because showing them again at once could fail forever. The reconciler
+    // retries later.
     for (team, name) in names.iter().filter(|_| ended_badly) {
         if team.status != TeamStatus::Shutdown || mail_needs_turn(tx, team, name)? {
             teams::record_failure(tx, &team.id, name, end.error_code.unwrap_or("unknown"), fresh.now)?;
@@ -284,8 +285,7 @@ pub(crate) fn end_team_turn(
     Ok(None)
 }
 
-/// Whether mail waits that a turn is to be begun for. Notices that somebody is idle are worth one only where nobody is
-/// at work.
+/// Whether waiting messages need a turn. Idle notices alone need one only if nobody is working.
 pub(super) fn mail_needs_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
     let (message_count, idle) = team_messages::count_waiting(tx, &team.id, name)?;
     let may_rest = idle > 0 && team.status == TeamStatus::Active;

@@ -1,4 +1,5 @@
-//! The budget of turns that a team may have without a person. When it is spent the team waits, and people are told so.
+//! The number of turns a team may have without input from a person. When it is used up, the team waits and people are
+//! notified.
 
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::EventKind;
@@ -29,7 +30,7 @@ impl TurnBudget {
         self.used >= self.limit
     }
 
-    /// What people read of a budget that is spent. `None`: it is not.
+    /// Returns the notice that people read when the budget is spent.
     pub fn spent_notice(self) -> Option<String> {
         let waits = if self.is_waiting { " It waits: write to its lead, and it goes on." } else { "" };
         self.is_spent().then(|| format!("All {} automatic turns are used.{waits}", self.limit))
@@ -46,7 +47,7 @@ pub(super) fn load_turn_budget(
 }
 
 impl Engine {
-    /// Tells the lead and its people, once for each budget, that the team waits for them.
+    /// Notifies the lead and its people, once per budget, that the team waits for them.
     pub(super) async fn notify_budget_spent(&self, team: &Team) -> Result<()> {
         let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
         let id = TeamMessageId::new(format!("{}-spent-{}", team.id, team.trace));

@@ -1,4 +1,4 @@
-//! Done must be proven: what was asked for is looked at by the runtime before a task counts as completed.
+//! Verification of tasks: the runtime runs the configured check before a task counts as completed.
 
 use std::time::Duration;
 
@@ -24,25 +24,26 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::subagents::{RunRequester, SpawnRequest, WaitMode, requesters_of_turn};
 
-/// How much of what a check said is kept.
+/// Maximum length of a check's stored output.
 const MAX_CHECK_OUTPUT_CHARS: usize = 1_500;
 const CHECKER_TIMEOUT_MS: i64 = 300_000;
-/// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
+/// Failed checks after which a task fails. This ends endless attempts, and the lead decides what to do.
 const MAX_CHECK_ATTEMPTS: usize = 5;
 const SHELL_TOOL: &str = "shell";
 const NEEDS_APPROVAL_TEXT: &str = "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 enum TaskCheckResult {
     Passed,
     Failed(String),
-    /// Nobody looked, so nothing is known: that is no fault of the work.
+    /// The check did not run, so nothing is known about the work.
     NotMade(String),
 }
 
 impl Engine {
-    /// Whoever asks for a check may cause it: a command needs the shell, an agent must be one that work may be given to.
+    /// Checks that the caller may request this verification: a command needs the shell, an agent must be an allowed
+    /// delegate.
     pub(super) async fn check_verify_allowed(
         &self,
         actor: &TeamActor,
@@ -77,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// What the policy says of the shell in a session. `working`: the turn in which it would run, so that those for whom the
-    /// turn works count, and not those who usually write to the session.
+    /// Returns the policy decision about the shell in a session. With `working`, the requesters of that turn count
+    /// instead of the usual senders of the session.
     async fn explain_shell(
         &self,
         session: &SessionKey,
@@ -98,7 +99,7 @@ impl Engine {
         Ok(listed.into_iter().find(|one| one.tool.name == SHELL_TOOL))
     }
 
-    /// Looks whether a task is done. What was said against it goes into the ledger.
+    /// Runs a task's check. The output of a failed check is stored in the ledger.
     pub(super) async fn verify_task(
         &self,
         actor: &TeamActor,
@@ -138,7 +139,8 @@ impl Engine {
         Err(TaskRefusal::NotVerified(why).into())
     }
 
-    /// What a command of whoever wrote a task reaches: by another's hand it reaches no further. A person's is the owner's.
+    /// Returns the sandbox mode of a task's author, so that the check reaches no further than the author. An operator's
+    /// check is unrestricted.
     async fn author_sandbox_mode(&self, caller: &TeamCaller, task: &TeamTask) -> Result<SandboxMode> {
         let author = match task.created_by.as_str() {
             OPERATOR_NAME => return Ok(SandboxMode::Off),
@@ -152,7 +154,7 @@ impl Engine {
         let Some(author) = author else { return Ok(SandboxMode::Strict) };
         match self.session_tool_scope(&author).await {
             Ok(scope) => Ok(scope.sandbox.mode),
-            // Nobody knows any more what it might have done.
+            // The author is gone, so its permissions are unknown.
             Err(Error::UnknownSession(_) | Error::UnknownAgent(_)) => Ok(SandboxMode::Strict),
             Err(error) => Err(error),
         }
@@ -165,8 +167,8 @@ impl Engine {
         Ok(scope.for_child_session(&spec, &session))
     }
 
-    /// Runs a command where the work was done, behind the walls of whoever did it and of whoever wrote it. They were asked
-    /// for nothing, so where a person is asked before a command runs, it does not.
+    /// Runs a command in the workspace of the task's holder, with the stricter sandbox mode of holder and author. If
+    /// commands need approval there, it does not run, because nobody was asked.
     async fn run_check_command(
         &self,
         (owner, mode): (&SessionKey, SandboxMode),
@@ -196,7 +198,7 @@ impl Engine {
         })
     }
 
-    /// Asks an agent, as work that is given to it.
+    /// Delegates the check to an agent.
     async fn ask_checker_agent(
         &self,
         actor: &TeamActor,
@@ -237,7 +239,7 @@ impl Engine {
     }
 }
 
-/// What a checker's work comes to. Only one that ended well has looked.
+/// Maps a checker's run to a result. Only a run that succeeded has checked anything.
 fn checker_result(status: RunStatus, text: String) -> TaskCheckResult {
     match status {
         RunStatus::Ok if is_pass(&text) => TaskCheckResult::Passed,
@@ -250,7 +252,7 @@ fn checker_result(status: RunStatus, text: String) -> TaskCheckResult {
     }
 }
 
-/// It begins with that one word: whatever else a checker begins with, it did not say so.
+/// Whether a checker's answer starts with the word "pass" or "passed".
 fn is_pass(text: &str) -> bool {
     let plain = text.trim_start_matches(|c: char| c.is_whitespace() || "*_`#>\"'".contains(c));
     let (word, rest) = plain.split_at(plain.find(|c: char| !c.is_alphabetic()).unwrap_or(plain.len()));
@@ -258,16 +260,16 @@ fn is_pass(text: &str) -> bool {
         && !rest.starts_with(['/', '?', '|', '-'])
 }
 
-/// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
+/// Whether the command itself reported failure. If it did not start or was killed, nothing is known about the task.
 fn has_own_exit_status(outcome: &ToolOutcome) -> bool {
     let ran = |facts: &SandboxFacts| facts.fault.is_none() && facts.program.is_some();
-    // The shell's last line says how the command ended.
+    // The last line of the shell's output states how the command ended.
     let is_killed = outcome.content.lines().last().is_some_and(|line| line.starts_with("[killed"));
     !is_killed && outcome.facts.as_ref().is_none_or(ran)
 }
 
-/// Notes that a check did not pass; says whether it was the last one. The lead, who decides what becomes of a task that
-/// failed, may try as often as it likes. The same call made again after a crash is the same try.
+/// Records a failed check, and returns whether it was the last allowed one, which fails the task. The lead may try
+/// without limit. A call repeated after a crash counts once.
 fn record_failed_check(
     tx: &mut Tx<'_>,
     task: &TeamTask,

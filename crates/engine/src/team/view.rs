@@ -1,4 +1,4 @@
-//! A team as it stands, for its lead, its members and for people.
+//! The current state of a team, for its lead, its members and people.
 
 use std::collections::HashMap;
 
@@ -19,36 +19,36 @@ use crate::error::Result;
 pub struct TeamSnapshot {
     pub team: Team,
     pub members: Vec<MemberStatus>,
-    /// The lead's turns fail.
+    /// Set while the lead's turns fail.
     pub lead_failure_streak: Option<FailureStreak>,
-    /// Its session is gone: the team waits for another.
+    /// The lead's session is gone: the team waits for another lead.
     pub is_lead_lost: bool,
-    /// A turn of the lead runs.
+    /// A turn of the lead is running.
     pub is_lead_working: bool,
-    /// Letters to the lead that it has not read yet.
+    /// Number of messages that the lead has not read yet.
     pub lead_unread: usize,
     pub counts: TaskCounts,
     pub turns: TurnBudget,
-    /// Those that have not ended, the oldest first.
+    /// Unfinished tasks, oldest first.
     pub open: Vec<TeamTask>,
-    /// The last that ended, the newest first.
+    /// The most recently ended tasks, newest first.
     pub ended: Vec<TeamTask>,
 }
 
 const MAX_OPEN_TASKS: usize = 1_000;
 const MAX_ENDED_TASKS: usize = 10;
-/// Teams that have ended and are still listed.
+/// Maximum number of ended teams in the list.
 const MAX_ENDED_TEAMS: usize = 20;
 
 impl TeamSnapshot {
-    /// What is shown to one of the team, or to a person.
+    /// Renders the state for a member of the team or a person.
     pub fn prompt_block(&self, reader: TeamStateReader<'_>) -> String {
         state::render_team_state(&self.team, reader, &self.members, self.counts, (&self.open, &self.ended))
     }
 }
 
 impl TeamSnapshot {
-    /// What the lead does, in the words that there are for members.
+    /// Returns the lead's status in the words used for members.
     pub fn lead_status(&self) -> &'static str {
         match (self.is_lead_lost, self.is_lead_working) {
             (true, _) => "lost",
@@ -57,7 +57,7 @@ impl TeamSnapshot {
         }
     }
 
-    /// For a person: with what is wrong with its lead.
+    /// Renders the state for a person, with problems of the lead.
     pub fn to_text(&self) -> String {
         let mut lines = vec![self.prompt_block(TeamStateReader::Person)];
         if self.is_lead_lost {
@@ -75,7 +75,7 @@ impl TeamSnapshot {
 }
 
 impl Engine {
-    /// Every team there is, by name; with those that ended lately where asked for.
+    /// Returns all open teams by name, and the recently ended ones on request.
     pub async fn list_teams(&self, with_ended: bool) -> Result<Vec<Team>> {
         let read = move |tx: &mut Tx<'_>| {
             let mut all = teams::list_open(tx)?;
@@ -87,13 +87,13 @@ impl Engine {
         Ok(self.db().read(read).await?)
     }
 
-    /// A team as an actor in it sees it.
+    /// Returns a team's state for an actor.
     pub async fn team_snapshot(&self, actor: &TeamActor, name: &str) -> Result<TeamSnapshot> {
         let caller = self.observer(actor, name).await?;
         self.load_team_snapshot(caller.team).await
     }
 
-    /// The last team of a name that has ended, if none bears the name now. People can still look at it.
+    /// Returns the most recently ended team of a name, unless an open team has the name. People can still inspect it.
     pub(super) async fn find_ended_team(&self, name: &str) -> Result<Option<Team>> {
         let wanted = name.to_owned();
         let read = move |tx: &mut Tx<'_>| match teams::find_open_by_name(tx, &wanted)? {
@@ -103,7 +103,7 @@ impl Engine {
         Ok(self.db().read(read).await?)
     }
 
-    /// The ledger of a team, also of one that has ended. `None`: its folder is gone.
+    /// Opens a team's ledger, including that of an ended team. `None` if its folder is gone.
     pub(super) async fn open_ledger_for_reading(&self, team: &Team) -> Result<Option<Db>> {
         if team.status != TeamStatus::Shutdown {
             return self.open_ledger(team).map(Some);
@@ -166,7 +166,7 @@ impl Engine {
         })
     }
 
-    /// Letters of a team, the newest first.
+    /// Returns messages of a team, newest first.
     pub async fn list_team_messages(
         &self,
         name: &str,
@@ -179,7 +179,7 @@ impl Engine {
         Ok(self.db().read(move |tx| team_messages::list_newest(tx, &team.id, limit)).await?)
     }
 
-    /// What became of a team's tasks, behind a number.
+    /// Returns task events of a team after a sequence number.
     pub async fn list_task_events(
         &self,
         name: &str,
@@ -198,7 +198,7 @@ impl Engine {
     }
 }
 
-/// What the main database knows of a team.
+/// A team's state from the main database.
 struct TeamRows {
     members: Vec<TeamMember>,
     at_work: Vec<String>,

@@ -1,4 +1,4 @@
-//! Waking a session for its team: the one place where a team puts a line into a conversation.
+//! Wakes a session for its team. This is the only place where a team adds a line to a conversation.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::ingress::{self, InternalMessage, NewIds, NodeContext, RelayInfo, RelayKind};
 use crate::settings::EngineSettings;
 
-/// What a team says to a session, as it is stored: a line, and what goes with it.
+/// A line that a team adds to a session, with its metadata.
 pub(super) struct TeamNotice {
     pub to: SessionKey,
     pub from: AgentId,
@@ -22,7 +22,7 @@ pub(super) struct TeamNotice {
     pub meta: Value,
 }
 
-/// Stores a line in a session and has a turn take it up, or joins it to the one that waits.
+/// Stores a line in a session and queues a turn for it, or joins the queued one.
 pub(super) fn inject_team_notice(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -30,8 +30,8 @@ pub(super) fn inject_team_notice(
     fresh: &NewIds,
     settings: &EngineSettings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    // Every act of a team is a first hop behind what a person asked of its lead. What keeps members from waking each
-    // other for ever is the team's own budget of turns.
+    // Every team action is one hop after a person's request to the lead. Endless mutual wake-ups are prevented by the
+    // team's turn budget instead.
     let relayed = RelayInfo {
         from: team_sender_key(team),
         hop: 1,
@@ -49,13 +49,12 @@ pub(super) fn inject_team_notice(
     Ok(verdict.ok().and_then(|(accepted, _)| accepted.ready_lane()))
 }
 
-/// A team is not a session, and must not be taken for the one it writes to.
+/// Returns the key of the team as a sender. It differs from the session it writes to.
 fn team_sender_key(team: &Team) -> SessionKey {
     SessionKey::from_parts(&team.lead_agent, &["team", &team.name])
 }
 
-/// Wakes a session that does nothing. One at work sees its mail at its next model call, and one that is about to
-/// work with its first.
+/// Wakes an idle session. A running turn sees its messages at its next model call, and a queued one at its first.
 pub(super) fn wake_session(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -66,11 +65,11 @@ pub(super) fn wake_session(
     wake_session_for(tx, team, (to, "news"), fresh, settings)
 }
 
-/// Why a member is woken whose turn had as many rounds as a turn may have.
+/// Wake reason for a member whose turn reached the round limit.
 pub(super) const ROUND_LIMIT_REASON: &str =
     "go on: your last turn ended at its limit of rounds, not because of a failure";
 
-/// The same with what it is woken for.
+/// Like `wake_session`, with a reason.
 pub(super) fn wake_session_for(
     tx: &mut Tx<'_>,
     team: &Team,
@@ -96,7 +95,7 @@ pub(super) fn wake_session_for(
         to: to.clone(),
         from: team.lead_agent.clone(),
         text: format!("[@team:{}] {why}", team.name),
-        // One for each turn it wakes.
+        // One line for each turn it starts.
         key: format!("news:{}", fresh.turn),
         meta,
     };
