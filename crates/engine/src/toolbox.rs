@@ -1,4 +1,4 @@
-//! Tools that change what the engine knows, and the join of all toolboxes into the one list that is filtered.
+//! Tools that change the engine's state, and the registry that merges all toolboxes into the one list that is filtered.
 
 mod agent_config;
 mod agents;
@@ -24,7 +24,7 @@ use polyclaw_domain::tool::{
 
 use crate::error::Error;
 
-/// Several toolboxes as one. Where two have a tool of one name, the first one's is meant.
+/// Several toolboxes as one. If two have a tool of the same name, the first one wins.
 pub struct ToolRegistry(Vec<Arc<dyn Toolbox>>);
 
 impl ToolRegistry {
@@ -89,7 +89,7 @@ impl Toolbox for ToolRegistry {
 
 type ToolCallResult = std::result::Result<String, ToolRefusal>;
 
-/// Why a call did nothing, as the model is told.
+/// The reason why a call was rejected, as shown to the model.
 pub(crate) struct ToolRefusal(String);
 
 impl From<Error> for ToolRefusal {

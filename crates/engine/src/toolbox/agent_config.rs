@@ -1,4 +1,4 @@
-//! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
+//! `agent_create` and `agent_update`. Both always need a person's approval, which shows what the agent may do.
 
 use polyclaw_domain::agent::{
     AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, describe_change, describe_spec,
@@ -18,32 +18,32 @@ use crate::error::Error;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentCreateArguments {
-    /// A lower-case word: letters, digits, - and _.
+    /// Id in lower case: letters, digits, - and _.
     agent_id: AgentId,
-    /// The name people see. The id if left out.
+    /// Display name. Defaults to the id.
     name: Option<String>,
-    /// What it is for, in a sentence.
+    /// One sentence about what the agent is for.
     description: String,
-    /// What it is told about its task.
+    /// System prompt with the agent's instructions.
     system_prompt: Option<String>,
-    /// provider/model; the instance's default if left out.
+    /// provider/model. Defaults to the instance's model.
     model: Option<String>,
-    /// The tools to start from.
+    /// Tool profile to start from.
     profile: Option<ToolProfile>,
-    /// Tools it may use: names, groups such as group:fs, patterns with *. All of low risk if left out.
+    /// Allowed tools: names, groups such as group:fs, patterns with *. Defaults to all low-risk tools.
     allow_tools: Option<Vec<String>>,
-    /// Tools it never has.
+    /// Tools it never gets.
     deny_tools: Option<Vec<String>>,
-    /// Skills it is told of; all if left out.
+    /// Allowed skills. Defaults to all.
     allow_skills: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentUpdateArguments {
-    /// Which agent.
+    /// The agent to change.
     agent_id: AgentId,
-    /// A JSON merge patch of its spec, for example {"description": "…", "policy": {"tools": {"deny": ["shell"]}}}.
+    /// JSON merge patch of its spec, for example {"description": "…", "policy": {"tools": {"deny": ["shell"]}}}.
     patch: Map<String, Value>,
 }
 

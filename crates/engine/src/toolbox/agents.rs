@@ -17,7 +17,7 @@ pub(super) struct AgentsListArguments {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionSetAgentArguments {
-    /// Its id or its name; a part that fits one agent only is enough.
+    /// Agent id or name. A part that matches only one agent is enough.
     agent: String,
 }
 
@@ -42,7 +42,8 @@ pub(super) async fn set_agent(
     Ok(format!("{found} answers from the next turn on."))
 }
 
-/// An agent must not make itself stronger: to one that may do more, a person switches.
+/// Returns the approval question for switching to an agent with more permissions. An agent must not be able to widen
+/// its own permissions.
 pub(super) async fn approval_question(
     engine: &Engine,
     scope: &ToolScope,

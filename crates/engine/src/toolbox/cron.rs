@@ -1,4 +1,4 @@
-//! `cron_*`: an agent's own errands. It sees and touches those that are told to it or that it made, and no others.
+//! `cron_*`: an agent's own cron jobs. It can see and change only the jobs that run it or that it created.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::config::{CatchUp, CronJobConfig, DeliverTo};
@@ -18,7 +18,7 @@ use crate::cron::CronJobStatus;
 use crate::error::Error;
 use crate::subagents;
 
-/// How much of what an errand says is shown in the list.
+/// Characters of a job's message shown in the list.
 const MAX_SHOWN_MESSAGE_CHARS: usize = 200;
 
 #[derive(Clone, Copy)]
@@ -36,20 +36,20 @@ struct CronListArguments {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CronAddArguments {
-    /// Its name: up to 64 of a-z, 0-9, '_' and '-'.
+    /// Job id: up to 64 of a-z, 0-9, '_' and '-'.
     id: String,
     /// `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`.
     schedule: String,
-    /// The time zone of the schedule, such as `Europe/Berlin`; UTC if left out.
+    /// Time zone of the schedule, such as `Europe/Berlin`. Defaults to UTC.
     timezone: Option<String>,
-    /// What you are told each time.
+    /// The message you get at each run.
     message: String,
-    /// What you answer then goes to this conversation; otherwise it is only kept.
+    /// Deliver your answers to this conversation. Otherwise they are only stored.
     #[serde(default)]
     deliver_here: bool,
-    /// Or it goes to another one, which you may write to.
+    /// Deliver your answers to another conversation that you may write to.
     deliver_to: Option<DeliverTo>,
-    /// A run that was missed is made up for once.
+    /// Run once for runs that were missed.
     #[serde(default)]
     catch_up: bool,
 }
@@ -57,7 +57,7 @@ struct CronAddArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CronJobIdArguments {
-    /// As cron_list shows it.
+    /// Job id from cron_list.
     id: String,
 }
 
@@ -132,7 +132,7 @@ async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
     Ok(json!({ "errands": rows }).to_string())
 }
 
-/// An errand makes no errands and runs none: a turn nobody asked for could begin others without end.
+/// Rejects a call made in a cron job's own run, which could otherwise create or run jobs endlessly without a person.
 fn refuse_in_cron_job(scope: &ToolScope, done: &str) -> std::result::Result<(), ToolRefusal> {
     match scope.session.agent_id() {
         Some(_) => Ok(()),
@@ -142,7 +142,7 @@ fn refuse_in_cron_job(scope: &ToolScope, done: &str) -> std::result::Result<(), 
     }
 }
 
-/// For whom the turn works.
+/// Returns everyone the turn works for.
 async fn turn_requesters(
     engine: &Engine,
     asked: ToolInvocation<'_>,
@@ -180,7 +180,8 @@ async fn add_job(engine: &Engine, asked: ToolInvocation<'_>, given: CronAddArgum
     Ok(json!({ "id": made.job.id, "next": next, "session_key": made.job.session }).to_string())
 }
 
-/// The conversation that the turn answers, where something can be sent to it. Its session may have begun in another.
+/// Returns the conversation that the turn answers, if messages can be sent to it. The session may have started in
+/// another one.
 async fn reply_conversation(
     engine: &Engine,
     asked: ToolInvocation<'_>,
@@ -216,7 +217,7 @@ async fn run_job(
     if !is_own_job(asked.scope, &found) {
         return Err(Error::UnknownCronJob(id).into());
     }
-    // A check-in has the agent's own session.
+    // A heartbeat runs in the agent's own session.
     if found.job.session == asked.scope.session {
         return Err(ToolRefusal("This is the errand that runs now.".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! A toolbox of the engine's own tools: what is the same for all of them.
+//! A toolbox of the engine's own tools: the parts that all of them share.
 
 use std::sync::{Arc, Weak};
 
@@ -12,7 +12,7 @@ use super::{ToolCallResult, ToolRefusal};
 use crate::core::{Engine, Inner};
 use crate::settings::EngineSettings;
 
-/// Which call, of which turn.
+/// A tool call and its turn.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolInvocation<'a> {
     pub scope: &'a ToolScope,
@@ -20,18 +20,19 @@ pub(crate) struct ToolInvocation<'a> {
     pub call: &'a ToolCall,
 }
 
-/// The tools of one toolbox, a variant each.
+/// The tools of one toolbox, one variant each.
 pub(crate) trait EngineTool: Copy + Send + Sync + 'static {
     const ALL: &'static [Self];
 
     fn spec(self) -> ToolSpec;
 
-    /// What could never do anything is not there. Which of the rest a session has the policy says.
+    /// Whether the tool is offered at all; `false` if it could never do anything. The policy filters the rest per
+    /// session.
     fn is_offered(self, _: &EngineSettings, _: &ToolScope) -> bool {
         true
     }
 
-    /// What a person is asked about the call, if anything.
+    /// Returns the approval question for the call, if it needs one.
     fn approval_question(
         self,
         _: &Engine,
@@ -49,7 +50,7 @@ pub(crate) trait EngineTool: Copy + Send + Sync + 'static {
 }
 
 pub(crate) struct EngineToolbox<T> {
-    /// The engine owns its tools, so they must not own it.
+    /// Weak, because the engine owns its tools.
     engine: Weak<Inner>,
     tools: Vec<(T, Arc<ToolSpec>)>,
 }

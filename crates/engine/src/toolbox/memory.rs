@@ -1,4 +1,4 @@
-//! `memory_store`, `memory_search`, `memory_forget`: group `memory`. An agent that is not to remember has none of them.
+//! `memory_store`, `memory_search`, `memory_forget`: group `memory`. An agent with memory disabled has none of them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::memory::{MemorySearch, MemoryStore};
 
-/// Memories of one answer, where the model does not say.
+/// Default number of memories in one result.
 const DEFAULT_SEARCH_RESULTS: usize = 5;
 const MAX_SEARCH_RESULTS: usize = 20;
 
@@ -145,8 +145,8 @@ impl Toolbox for MemoryToolbox {
     }
 }
 
-/// What others but an owner have an agent remember or forget stays in their conversation: what it knows elsewhere is
-/// not theirs to change.
+/// Returns the widest scope of memories a call may change. In turns for anyone but an owner this is the session, so
+/// that they cannot change what the agent knows elsewhere.
 pub(crate) fn widest_scope(scope: &ToolScope) -> MemoryScope {
     if scope.authority == Authority::Owner { scope.memory.scope } else { MemoryScope::Session }
 }

@@ -1,5 +1,5 @@
-//! `message`: an agent writes to a conversation on a channel that the config names for it. It passes the gate and the
-//! outbox as every answer does.
+//! `message`: writes to a conversation that the config allows the agent to write to. The message goes through the gate
+//! and the outbox like every reply.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::config::DeliverTo;
@@ -17,7 +17,7 @@ use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::Error;
 use crate::settings::EngineSettings;
 
-/// What a model is told where nobody granted the conversation.
+/// Error for a conversation that is not allowed.
 const NOT_GRANTED_TEXT: &str = "is not one you may write to: tools.message_to in config.toml names those";
 
 #[derive(Clone, Copy)]
@@ -28,13 +28,13 @@ pub(crate) enum MessageTool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MessageArguments {
-    /// The channel, such as `telegram`.
+    /// Channel, such as `telegram`.
     channel: String,
-    /// The account that sends it. The channel's default account if left out.
+    /// Sending account. Defaults to the channel's default account.
     account: Option<String>,
-    /// The conversation, by the platform's id.
+    /// Conversation id on the platform.
     peer: String,
-    /// A thread or topic in it.
+    /// Thread or topic id.
     thread: Option<String>,
     text: String,
 }
@@ -54,7 +54,7 @@ impl EngineTool for MessageTool {
         }
     }
 
-    /// Where no conversation is granted it could never do anything.
+    /// Not offered while no conversation is allowed.
     fn is_offered(self, settings: &EngineSettings, _: &ToolScope) -> bool {
         !settings.message_to.is_empty()
     }
@@ -68,7 +68,7 @@ impl EngineTool for MessageTool {
     }
 }
 
-/// The conversation that is meant, if the config names it for agents.
+/// Resolves the conversation if the config allows agents to write to it.
 pub(super) fn resolve_granted_address(
     settings: &EngineSettings,
     to: &DeliverTo,

@@ -8,20 +8,20 @@ use serde::Deserialize;
 use super::{ToolCallResult, ToolRefusal};
 use crate::core::Engine;
 
-/// Lines a model is shown; a provider may have hundreds.
+/// Maximum number of lines shown to the model. A provider may have hundreds of models.
 const MAX_SHOWN_MODELS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelsListArguments {
-    /// Only the models of this provider.
+    /// List only this provider's models.
     provider: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionSetModelArguments {
-    /// provider/model, as models_list shows it, or "default".
+    /// provider/model from models_list, or "default".
     model_ref: String,
 }
 
@@ -52,7 +52,7 @@ fn model_line(info: &ModelInfo) -> String {
     format!("{}{state}", info.model)
 }
 
-/// Models cost the owner's money: in a turn that others asked for, an owner has agreed to the call before it comes here.
+/// Sets the session's model. Models cost the owner's money, so calls in turns of others are approved by an owner first.
 pub(super) async fn set_model(
     engine: &Engine,
     scope: &ToolScope,

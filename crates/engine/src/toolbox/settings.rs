@@ -1,4 +1,4 @@
-//! What the engine lets a model do with models, agents and its own list.
+//! Tools with which a model manages models, agents and its own todo list.
 
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolScope, ToolSpec, arguments};
 

@@ -1,4 +1,4 @@
-//! Tools by which an agent begins others, gives them work and waits for them.
+//! Tools to start other agents, delegate work to them and wait for them.
 
 mod delegate;
 mod remote;
@@ -19,29 +19,30 @@ use super::engine_tool::{EngineTool, ToolInvocation};
 use crate::core::Engine;
 use crate::settings::EngineSettings;
 
-/// Ends the turn that calls it: what it waits for comes as announces.
+/// Ends the calling turn. Results arrive later as announces.
 pub(crate) const YIELD_TOOL: &str = "sessions_yield";
 
 const WAIT_TOOL: &str = "agents_wait";
 const DELEGATE_TOOL: &str = "delegate_to_agent";
 
-/// The people of the turn are to see what another agent says.
+/// Whether the turn's audience sees the delegate's text while it streams.
 pub(crate) fn is_streamed(call: &ToolCall) -> bool {
     call.name == DELEGATE_TOOL && call.arguments["stream"] == true
 }
 
-/// It waits for others, and made again it goes on waiting.
+/// Whether the call waits for others and continues waiting when repeated.
 pub(crate) fn is_waiting_call(settings: &EngineSettings, call: &ToolCall) -> bool {
     let delegates = call.name == DELEGATE_TOOL && call.arguments["mode"] != "async";
     call.name == WAIT_TOOL || delegates && !is_not_repeatable(settings, call)
 }
 
-/// What a call does is said by its tool, and by whom it asks.
+/// Returns the effect of a call, which depends on the tool and on the agent it delegates to.
 pub(crate) fn call_effect(settings: &EngineSettings, call: &ToolCall, of_tool: ToolEffect) -> ToolEffect {
     if is_not_repeatable(settings, call) { ToolEffect::Effect } else { of_tool }
 }
 
-/// It must not be made again: an agent elsewhere that does not know the message again would do the work twice.
+/// Whether the call must not be repeated. A remote agent that does not recognize repeated messages would do the work
+/// twice.
 fn is_not_repeatable(settings: &EngineSettings, call: &ToolCall) -> bool {
     let agent = call.arguments["agent_id"].as_str().filter(|_| call.name == DELEGATE_TOOL);
     let knows =
@@ -49,7 +50,7 @@ fn is_not_repeatable(settings: &EngineSettings, call: &ToolCall) -> bool {
     agent.and_then(a2a::remote_agent_name).is_some_and(|name| !knows(name))
 }
 
-/// What a call is told of a tool that its session could never use, where there is more to say than that.
+/// Returns the error for a tool that the session can never use, if there is a more specific one.
 pub(crate) fn unusable_tool_reply(
     spec: &AgentSpec,
     session: &Session,
@@ -77,7 +78,7 @@ impl EngineTool for SubagentTool {
 
     fn spec(self) -> ToolSpec {
         match self {
-            // The same call is the same run: made again after a crash it begins nothing twice.
+            // The same call has the same run id, so a repeat after a crash starts nothing twice.
             Self::Spawn => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<spawn::SessionsSpawnArguments>(
@@ -102,7 +103,7 @@ impl EngineTool for SubagentTool {
                 "sessions_history",
                 "Reads the last messages of a session you began.",
             ),
-            // The same call is the same message.
+            // The same call has the same message id.
             Self::Send => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<send::SessionsSendArguments>(
@@ -152,13 +153,13 @@ impl EngineTool for SubagentTool {
 }
 
 impl ToolInvocation<'_> {
-    /// The run that this call begins.
+    /// Returns the id of the run that this call starts.
     fn run_id(&self) -> RunId {
         RunId::for_call(self.turn, &self.call.id)
     }
 }
 
-/// A run as its owner is shown it.
+/// Renders a run for its owner.
 fn run_json(run: &SubagentRun) -> Value {
     let result = run.result.as_ref();
     let answer = result.map(|result| result.text.as_str());
@@ -175,7 +176,7 @@ fn run_json(run: &SubagentRun) -> Value {
     })
 }
 
-/// Whether the answer is JSON of the shape that was asked for; null where none was.
+/// Whether the answer is JSON that matches the requested schema. Null if none was requested.
 fn result_fits_schema(run: &SubagentRun, answer: Option<&str>) -> Option<bool> {
     let schema = run.task.schema.as_ref().filter(|_| run.status == RunStatus::Ok)?;
     let value: Value = serde_json::from_str(answer?.trim()).unwrap_or(Value::Null);

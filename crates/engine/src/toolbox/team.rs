@@ -1,4 +1,4 @@
-//! Tools of teams. Each is listed under one name; its plain name means the same (`domain/team/tools.rs`).
+//! Team tools. Each is listed under one name, and its snake_case name is an alias (`domain/team/tools.rs`).
 
 mod members;
 mod messages;
@@ -98,7 +98,7 @@ impl EngineTool for TeamTool {
     fn is_offered(self, _: &EngineSettings, scope: &ToolScope) -> bool {
         let role = scope.team_role;
         match self {
-            // A team of a session that begins nobody could have no members.
+            // A session that cannot spawn could have no members.
             Self::Create => role != Some(TeamRole::Member) && scope.spawns,
             Self::Spawn | Self::Shutdown => role == Some(TeamRole::Lead),
             _ => role.is_some(),
@@ -126,13 +126,13 @@ impl EngineTool for TeamTool {
     }
 }
 
-/// The same call made again after a crash changes nothing more.
+/// Builds a tool spec whose calls can be repeated safely after a crash.
 fn idempotent_spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec { effect: ToolEffect::Idempotent, ..arguments::build_tool_spec::<A>(name, description) }
 }
 
 impl ToolInvocation<'_> {
-    /// Who acts in the team, and by which call: made again it is the same act.
+    /// Returns the actor of this call. A repeated call is the same operation.
     fn team_actor(&self) -> TeamActor {
         let act = id_for_call(self.turn, &self.call.id);
         TeamActor::Session { key: self.scope.session.clone(), turn: self.turn.clone(), call: act }

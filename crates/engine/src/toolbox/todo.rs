@@ -1,4 +1,4 @@
-//! `todo`: the agent's own list in a session.
+//! `todo`: an agent's own todo list in a session.
 
 use polyclaw_domain::todo::{self, TodoItem};
 use polyclaw_domain::tool::ToolScope;
@@ -13,7 +13,7 @@ use crate::error::Error;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TodoArguments {
-    /// The whole list as it is to be. Left out: only show it.
+    /// The complete new list. Omit it to show the current one.
     items: Option<Vec<TodoItem>>,
 }
 

@@ -1,4 +1,4 @@
-//! `delegate_to_agent`: work for another agent, waited for or not.
+//! `delegate_to_agent`: delegates work to another agent, synchronously or asynchronously.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -24,22 +24,22 @@ use crate::toolbox::ToolRefusal;
 
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 const TIMEOUT_RANGE_MS: RangeInclusive<u64> = 1_000..=300_000;
-/// A delegate that nobody waits for may take this long.
+/// Default time limit of an asynchronous delegate.
 const ASYNC_TIMEOUT_MS: u64 = 15 * 60_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DelegateToAgentArguments {
-    /// The agent that gets the task, by its id; `a2a:` and a name for one elsewhere, which is waited for.
+    /// Agent id; `a2a:<name>` for a remote agent, which is always waited for.
     agent_id: String,
-    /// What it is to do, with everything it needs to know.
+    /// The task, with everything the agent needs to know.
     task: String,
-    /// "sync" waits for the answer; "async" tells you later.
+    /// "sync" waits for the answer; "async" announces it later.
     #[serde(default)]
     mode: DelegationMode,
-    /// How long it may take, from 1000 to 300000. If left out: 60000 with sync, fifteen minutes with async.
+    /// Time limit, from 1000 to 300000. Defaults to 60000 with sync and fifteen minutes with async.
     timeout_ms: Option<u64>,
-    /// The people you answer see what the agent says as it comes, under its name. Only with sync.
+    /// Show the agent's answer to the people you answer while it streams, under its name. Only with sync.
     #[serde(default)]
     stream: bool,
 }
@@ -104,7 +104,7 @@ pub(super) async fn delegate_to_agent(
     let run = match engine.spawn_subagent(spawn_request).await {
         Ok(run) => run,
         Err(error) => {
-            // Names that are nobody's would be counted without end.
+            // Unknown agents are not counted, because a model could invent any number of names.
             if !matches!(error, Error::UnknownAgent(_)) {
                 engine.delegation_stats.count_rejection(&asked.scope.agent, &agent);
             }
@@ -126,9 +126,9 @@ pub(super) async fn delegate_to_agent(
     let ids = [run.id.clone()];
     let mut found = engine.wait_for_runs(who, &ids, WaitMode::All, Duration::from_millis(timeout)).await?;
     let is_at_work = found.first().is_some_and(|run| run.status == RunStatus::Running);
-    // An engine that ends takes nobody's time away: the turn is handed back, and waits on in another life.
+    // While the engine drains the delegate is not stopped: the turn is released, and waits again after the restart.
     if is_at_work && !engine.is_draining() {
-        // Its time is over: it is stopped at its next boundary, and says how far it came.
+        // The time limit is reached: stop the delegate at its next boundary and return its partial answer.
         engine.stop_session(&run.child).await?;
         found = engine.wait_for_runs(who, &ids, WaitMode::All, Duration::from_secs(5)).await?;
     }
@@ -145,14 +145,14 @@ fn rejection_code(error: &Error) -> &'static str {
     }
 }
 
-/// The same for every reason, and for whoever calls the tool without having it.
+/// Builds the result of any rejection, including a call of a tool that is not offered.
 fn rejection_json(code: &str, message: &str, agent: Option<&str>, duration_ms: i64) -> String {
     json!({ "status": "rejected", "code": code, "message": message, "session_key": Value::Null, "agent_id": agent,
         "duration_ms": duration_ms })
     .to_string()
 }
 
-/// What a model is told that gives work to somebody where it may give none: there is no grant, or it is as deep as one goes.
+/// Builds the result for a session that may not delegate: it has no grant, or the maximum depth is reached.
 pub(super) fn missing_grant_reply(spec: &AgentSpec, session: &Session, call: &ToolCall) -> String {
     let agent = call.arguments["agent_id"].as_str();
     let error = match &spec.delegation {
@@ -165,7 +165,7 @@ pub(super) fn missing_grant_reply(spec: &AgentSpec, session: &Session, call: &To
     rejection_json(rejection_code(&error), &error.to_string(), agent, 0)
 }
 
-/// Failures of a turn for which its model, or the way to it, is the reason.
+/// Error codes of turns that failed because of the model or the connection to it.
 const MODEL_FAILURE_CODES: [&str; 5] =
     ["provider_failed", "no_model", "empty_reply", "stalled", "too_many_open_files"];
 
@@ -186,7 +186,7 @@ fn answer_json(run: &SubagentRun, duration_ms: i64) -> Value {
     json!({
         "status": status,
         "code": code,
-        // Why a turn of it failed, in the words of turns.
+        // The turn's own error code.
         "cause": result.error_code.as_ref().filter(|_| status == "error"),
         "streamed": run.audience.is_some(),
         "response": text.filter(|_| is_whole),

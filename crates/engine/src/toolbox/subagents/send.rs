@@ -26,14 +26,14 @@ const MAX_WAIT_SECONDS: u32 = 300;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionsSendArguments {
-    /// As sessions_list shows it.
+    /// Session key from sessions_list.
     session_key: String,
     message: String,
-    /// How long to wait for the answer, at most 300. Without it you are not told the answer.
+    /// Seconds to wait for the answer, at most 300. Without it the answer is not returned.
     wait_seconds: Option<u32>,
 }
 
-/// The turn that sends, and the session it sends to, where that is there.
+/// The sending turn, and the target session if it exists.
 struct SendEndpoints {
     from: TurnJob,
     to: Option<Session>,
@@ -82,7 +82,7 @@ async fn load_endpoints(
     let (own, turn, wanted) = (asked.scope.session.clone(), asked.turn.clone(), key.clone());
     let read = move |tx: &mut Tx<'_>| {
         let (from, to) = (jobs::get(tx, &turn)?, sessions::get(tx, &wanted)?);
-        // One that writes to itself is told so where loops are refused.
+        // A session that writes to itself is rejected later, with other loops.
         let is_own = own == wanted || is_descendant(tx, &own, &wanted)?;
         let asked_by = requesters_of_turn(tx, &own, &turn)?;
         Ok(from.map(|from| SendEndpoints { from, to, is_own, asked_by }))
@@ -90,8 +90,8 @@ async fn load_endpoints(
     engine.db().read(read).await?.ok_or_else(|| Error::UnknownTurn(asked.turn.to_string()))
 }
 
-/// What a session began it may write to; any other only where both agents are named. Whether there is such a session
-/// is told only to those who may write to it.
+/// Checks that a session may write to another: to its descendants always, to others only if the config allows both
+/// agents. Callers without permission do not learn whether the session exists.
 fn check_may_send(engine: &Engine, ends: &SendEndpoints, key: &SessionKey) -> Result<()> {
     if !ends.is_own {
         let to = ends.to.as_ref().map(|session| session.active_agent.clone()).or_else(|| key.agent_id());
@@ -150,7 +150,7 @@ fn result_json(accepted: &AcceptedMessage, status: &str, mut more: Value) -> Str
     more["status"] = status.into();
     more["session_key"] = json!(accepted.session_key);
     more["turn_id"] = json!(accepted.turn_id);
-    // Something else goes first there: a turn that runs, or a person who has to write.
+    // The message waits behind a running turn, or until a person writes.
     more["waiting"] = json!(accepted.waiting);
     more.to_string()
 }

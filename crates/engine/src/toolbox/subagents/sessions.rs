@@ -1,5 +1,5 @@
-//! `sessions_list` and `sessions_history`: a look at what a session began. Of other sessions only those are there that it
-//! may write to, and nothing of what is said in them.
+//! `sessions_list` and `sessions_history`: list and read the sessions that a session started. Of other sessions only
+//! those it may write to are listed, and none can be read.
 
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::sanitize;
@@ -18,7 +18,7 @@ use crate::subagents::is_descendant;
 use crate::toolbox::ToolRefusal;
 
 const MAX_LISTED_RUNS: usize = 50;
-/// Sessions among which those are looked for that may be written to.
+/// Maximum number of sessions searched for those that may be written to.
 const MAX_SCANNED_SESSIONS: usize = 500;
 const MAX_HISTORY_LINES: usize = 100;
 const MAX_LINE_CHARS: usize = 2_000;
@@ -31,7 +31,7 @@ pub(super) struct SessionsListArguments {}
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionsHistoryArguments {
     session_key: String,
-    /// How many of the last messages; 20 if left out, at most 100.
+    /// Number of newest messages. Defaults to 20, at most 100.
     limit: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn list(engine: &Engine, asked: ToolInvocation<'_>) -> ToolCall
     Ok(json!({ "runs": runs, "others": others }).to_string())
 }
 
-/// Conversations of agents that this one may write to.
+/// Returns the sessions of other agents that this one may write to.
 async fn list_writable_sessions(
     engine: &Engine,
     asked: ToolInvocation<'_>,

@@ -23,22 +23,22 @@ const MAX_WAIT_SECONDS: u32 = 600;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionsSpawnArguments {
-    /// What it is to do, with everything it needs to know: it sees nothing of this conversation.
+    /// The task, with everything the sub-agent needs to know. It does not see this conversation.
     task: String,
-    /// The agent it is. You yourself if left out.
+    /// The agent to run. Defaults to yourself.
     agent_id: Option<String>,
     /// A few words for people.
     label: Option<String>,
-    /// provider/model, if not its agent's own.
+    /// provider/model, to override the agent's own.
     model: Option<String>,
-    /// How long its model thinks before it answers: "low", "medium" or "high", if not as its agent says.
+    /// Reasoning effort: "low", "medium" or "high", to override the agent's own.
     thinking: Option<ReasoningEffort>,
-    /// How long it may work.
+    /// Time limit in seconds.
     timeout_seconds: Option<u32>,
-    /// "keep" its session, or "delete" it after its end.
+    /// "keep" or "delete" its session after it ends.
     cleanup: Option<ChildSessionCleanup>,
     tags: Option<Vec<String>>,
-    /// A JSON Schema that its answer must fit.
+    /// JSON Schema for the answer.
     result_schema: Option<Value>,
 }
 
@@ -56,12 +56,12 @@ pub(super) struct SessionsYieldArguments {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentsWaitArguments {
-    /// As sessions_spawn and delegate_to_agent returned them.
+    /// Run ids returned by sessions_spawn and delegate_to_agent.
     run_ids: Vec<String>,
-    /// "all" of them, or "any" one.
+    /// Wait for "all" runs, or for "any" one.
     #[serde(default)]
     mode: WaitMode,
-    /// How many seconds to wait; 60 if left out, at most 600.
+    /// Seconds to wait. Defaults to 60, at most 600.
     timeout: Option<u32>,
 }
 
@@ -117,8 +117,8 @@ pub(super) async fn spawn_session(
     Ok(json!({ "status": "accepted", "child_session_key": run.child, "run_id": run.id }).to_string())
 }
 
-/// The turn ends after this; the engine sees to that. What ended before it was asked for waits to be told already: with
-/// the turn's end it is.
+/// Answers `sessions_yield`; the engine ends the turn after it. Announces of runs that have already ended are queued
+/// and are delivered by the next turn.
 pub(super) async fn yield_turn(engine: &Engine, asked: ToolInvocation<'_>) -> ToolCallResult {
     let owner = asked.scope.session.clone();
     let read = move |tx: &mut Tx<'_>| {
@@ -155,7 +155,7 @@ pub(super) async fn wait_for_agents(
     Ok(json!({ "runs": found.iter().map(run_json).collect::<Vec<_>>() }).to_string())
 }
 
-/// A run of another session is none, as far as this one can see.
+/// Finds a run of this session. Runs of other sessions are reported as unknown.
 async fn find_owned_run(
     engine: &Engine,
     asked: ToolInvocation<'_>,

@@ -24,7 +24,7 @@ pub(super) struct TeamCreateArguments {
     team_name: String,
     /// What the team is for.
     description: Option<String>,
-    /// What kind of agents it is made of.
+    /// What kind of agents the team has.
     agent_type: Option<String>,
 }
 
@@ -32,22 +32,22 @@ pub(super) struct TeamCreateArguments {
 #[serde(deny_unknown_fields)]
 pub(super) struct SpawnTeammateArguments {
     team_name: String,
-    /// By which it gets mail and tasks.
+    /// Member name, used for messages and tasks.
     name: String,
-    /// The agent it is. You yourself if left out.
+    /// The agent to run. Defaults to yourself.
     agent_id: Option<String>,
-    /// provider/model, if not its agent's own.
+    /// provider/model, to override the agent's own.
     model: Option<String>,
-    /// What it is to do first, with everything it needs to know. Without it, it waits for mail.
+    /// First task, with everything the member needs to know. Without it the member waits for messages.
     task: Option<String>,
     /// A few words for people.
     role: Option<String>,
-    /// What it can do, for tasks that ask for a capability.
+    /// Capabilities, for tasks that require one.
     capabilities: Option<Vec<String>>,
-    /// Gives the name of a member that is there to a new session.
+    /// Give the name of an active member to a new session.
     #[serde(default)]
     replace: bool,
-    /// It can only read until you approve the plan it sends you.
+    /// Restrict it to reading until you approve the plan it sends you.
     #[serde(default)]
     plan_mode_required: bool,
 }
@@ -56,9 +56,9 @@ pub(super) struct SpawnTeammateArguments {
 #[serde(deny_unknown_fields)]
 pub(super) struct TeamShutdownArguments {
     team_name: String,
-    /// Told to every member.
+    /// Reason, shown to every member.
     reason: Option<String>,
-    /// Stops all at once. Only where a person asked for it.
+    /// Stop all members immediately. Only if a person asked for it.
     #[serde(default)]
     force: bool,
 }
@@ -106,7 +106,8 @@ pub(super) async fn spawn_teammate(
     Ok(json!(spawned).to_string())
 }
 
-/// Stopping everybody without a word is for people: a turn that members or the clock began does not do it.
+/// Whether a person asked in this turn. Only then may a team be stopped by force, not in turns started by members or
+/// cron jobs.
 async fn has_person(engine: &Engine, asked: ToolInvocation<'_>) -> Result<bool, ToolRefusal> {
     let turn = asked.turn.clone();
     let stored = engine.db().read(move |tx| messages::list_by_turn(tx, &turn)).await.map_err(Error::from)?;
@@ -128,7 +129,7 @@ pub(super) async fn shut_down_team(
     Ok(json!(ended).to_string())
 }
 
-/// What members want to work by, of those whose plans wait: a lead that no longer has the message reads it here.
+/// Returns the submitted plans that wait for approval, for a lead that no longer has the messages.
 async fn waiting_plans(
     engine: &Engine,
     asked: ToolInvocation<'_>,

@@ -15,16 +15,16 @@ pub(super) struct SendMessageArguments {
     team_name: String,
     #[serde(rename = "type", default)]
     kind: SendMessageKind,
-    /// A teammate's name or session key; "lead" is the lead. Not for a broadcast.
+    /// Teammate name or session key; "lead" is the lead. Not for a broadcast.
     recipient: Option<String>,
     content: Option<String>,
-    /// A few words; the first ten of the content if left out. Others see only this.
+    /// A few words; defaults to the first ten of the content. Others see only this.
     summary: Option<String>,
-    /// Of the request that is answered: to stop, or to approve a plan.
+    /// Id of the shutdown or plan request you answer.
     request_id: Option<String>,
-    /// Whether you agree: to stop, or to the plan.
+    /// Whether you approve the request.
     approve: Option<bool>,
-    /// Why not.
+    /// Reason for a rejection.
     reason: Option<String>,
 }
 

@@ -19,19 +19,19 @@ pub(super) struct TaskCreateArguments {
     team: String,
     /// At most 200 characters.
     subject: String,
-    /// Everything whoever takes it needs to know. At most 10000 characters.
+    /// Everything the assignee needs to know. At most 10000 characters.
     description: String,
-    /// What it is called while somebody works on it: "Writing the tests".
+    /// Title while the task is in progress, such as "Writing the tests".
     active_form: Option<String>,
     /// Numbers of tasks that must be completed first.
     #[serde(alias = "depends_on")]
     depends_on: Option<Vec<TaskNo>>,
     metadata: Option<Map<String, Value>>,
-    /// The one member who may take it.
+    /// The only member who may claim it.
     assignee: Option<String>,
-    /// What a member must be able to do to take it.
+    /// Capability a member must have to claim it.
     capability: Option<String>,
-    /// {"command": "…"} that must end with 0 where the work was done, or {"agent": {"agent_id": "…", "instructions": "…"}}.
+    /// {"command": "…"} that must exit with 0 in the workspace, or {"agent": {"agent_id": "…", "instructions": "…"}}.
     verify: Option<TaskVerification>,
 }
 
@@ -41,13 +41,13 @@ pub(super) struct TaskListArguments {
     #[serde(rename = "team_name")]
     team: String,
     status: Option<TeamTaskState>,
-    /// The name or session key of a member who has it, or had it when it ended.
+    /// Name or session key of the member who holds the task, or held it when it ended.
     owner: Option<String>,
     #[serde(default, alias = "include_completed")]
     include_completed: bool,
-    /// Only tasks with these values.
+    /// List only tasks with these values.
     metadata: Option<Value>,
-    /// Only what you could claim now.
+    /// List only tasks that you could claim now.
     #[serde(default)]
     available: bool,
 }
@@ -56,7 +56,7 @@ pub(super) struct TaskListArguments {
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskClaimArguments {
     team_name: String,
-    /// The oldest free one if left out.
+    /// Defaults to the oldest free task.
     task_id: Option<TaskNo>,
 }
 
@@ -69,13 +69,14 @@ pub(super) struct TaskUpdateArguments {
     #[serde(rename = "activeForm", alias = "active_form")]
     active_form: Option<String>,
     note: Option<String>,
-    /// More tasks that must be completed first. For the lead.
+    /// More tasks that must be completed first. Lead only.
     #[serde(rename = "dependsOn", alias = "depends_on")]
     depends_on: Option<Vec<TaskNo>>,
-    /// Tasks it need not wait for any more. For the lead.
+    /// Dependencies to remove. Lead only.
     #[serde(rename = "dropDependsOn", alias = "drop_depends_on")]
     drop_depends_on: Option<Vec<TaskNo>>,
-    /// The one member who may take it from now on; "" for whoever comes. Release it first where another has it. For the lead.
+    /// The only member who may claim it from now on; "" for anyone. Release it first if another member holds it. Lead
+    /// only.
     assignee: Option<String>,
 }
 
@@ -84,9 +85,9 @@ pub(super) struct TaskUpdateArguments {
 enum TaskStep {
     InProgress,
     Released,
-    /// Has ended and is to be done again. For the lead.
+    /// Make an ended task pending again. Lead only.
     Reopened,
-    /// Goes from the list; what waited for it waits no longer. For the lead.
+    /// Remove the task; tasks that depended on it no longer wait for it. Lead only.
     Deleted,
 }
 
@@ -95,11 +96,11 @@ enum TaskStep {
 pub(super) struct TaskCompleteArguments {
     team_name: String,
     task_id: TaskNo,
-    /// What came of it, at most 1000 characters.
+    /// Result, at most 1000 characters.
     summary: Option<String>,
     #[serde(default)]
     status: TaskEndStatus,
-    /// What it left behind: [{"kind": "file", "path": "…"}].
+    /// Created artifacts: [{"kind": "file", "path": "…"}].
     artifacts: Option<Vec<ArtifactArgument>>,
 }
 
@@ -118,7 +119,7 @@ struct ArtifactArgument {
     path: String,
 }
 
-/// A task as those are shown it who work on it.
+/// Renders a task for members of the team.
 pub(super) fn task_json(task: &TeamTask) -> Value {
     json!({
         "task_id": task.no,
@@ -183,7 +184,8 @@ pub(super) async fn claim_task(
 ) -> ToolCallResult {
     match engine.claim_task(&asked.team_actor(), &given.team_name, given.task_id).await {
         Ok(task) => Ok(json!({ "success": true, "task": task_json(&task) }).to_string()),
-        // That somebody else was first is an answer, not a fault. Whoever never heard of what it claimed hears of it here.
+        // A claim that lost to another member is a result, not an error. It also lists the tasks the caller already
+        // holds, in case an earlier result was lost.
         Err(Error::Task(why)) => {
             let holds = engine.list_held_tasks(&asked.team_actor(), &given.team_name).await?;
             Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
