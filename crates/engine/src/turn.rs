@@ -1,5 +1,5 @@
-//! Drives one turn: performs the machine's effects and stores a step between them. Everything a restart needs
-//! is in those steps, so going on after a crash is this same function.
+//! Drives one turn: performs the machine's effects and stores a step between them. The steps hold everything a restart
+//! needs, so continuing after a crash is this same function.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,17 +43,17 @@ pub(crate) use retry::ModelRetryPolicy;
 
 const EMPTY_REPLY_CODE: &str = "empty_reply";
 
-/// How a turn ended early.
+/// Why a turn ended early.
 pub(crate) enum TurnAbort {
-    /// The claim is no longer ours, or the database gave up: whoever holds it next goes on.
+    /// The claim was lost or the database failed. The next holder of the claim continues.
     Lost(Error),
-    /// The user is told this sentence.
+    /// The user is shown this sentence.
     Failed {
         code: &'static str,
         sentence: String,
     },
     Cancelled,
-    /// The engine drains: the claim is given back.
+    /// The engine drains: the claim is released.
     HandedBack,
     /// A newer message of a person goes first.
     Steered,
@@ -110,8 +110,8 @@ impl From<ProviderError> for TurnAbort {
 
 pub(crate) type TurnResult<T> = std::result::Result<T, TurnAbort>;
 
-/// Starts a turn in the transaction that claims it: moves its inputs behind what was stored while they waited,
-/// and drains interrupted tasks unless a person's message goes first.
+/// Starts a turn in the transaction that claims it: moves its inputs behind messages stored while it was held, and
+/// resumes interrupted tasks unless a person's message goes first.
 pub(crate) fn open_turn(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> polyclaw_store::Result<()> {
     if claim.inputs > MAX_ANNOUNCES {
         merge_announces(tx, claim)?;
@@ -137,7 +137,7 @@ pub(crate) fn open_turn(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> poly
 fn insert_backlog(tx: &mut Tx<'_>, claim: &TurnClaim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
     let ticket = sessions::allocate_positions(tx, &claim.session, 1, now)?.unwrap_or_default();
     let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
-    // Derived, so that a transaction that is run again makes the same row.
+    // Derived, so that a repeated transaction writes the same row.
     let id = MessageId::new(format!("{}-backlog", claim.turn));
     let line = SessionMessage {
         role: MessageRole::User,
@@ -159,7 +159,7 @@ pub(crate) fn turn_event(claim: &TurnClaim, kind: EventKind, data: serde_json::V
     }
 }
 
-/// Runs a claimed turn to its end, whatever that is.
+/// Runs a claimed turn to its end, with any outcome.
 #[tracing::instrument(name = "turn", skip_all, fields(
     turn.id = %running.claim.turn, session.key = %running.claim.session,
     agent.id = %running.claim.agent, trace.id = %running.claim.trace))]
@@ -176,27 +176,27 @@ pub(crate) async fn drive_turn(engine: &Engine, running: &Arc<RunningTurn>) {
         if !matches!(&lost, Error::Store(error) if error.is_transient()) || engine.is_draining() {
             return end::publish_stored_end(engine, running, &lost).await;
         }
-        // The stored steps are still there: as soon as the database is, the turn goes on from them.
-        tracing::error!(error = %lost, "the database is away, trying the turn again");
+        // The stored steps remain, so the turn continues from them when the database is available.
+        tracing::error!(error = %lost, "database unavailable; retrying the turn in 1 s");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
-/// Ends a turn whose task panicked; the panic itself is in the log already.
+/// Ends a turn whose task panicked. The panic itself is already logged.
 pub(crate) async fn fail_panicked_turn(engine: &Engine, running: &Arc<RunningTurn>) {
     let sentence = "I stopped because of a fault inside; the log says what.".to_owned();
     if let Err(error) =
         end::abort_turn(engine, running, TurnAbort::Failed { code: "internal", sentence }).await
     {
-        tracing::error!(%error, "the end of a turn that panicked could not be stored");
+        tracing::error!(%error, "cannot store end of a turn that panicked; retrying after its lease ends");
     }
 }
 
-/// The turn under its watchdogs: a person's stop, silence, and the whole turn's limit.
+/// Runs the turn under its watchdogs: a person's stop, the stall timer and the time limit.
 async fn run_with_watchdogs(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
     let settings = engine.settings();
     let deaths = running.claim.blamed_deaths;
-    // One that was cut off while it waited for a person goes round in no circle.
+    // A turn that was cut off while it waited for a person did not cause the crashes.
     if deaths >= settings.attempts && !approval::has_open_approval(engine, &running.claim.turn).await? {
         return Err(TurnAbort::Failed {
             code: "too_many_attempts",
@@ -219,11 +219,11 @@ async fn run_with_watchdogs(engine: &Engine, running: &Arc<RunningTurn>) -> Turn
             sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
         },
     };
-    // Its end is being stored, and with it the next turn is claimed: that is how it ends.
+    // The transaction that ends the turn and claims the next one is running: let it finish.
     if running.is_ending() { run.await } else { Err(halt) }
 }
 
-/// Waits for tools that are on their way. Says whether there were any.
+/// Waits for tools that are still being listed. Returns whether there were any.
 async fn gather_tools(engine: &Engine, context: &TurnContext) -> bool {
     let Some(gathering) = engine.tools().wait_until_ready(&context.scope) else { return false };
     gathering.await;
@@ -242,14 +242,14 @@ async fn wait_for_stall(running: &RunningTurn, stall_ms: u64) {
     }
 }
 
-/// Ends when the turn has worked for this long.
+/// Returns when the turn has worked for this long.
 async fn wait_for_turn_limit(running: &RunningTurn, limit: Duration) {
     while let Some(left) = limit.checked_sub(running.worked_time()).filter(|left| !left.is_zero()) {
         tokio::time::sleep(left).await;
     }
 }
 
-/// What the turn works with, and the drafts of an earlier attempt taken up again.
+/// Loads the turn's context, and the drafts of an earlier attempt.
 async fn prepare_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<TurnContext> {
     let claim = &running.claim;
     let mut context = match running.take_rows() {
@@ -259,7 +259,7 @@ async fn prepare_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult
     if gather_tools(engine, &context).await {
         context.refresh_tools(engine);
     }
-    // A turn that was handed back at a step has been attempted before, too.
+    // A turn that was released at a step was attempted before, too.
     if claim.attempt > 1 || context.last_step().is_some() {
         running.drafts.load_stored(engine, &claim.turn).await?;
         running.drafts.resend_uncertain(engine, &claim.turn).await;
@@ -310,7 +310,7 @@ async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()>
                 }
                 machine.apply_event(Step::Replied { text: reply.text, calls: reply.calls })
             }
-            // The step was stored before a crash, the handing over was not.
+            // A crash came after storing the step and before ending the turn for the client.
             TurnEffect::RunTool(call) if context.is_for_client(&call) => {
                 return end::hand_calls_to_client(engine, running, &context).await;
             }
@@ -343,7 +343,7 @@ async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()>
     }
 }
 
-/// A stored step of this turn.
+/// Builds an empty step message of this turn.
 pub(crate) fn step_message(
     context: &TurnContext,
     claim: &TurnClaim,
@@ -353,7 +353,7 @@ pub(crate) fn step_message(
     SessionMessage::new_internal(id, claim, context.session_id.clone(), now)
 }
 
-/// The one result of a call. Synthetic ones say so, and every call stays paired.
+/// Builds the one result of a call. Every call gets exactly one, which may be synthetic.
 pub(crate) fn result_message(step: SessionMessage, call: &ToolCall, outcome: &ToolOutcome) -> SessionMessage {
     let part = MessagePart::ToolResult {
         call_id: call.id.clone(),
@@ -378,7 +378,7 @@ pub(crate) fn append_step(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_st
     Ok(ticket)
 }
 
-/// Calls of the last stored step that have no result yet.
+/// Returns the calls of the last stored step that have no result yet.
 pub(crate) fn unanswered_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
     let Some(at) = stored
         .iter()
@@ -398,7 +398,7 @@ pub(crate) fn unanswered_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
 }
 
 impl Engine {
-    /// Stores an event and writes its log line.
+    /// Stores an event and logs it.
     pub(crate) async fn record_event(&self, mut event: NewEvent) {
         self.redactor().redact_json(&mut event.data);
         tracing::info!(
@@ -410,12 +410,12 @@ impl Engine {
         );
         let now = self.now();
         if let Err(error) = self.db().write(move |tx| events::record(tx, &event, now)).await {
-            tracing::warn!(%error, "an event could not be stored");
+            tracing::warn!(%error, "cannot store event");
         }
     }
 }
 
-/// Why a turn stopped itself, as the machine says it.
+/// Returns the error code of a turn that the machine stopped.
 pub(crate) fn stop_code(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::TooManyRounds(_) => "too_many_rounds",
@@ -427,8 +427,9 @@ pub(crate) fn or_lost<T>(result: Result<T>) -> TurnResult<T> {
     result.map_err(TurnAbort::Lost)
 }
 
-/// A node that lost its claim must not write another line into the transcript. Says whether the turn is to end.
-/// Where a step is stored too, that comes first: the session's row is taken before the job's, everywhere.
+/// Fails if this node has lost its claim, so that it writes nothing more to the transcript. Otherwise returns whether
+/// the turn should stop. If a step is stored too, store it first: the session's row is locked before the job's,
+/// everywhere.
 pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<ClaimStatus> {
     match jobs::verify_claim(tx, claim)? {
         ClaimStatus::Lost => {
@@ -438,7 +439,7 @@ pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store:
     }
 }
 
-/// What a person stopped ends here, at a stored step.
+/// Aborts a turn that a person stopped, after a step was stored.
 pub(crate) fn abort_if_stopping(hold: ClaimStatus) -> TurnResult<()> {
     if hold == ClaimStatus::Stopping { Err(TurnAbort::Cancelled) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Waiting for the answer to a turn, across steering and restarts of the task.
+//! Waits for the answer to a turn, including one whose task was steered or restarted.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::hub::{FrameKind, HubSubscription};
 use crate::turn::has_invalid_arguments;
 
-/// How long a waiter trusts that it will be woken.
+/// Longest time between two checks, in case a wake-up is missed.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The answer of a finished turn.
@@ -24,18 +24,18 @@ pub struct TurnAnswer {
     pub state: JobState,
     pub message_id: Option<MessageId>,
     pub text: String,
-    /// Calls the caller runs itself.
+    /// Calls that the client runs itself.
     pub calls: Vec<ToolCall>,
     pub model: Option<String>,
     pub usage: TokenUsage,
     pub error_code: Option<String>,
-    /// The reply ended at the model's length limit, not where the model would have ended it.
+    /// The reply ended at the model's length limit.
     pub truncated: bool,
 }
 
 impl TurnAnswer {
-    /// The answer a turn's end carries whole: the database need not be asked. One with calls for its caller,
-    /// or of a task that goes on in another turn, is not.
+    /// Returns the answer that an end frame contains, without reading the database. A frame with calls for the client,
+    /// or of a task that continues in another turn, contains none.
     pub fn from_frame(kind: &FrameKind) -> Option<Self> {
         let FrameKind::Ended {
             turn_id,
@@ -65,7 +65,7 @@ impl TurnAnswer {
 }
 
 impl Engine {
-    /// The answer to a turn, or `None` if it is not there in time.
+    /// Waits for a turn's answer; `None` after the timeout.
     pub async fn wait_for_answer(
         &self,
         session: &SessionKey,
@@ -76,7 +76,8 @@ impl Engine {
         self.wait_for_answer_with(watch, session, turn, limit).await
     }
 
-    /// The same with a watch begun before the message was accepted: its end is then never missed.
+    /// Like `wait_for_answer`, with a subscription made before the message was accepted, so that the end is never
+    /// missed.
     pub async fn wait_for_answer_with(
         &self,
         mut watch: HubSubscription,
@@ -89,7 +90,7 @@ impl Engine {
             return Ok(Some(answer));
         }
         loop {
-            // A wake-up of another node may be lost: now and then the database is asked anyway.
+            // Another node's notification may be lost, so the database is polled now and then.
             let look_at = deadline.min(tokio::time::Instant::now() + ANSWER_POLL_INTERVAL);
             match tokio::time::timeout_at(look_at, watch.recv()).await {
                 Err(_) if look_at == deadline => return Ok(None),
@@ -109,7 +110,8 @@ impl Engine {
         }
     }
 
-    /// The answer, for whoever goes on waiting for it: that the database is away for a moment is none.
+    /// Returns the answer if there is one. A transient database error counts as no answer, for callers that keep
+    /// waiting.
     pub async fn poll_answer(&self, turn: &TurnId) -> Result<Option<TurnAnswer>> {
         match self.load_answer(turn).await {
             Err(Error::Store(error)) if error.is_transient() => Ok(None),
@@ -117,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// The answer if the turn, or the one that took its task up, has ended.
+    /// Returns the answer if the turn, or the one that resumed its task, has ended.
     pub async fn load_answer(&self, turn: &TurnId) -> Result<Option<TurnAnswer>> {
         let wanted = turn.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {

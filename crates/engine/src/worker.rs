@@ -1,4 +1,4 @@
-//! The loop that claims turns and drives them.
+//! The worker loop: claims turns and drives them.
 
 mod housekeeping;
 mod running_turn;
@@ -30,16 +30,16 @@ pub(crate) use running_turn::{RunningTurn, TurnWaitGuard};
 pub(crate) use streamed_text::StreamedText;
 use takeover::{SuspectQuarantine, take_over_orphans};
 
-/// A claimed turn, with its rows if they are few.
+/// A claimed turn, with its rows if its history is short.
 pub(crate) type ClaimWithRows = (TurnClaim, Option<TurnRows>);
 
-/// A claimed turn and the slot it runs in, on their way to the worker.
+/// A claimed turn and its lane slot, on their way to the worker.
 pub(crate) struct TurnStart {
     pub running: Arc<RunningTurn>,
     pub slot: LaneSlot,
 }
 
-/// Never returns an error while turns run: leaving the loop would drop them.
+/// Runs the worker loop. It returns no error while turns run, because leaving the loop would drop them.
 pub(crate) async fn run_worker(engine: &Engine) -> Result<()> {
     let mut started = engine.started.lock().await;
     let mut served = HashMap::new();
@@ -74,7 +74,7 @@ pub(crate) async fn run_worker(engine: &Engine) -> Result<()> {
     }
 }
 
-/// Lets running turns reach a boundary; what had not begun is left to whoever comes next.
+/// Lets running turns reach a boundary. Turns that have not started are released for another worker.
 async fn drain_turns(
     engine: &Engine,
     started: &mut mpsc::UnboundedReceiver<TurnStart>,
@@ -82,7 +82,7 @@ async fn drain_turns(
 ) -> Result<()> {
     let node = engine.node.clone();
     if let Err(error) = engine.db().write(move |tx| jobs::record_drain(tx, &node)).await {
-        tracing::warn!(%error, "turns that do not end in time will count as cut off");
+        tracing::warn!(%error, "cannot record the drain; turns that outlast it count as cut off");
     }
     started.close();
     while let Some(start) = started.recv().await {
@@ -94,20 +94,20 @@ async fn drain_turns(
 
 fn log_task_end(ended: std::result::Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a turn's task ended abnormally");
+        tracing::error!(%error, "turn task ended abnormally");
     }
 }
 
-/// Waits a moment after an error, which is in the database's hands; says whether to try again.
+/// Waits a moment after a database error. Returns whether to try again.
 pub(crate) async fn pause_after_error(engine: &Engine, outcome: Result<()>) -> bool {
     let Err(error) = outcome else { return false };
-    tracing::error!(%error, "the database refuses, trying again");
+    tracing::error!(%error, "database error; retrying in 1 s");
     tokio::time::sleep(Duration::from_secs(1)).await;
     engine.lanes.wake_all();
     true
 }
 
-/// Room in a lane where something may be ready.
+/// Free slots of a lane in which something may be ready.
 #[derive(Clone)]
 pub(crate) struct LaneCapacity {
     lane: JobLane,
@@ -116,7 +116,7 @@ pub(crate) struct LaneCapacity {
 }
 
 impl LaneCapacity {
-    /// The slot a turn leaves as it ends. None where nothing new is begun.
+    /// Returns the slot that an ending turn frees. `None` if no new turn may start.
     pub fn freed_by(engine: &Engine, ended: &TurnClaim) -> Option<Self> {
         let slots = engine.settings().lane_slots(ended.lane);
         if engine.is_draining() || engine.lanes.used_slots(ended.lane) > slots {
@@ -142,7 +142,7 @@ impl LaneCapacity {
     }
 }
 
-/// Claims what is ready in the lanes that have room, each lane in a transaction of its own.
+/// Claims ready jobs in the lanes with free slots, one transaction per lane.
 async fn fill_lanes(
     engine: &Engine,
     served: &mut HashMap<JobLane, AgentId>,
@@ -193,13 +193,13 @@ impl Engine {
         }
     }
 
-    /// From here on it can be stopped, and its lease is renewed.
+    /// Registers a turn, so that it can be stopped and its lease is renewed.
     fn register_running(&self, running: &Arc<RunningTurn>) {
         let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(running.claim.turn.clone(), Arc::clone(running));
     }
 
-    /// Gives back what this node still drives. Call it when nothing drives it any more: the process is about to end.
+    /// Releases the turns this node still holds. Call it when nothing drives them any more, before the process exits.
     pub async fn hand_back_all_turns(&self) {
         let claims: Vec<TurnClaim> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,15 +209,15 @@ impl Engine {
             claims.iter().try_for_each(|claim| jobs::release_claim(tx, claim))
         };
         if let Err(error) = self.db().write(hand_back).await {
-            tracing::error!(%error, "turns could not be given back: they are taken over when their lease ends");
+            tracing::error!(%error, "cannot release turns; they are taken over when their leases end");
         }
     }
 
-    /// A turn that was claimed and will not begin here.
+    /// Releases a claimed turn that will not start here.
     async fn give_back_turn(&self, TurnStart { running, .. }: TurnStart) {
         let claim = running.claim.clone();
         if let Err(error) = self.db().write(move |tx| jobs::release_claim(tx, &claim)).await {
-            tracing::error!(%error, "a turn could not be given back: it is taken over when its lease ends");
+            tracing::error!(%error, "cannot release turn; it is taken over when its lease ends");
         }
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
     }
@@ -233,7 +233,7 @@ fn spawn_turn(engine: &Engine, TurnStart { running, slot }: TurnStart, turns: &m
         if driven.is_err()
             && AssertUnwindSafe(turn::fail_panicked_turn(&engine, &running)).catch_unwind().await.is_err()
         {
-            tracing::error!("a turn panicked twice: it is tried again when its lease ends");
+            tracing::error!("turn panicked twice; it is retried when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
         running.drop_hub_text(&engine.hub);

@@ -1,4 +1,4 @@
-//! A turn that starts with more announces than it could read takes up the oldest of them as one message.
+//! Merges the oldest announces into one message if a turn starts with more than it can read.
 
 use polyclaw_domain::backlog::MAX_ANNOUNCES;
 use polyclaw_domain::id::MessageId;
@@ -8,8 +8,8 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, messages};
 use serde_json::Value;
 
-/// Merges the oldest announces, in the transaction that claims the turn. What each of them told is noted elsewhere as
-/// told, so the rows are not needed to recognise a repeat.
+/// Merges the oldest announces in the transaction that claims the turn. Repeated announces are recognized by other
+/// records, so the original rows are not needed.
 pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<()> {
     let stored = messages::list_by_turn(tx, &claim.turn)?;
     let mut announces: Vec<&SessionMessage> = stored.iter().filter(|message| is_announce(message)).collect();
@@ -19,7 +19,7 @@ pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_st
     let metas: Vec<Value> = announces.iter().filter_map(|message| message.meta.clone()).collect();
     announces.iter().try_for_each(|message| messages::remove(tx, &message.id))?;
     let merged = SessionMessage {
-        // Derived, so that a transaction that is run again makes the same row.
+        // Derived, so that a repeated transaction writes the same row.
         id: MessageId::new(format!("{}-announces", claim.turn)),
         text: run::merged_line(announces.len()),
         meta: Some(run::merge_announces(&metas)),

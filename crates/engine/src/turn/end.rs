@@ -1,4 +1,4 @@
-//! The end of a turn: one transaction with the final text, the usage, the outbox and what comes next.
+//! The end of a turn: one transaction stores the final text, the usage, the outbox and the next turn.
 
 mod commit;
 mod mirror;
@@ -44,14 +44,14 @@ use reply::{add_reply, finalize_leftover_drafts, pass_gate};
 
 const STORE_UNREADABLE_CODE: &str = "store_unreadable";
 
-/// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
+/// Everything the last transaction of a turn stores. Built before it runs, so that the transaction can be repeated.
 #[derive(Clone)]
 struct FinalCommit {
     claim: TurnClaim,
     session_id: SessionId,
-    /// Why calls without a result have none: each gets one that says so.
+    /// Result text for calls without a result.
     unanswered: Option<&'static str>,
-    /// Tools whose calls the caller answers.
+    /// Tools whose calls the client answers.
     for_client: Vec<String>,
     steps: Vec<SessionMessage>,
     end: TurnJobEnd,
@@ -62,29 +62,29 @@ struct FinalCommit {
     final_call: Option<UnstoredModelCall>,
     next_turn: TurnId,
     drafts: Arc<TurnDrafts>,
-    /// Whose order its parcels keep: another conversation's, where it speaks in that.
+    /// The session whose delivery order its messages keep: the mirrored conversation's, if there is one.
     queue: SessionKey,
-    /// Sessions of people who asked this child by a command: its reply is shown there.
+    /// Sessions from which people addressed this child with a command. They are shown its reply.
     shown_in: Vec<SessionKey>,
-    /// What an audience elsewhere is told of the end.
+    /// The end as published to a mirrored conversation.
     mirror_frame: Option<FrameKind>,
-    /// What it has said that is not stored yet.
+    /// Streamed text that is not stored yet.
     streamed_text: StreamedText,
-    /// What it is to whoever watches from outside.
+    /// Context of the turn's span.
     cause: Option<TurnSpanContext>,
     /// It may have waited for runs.
     waited: bool,
-    /// What the end of this turn is to the owner of its session, if it has one.
+    /// How the turn ended, for the owner of its session, if there is one.
     child_end: Option<ChildTurnEnd>,
-    /// Its session is in a team: what a turn would be made of that goes on with its mail.
+    /// Set if the session is in a team: ids of a turn that would continue with its messages.
     in_team: Option<NewIds>,
-    /// A member is in the middle of its work: its next turn begins at once.
+    /// The next turn of a member starts immediately, because its work is unfinished.
     continues_next_turn: bool,
     settings: Arc<EngineSettings>,
     now: Millis,
 }
 
-/// Returns the reply as it is stored.
+/// Ends a completed turn and returns the stored reply.
 pub(super) async fn finish_turn(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -102,7 +102,7 @@ pub(super) async fn finish_turn(
     Ok(reply.map(|reply| SessionMessage { position: ticket, ..reply }))
 }
 
-/// Ends the turn with calls its caller runs itself; their results start the next turn.
+/// Ends the turn with calls that its client runs. Their results start the next turn.
 pub(super) async fn hand_calls_to_client(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -115,7 +115,7 @@ pub(super) async fn hand_calls_to_client(
     or_lost(commit_turn(engine, running, last).await).map(drop)
 }
 
-/// Ends the turn for a newer message. The task stays in the backlog and goes on from its stored results.
+/// Ends the turn for a newer message. The task stays in the backlog and continues from its stored results.
 pub(super) async fn yield_to_newer_message(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -133,7 +133,7 @@ pub(super) async fn yield_to_newer_message(
     Ok(())
 }
 
-/// Ends a turn that waits for others to tell it that they are done.
+/// Ends a turn that waits for announces of other sessions.
 pub(super) async fn end_yielded_turn(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -145,7 +145,7 @@ pub(super) async fn end_yielded_turn(
     or_lost(commit_turn(engine, running, last).await).map(drop)
 }
 
-/// Ends a turn that went round in circles.
+/// Ends a turn that the machine stopped because of a loop or the round limit.
 pub(super) async fn stop_looping_turn(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -162,8 +162,8 @@ pub(super) async fn stop_looping_turn(
     or_lost(commit_turn(engine, running, last).await).map(drop)
 }
 
-/// Ends a turn of a member that has worked for as many rounds as one turn may have. It goes on in its next turn: what
-/// bounds it is the team's budget of turns.
+/// Ends a member's turn that reached the round limit. The member continues in its next turn, bounded by the team's turn
+/// budget.
 async fn end_at_round_limit(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -176,7 +176,7 @@ async fn end_at_round_limit(
     or_lost(commit_turn(engine, running, last).await).map(drop)
 }
 
-/// Ends a turn that could not go on.
+/// Ends a turn early.
 pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt: TurnAbort) -> Result<()> {
     let (state, code, sentence) = match halt {
         TurnAbort::Lost(Error::Store(polyclaw_store::Error::Unreadable(what))) => {
@@ -188,7 +188,7 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
             .await;
         }
         TurnAbort::Lost(error) => return Err(error),
-        // One that is steered where it can not give way does so as soon as it is claimed again.
+        // A steered turn that cannot yield here yields as soon as it is claimed again.
         TurnAbort::HandedBack | TurnAbort::Steered => {
             let claim = running.claim.clone();
             return Ok(engine.db().write(move |tx| jobs::release_claim(tx, &claim)).await?);
@@ -215,8 +215,8 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
     commit_turn(engine, running, last).await.map(drop)
 }
 
-/// Ends a turn of which nothing can be read: no line, but an end that whoever waits is told, so that what comes
-/// after it has its turn.
+/// Fails a turn whose stored rows cannot be decoded. It stores no reply, only the failure, so that waiters return and
+/// the session's next turn can start.
 async fn abort_unreadable_turn(engine: &Engine, running: &Arc<RunningTurn>, sentence: String) -> Result<()> {
     let mut last = empty_final_commit(engine, running, JobState::Failed);
     last.in_team = Some(NewIds::new(engine, Some(running.claim.trace.clone())));
@@ -229,7 +229,7 @@ async fn abort_unreadable_turn(engine: &Engine, running: &Arc<RunningTurn>, sent
     commit_turn(engine, running, last).await.map(drop)
 }
 
-/// What is known of a turn that stops where it stands: its stored steps, and the call it was stopped in.
+/// Loads the stored state of an aborted turn: its steps, and the model call it was aborted in.
 async fn load_stored_state(
     engine: &Engine,
     running: &Arc<RunningTurn>,

@@ -1,15 +1,15 @@
-//! Calls whose arguments are not what a tool can be given. They are stored as the model wrote them, and it is told what is
-//! wrong with them, so that it can try again.
+//! Calls with invalid arguments. They are stored as the model wrote them, and the model is told the error so that it
+//! can try again.
 
 use polyclaw_domain::tool::ToolCall;
 use serde_json::Value;
 
-/// Its arguments can not be given to a tool.
+/// Whether the arguments are not a JSON object.
 pub(crate) fn has_invalid_arguments(call: &ToolCall) -> bool {
     !matches!(call.arguments, Value::Object(_) | Value::Null)
 }
 
-/// What a model is told of a call it wrote wrongly.
+/// Returns the error for a call with invalid arguments.
 pub(crate) fn invalid_arguments_message(call: &ToolCall) -> Option<String> {
     has_invalid_arguments(call).then(|| {
         format!("Not run: the arguments {}. Call it again with one JSON object.", json_fault(&call.arguments))

@@ -1,4 +1,4 @@
-//! Asking the model: stream to whoever watches, store what it asked for.
+//! Calls the model: streams the reply to subscribers and stores the calls it makes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ use crate::turn::{
 };
 use crate::worker::RunningTurn;
 
-/// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
+/// Makes one model call. A reply with tool calls is stored as a step before this returns; a final reply by the turn's
+/// end.
 pub(super) async fn ask_model(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -51,8 +52,8 @@ pub(super) async fn ask_model(
     Ok(reply)
 }
 
-/// One call that the model takes: where it refuses one as too long, it is sent less, until it does; where it has too
-/// much to do, it is asked again later.
+/// Calls the model until it succeeds or fails for good. If a prompt is rejected as too long, it is shortened; if the
+/// model is overloaded, the call is retried later.
 async fn call_with_retries(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -82,7 +83,7 @@ async fn call_with_retries(
     }
 }
 
-/// A child that has nothing to say about what it did has done it: its owner is given the last result of a tool.
+/// Returns an empty reply for a child that ran tools but has nothing to say. Its owner gets the last tool result.
 fn silent_reply(context: &TurnContext, error: &ProviderError) -> Option<ModelReply> {
     let model = ModelRef::parse(&error.model).ok().or_else(|| context.candidates.first().cloned())?;
     Some(ModelReply {
@@ -94,14 +95,14 @@ fn silent_reply(context: &TurnContext, error: &ProviderError) -> Option<ModelRep
     })
 }
 
-/// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
+/// Replaces an alias of a tool by its listed name, under which calls are stored and looked up.
 fn normalize_tool_name(call: &mut ToolCall) {
     if let Some(name) = listed_tool_name(&call.name) {
         name.clone_into(&mut call.name);
     }
 }
 
-/// An answer with neither words nor calls is none.
+/// Turns a reply without text and calls into an error.
 fn reject_empty_reply(reply: ModelReply) -> Result<ModelReply, ProviderError> {
     if !reply.is_empty() {
         return Ok(reply);
@@ -114,7 +115,7 @@ fn reject_empty_reply(reply: ModelReply) -> Result<ModelReply, ProviderError> {
     })
 }
 
-/// Stores what a call cost that leaves no step behind.
+/// Stores the cost of a call that stores no step.
 async fn store_usage(engine: &Engine, running: &RunningTurn) -> TurnResult<()> {
     let (claim, now, spent) = (running.claim.clone(), engine.now(), running.model_call());
     let write = move |tx: &mut Tx<'_>| {
@@ -128,7 +129,7 @@ async fn store_usage(engine: &Engine, running: &RunningTurn) -> TurnResult<()> {
     abort_if_stopping(hold)
 }
 
-/// One call, paid for: reserved before it is made, and noted until a transaction stores what it came to.
+/// Makes one call with a budget reservation. Its cost stays recorded in the running turn until a transaction stores it.
 async fn call_model(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -208,7 +209,7 @@ async fn store_step(
     let (claim, now) = (&running.claim, engine.now());
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
-    // What is stored is what may be seen; what runs is what the model asked for.
+    // The redacted calls are stored; the original ones run.
     let redactor = engine.redactor();
     step.parts = reply.calls.iter().map(|call| MessagePart::ToolCall(redactor.redact_call(call))).collect();
     running.set_streamed_step(step.id.clone());

@@ -1,6 +1,5 @@
-//! A model that asks to slow down is waited for, and a call that failed by chance is made again, within bounds: the work
-//! of a turn is not given up for a busy minute or a broken connection. Fallbacks come first: only what is left when
-//! nobody answered is waited for.
+//! Retries of model calls, within limits: rate limits are waited for and transient failures are retried, so that a turn
+//! is not lost to a busy minute or a broken connection. Fallback models are tried first.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,46 +18,46 @@ use crate::prompt::TurnContext;
 use crate::turn::{TurnAbort, TurnResult};
 use crate::worker::RunningTurn;
 
-/// How often models are asked again for one answer.
+/// Maximum number of waits for a rate limit per answer.
 const MAX_RATE_LIMIT_WAITS: u32 = 3;
-/// The first wait where the provider does not say how long; each is twice the one before.
+/// First wait if the provider gives none. Each wait is twice the one before.
 const INITIAL_RATE_LIMIT_BACKOFF: Duration = Duration::from_secs(2);
-/// How often a call that failed by chance is made again. With a quarter of all calls failing, one answer in four
-/// thousand is still missed.
+/// Maximum number of retries after transient failures. If a quarter of all calls fail, one answer in four thousand is
+/// still lost.
 const MAX_TRANSIENT_RETRIES: u32 = 5;
-/// A model that has nothing to say is asked again less often: it was paid each time.
+/// Maximum number of retries after empty replies. Lower, because each one is paid for.
 const MAX_EMPTY_RETRIES: u32 = 2;
-/// The pause before the first retry; each is twice the one before.
+/// Wait before the first retry. Each wait is twice the one before.
 const INITIAL_RETRY_BACKOFF: Duration = Duration::from_millis(250);
-/// Nobody is asked again at once, whatever they say.
+/// Minimum wait, whatever the provider asks for.
 const MIN_RETRY_WAIT: Duration = Duration::from_millis(500);
-/// Who asks for a longer rest than this is not waited for.
+/// A provider that asks for a longer wait than this is not retried.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(60);
-/// Whoever watches is told of a wait from this on.
+/// Waits from this length on are shown to subscribers.
 const MIN_ANNOUNCED_WAIT: Duration = Duration::from_secs(5);
-/// Between two signs of life.
+/// Interval between keepalives while waiting.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(250);
-/// Between two looks for a newer message, in breaths.
+/// Keepalives between two checks for a newer message.
 const KEEPALIVES_PER_STEER_CHECK: u32 = 4;
 
-/// What a turn bears for one answer.
+/// Retries used for one answer.
 #[derive(Default)]
 pub(crate) struct ModelRetryPolicy {
     waits: u32,
     retries: u32,
 }
 
-/// When a model is asked again.
+/// When to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RetryDecision {
-    /// It asked to slow down.
+    /// After a rate limit.
     After(Duration),
-    /// The call failed by chance.
+    /// After a transient failure.
     Retry(Duration),
 }
 
 impl ModelRetryPolicy {
-    /// Waits until the model may be asked again, or gives the failure back as the end of the turn.
+    /// Waits until the model may be called again, or returns the error that ends the turn.
     pub async fn wait_or_fail(
         &mut self,
         engine: &Engine,
@@ -67,15 +66,15 @@ impl ModelRetryPolicy {
         error: ProviderError,
     ) -> TurnResult<()> {
         let Some(again) = self.next_decision(&error, &running.claim.turn) else { return Err(error.into()) };
-        // One that broke off in the middle begins anew.
+        // A reply that broke off starts again from the beginning.
         live_reply::retract_streamed(engine, running, context);
         let (RetryDecision::After(wait) | RetryDecision::Retry(wait)) = again;
         tracing::info!(model = %error.model, class = error.class.as_str(), wait_ms = wait.as_millis(),
-            "a model is asked again");
+            "retrying model call");
         if let Some(frame) = self.retry_frame(again, &error, running) {
             engine.hub.publish(&running.claim.session, frame);
         }
-        // Shows on platforms that somebody is at work.
+        // Shows a typing indicator on platforms.
         let drafting = DraftStream::start(engine, running, context);
         let rested = sleep_with_keepalive(engine, running, (context, wait)).await;
         if let Some(drafting) = drafting {
@@ -84,7 +83,7 @@ impl ModelRetryPolicy {
         rested
     }
 
-    /// What whoever watches is told of the wait.
+    /// Returns the frame that tells subscribers about the wait.
     fn retry_frame(
         &self,
         again: RetryDecision,
@@ -109,7 +108,7 @@ impl ModelRetryPolicy {
         }
     }
 
-    /// When to ask again; `None` where it is no use.
+    /// Returns when to retry; `None` if it is useless.
     fn next_decision(&mut self, error: &ProviderError, turn: &TurnId) -> Option<RetryDecision> {
         match (error.class, error.retry_after_ms) {
             (ErrorClass::Overload, Some(_)) => self.rate_limit_wait(error, turn).map(RetryDecision::After),
@@ -144,7 +143,7 @@ impl ModelRetryPolicy {
     }
 }
 
-/// Up to a quarter more, another share for each turn: those that were refused together do not come back together.
+/// Adds up to a quarter of the wait, different for each turn, so that turns rejected together do not retry together.
 fn add_jitter(wait: Duration, by: impl Hash) -> Duration {
     let mut hasher = DefaultHasher::new();
     by.hash(&mut hasher);
@@ -152,8 +151,8 @@ fn add_jitter(wait: Duration, by: impl Hash) -> Duration {
     wait + wait / 4 * share / 256
 }
 
-/// No silence that would be a stall; an engine that drains leaves the rest to whoever goes on; and a newer message goes
-/// first where results are stored that the task goes on from.
+/// Sleeps without triggering the stall timer. A draining engine releases the turn, and a newer message goes first if
+/// there are stored results to resume the task from.
 async fn sleep_with_keepalive(
     engine: &Engine,
     running: &RunningTurn,
@@ -192,7 +191,7 @@ mod tests {
         ProviderError { class, model: "a/b".into(), message: "slow down".into(), retry_after_ms }
     }
 
-    /// The waits of one turn that fails in the same way again and again.
+    /// Returns the waits of a turn that always fails in the same way.
     fn waits(class: ErrorClass, retry_after_ms: Option<u64>) -> Vec<Duration> {
         let (mut retry, turn) = (ModelRetryPolicy::default(), TurnId::new("t"));
         let next = || retry.next_decision(&error(class, retry_after_ms), &turn);

@@ -1,4 +1,4 @@
-//! Running one tool: consent, intent, run, result. A row says so before anything happens.
+//! Runs one tool: consent, intent, run, result. The intent is stored before anything happens.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,19 +33,19 @@ use crate::worker::RunningTurn;
 pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
 not run again. Check before repeating it.";
 
-/// For a call in which a model repeats what was hidden from it, or one of before a restart whose real arguments were
-/// never stored. Run as it stands, it would write the mark over the secret it stands for.
+/// Error for a call whose arguments contain a redaction mark, because the model copied it or because the original
+/// arguments were lost in a restart. Running it would overwrite the secret with the mark.
 const REDACTED_ARGUMENTS_TEXT: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
 without that value, or let a person do it.";
 
-/// For a call that writes what agents are told, where no owner asked for it and none can be asked.
+/// Error for a call that writes agent instructions, if no owner asked for it and none can be asked.
 const GUARDED_FILE_TEXT: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
 asked here.";
 
-/// Characters of a path in a question.
+/// Maximum length of a path in an approval question.
 const SHOWN_PATH: usize = 200;
 
-/// Runs a call and stores its result. Says whether a newer message of a person waits.
+/// Runs a call and stores its result. Returns whether a newer message of a person waits.
 pub(super) async fn run_tool_call(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -79,7 +79,7 @@ pub(super) async fn run_tool_call(
             (execute_call(engine, running, context, (call, &shown), decision).await, Some(decision))
         }
     };
-    // It was cut off in its wait, and waits on where the turn goes on.
+    // The wait was cut short and is repeated where the turn continues.
     if subagents::is_waiting_call(&engine.settings(), call) && engine.is_draining() {
         return Err(TurnAbort::HandedBack);
     }
@@ -102,7 +102,7 @@ pub(super) async fn run_tool_call(
     Ok((outcome, steered))
 }
 
-/// A person's word, where the rules or the tool itself need it. `None`: go ahead.
+/// Obtains a person's approval if the policy or the tool requires it. `None` means that the call may run.
 async fn obtain_consent(
     engine: &Engine,
     running: &Arc<RunningTurn>,
@@ -139,7 +139,7 @@ async fn obtain_consent(
         ToolQuestion::Ask(words) => {
             let asked = (shown, Some(&*words), approver);
             let refused = approval::request_approval(engine, running, context, asked).await?;
-            // What was agreed to may have become something else while nobody answered.
+            // The approved action may have changed while the question was open.
             match refused.is_none() && question().await != ToolQuestion::Ask(words) {
                 true => {
                     Ok(Some(ToolOutcome::error("What was asked about has changed since; it was not run.")))
@@ -150,13 +150,13 @@ async fn obtain_consent(
     }
 }
 
-/// A call that writes a file agents are told from.
+/// A call that writes a file with agent instructions.
 struct Guarded {
-    /// The question, where the arguments do not name that file.
+    /// The question, if the arguments do not name that file.
     words: Option<String>,
 }
 
-/// Judges the path that is written in the call and the one that is behind its links.
+/// Checks the path in the call and the path behind its symlinks.
 async fn guarded(
     engine: &Engine,
     context: &TurnContext,
@@ -177,21 +177,22 @@ async fn guarded(
     Some(Guarded { words: Some(format!("{words}\n{} {}", shown.name, shown.arguments)) })
 }
 
-/// Whether a file of a workspace is in one of the folders of skills that the config names.
+/// Whether a file of a workspace is in one of the skill folders named in the config.
 fn is_skill_file(folders: &[PathBuf], workspace: &Path, file: &Path) -> bool {
     let Ok(workspace) = workspace.canonicalize() else { return false };
     let file = workspace.join(file);
     folders.iter().any(|folder| file.starts_with(folder.canonicalize().as_deref().unwrap_or(folder)))
 }
 
-/// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.
+/// Whether the call was started before a crash. It was approved then, and its effect class decides whether it runs
+/// again.
 async fn has_stored_intent(engine: &Engine, running: &RunningTurn, call: &ToolCall) -> TurnResult<bool> {
     let (turn, id) = (running.claim.turn.clone(), call.id.clone());
     let read = engine.db().read(move |tx| intents::is_started(tx, &turn, &id));
     read.await.map_err(|error| TurnAbort::Lost(error.into()))
 }
 
-/// Facts as people get them: all of them, and a line.
+/// Renders sandbox facts for people: all facts and a summary line.
 fn sandbox_facts_json(facts: &SandboxFacts) -> serde_json::Value {
     json!({ "line": facts.summary_line(), "facts": facts })
 }

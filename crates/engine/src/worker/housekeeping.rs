@@ -1,4 +1,4 @@
-//! Beside the worker: leases are renewed, other nodes are heard, old rows forgotten.
+//! Background loops of a node: renewing leases, receiving signals of other nodes, deleting old rows.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) fn shared_node_name(engine: &Engine) -> Option<String> {
     engine.db().is_shared().then(|| engine.node_name.clone())
 }
 
-/// Renews the leases of turns that are alive, and ends runs when their time is over. A turn that stalls is ended by its own
-/// watchdog before its lease is.
+/// Renews the leases of running turns and ends runs that exceeded their deadline. A stalled turn is ended by its own
+/// watchdog before its lease expires.
 pub(crate) async fn run_lease_loop(engine: &Engine) -> Result<()> {
     let mut renewed = Instant::now();
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn run_lease_loop(engine: &Engine) -> Result<()> {
     }
 }
 
-/// Hears other nodes: new jobs, changed sessions.
+/// Receives signals of other nodes: new jobs, changed sessions and others.
 pub(crate) async fn listen_for_signals(engine: &Engine) -> Result<()> {
     let Some(mut signals) = engine.db().subscribe_signals() else { return Ok(()) };
     while let Some(signal) = signals.recv().await {
@@ -72,7 +72,7 @@ pub(crate) async fn listen_for_signals(engine: &Engine) -> Result<()> {
             _ if signal.0 == account_leases::ACCOUNTS_SIGNAL => engine.account_leases.request_poll(),
             _ if signal.0 == cron_jobs::CRON_JOBS_SIGNAL => engine.cron_wake.notify_one(),
             _ if signal.0 == teams::TEAMS_SIGNAL => engine.wake_reconciler(),
-            // What was said while nobody listened may have been anything.
+            // Signals may have been missed while this node was not listening.
             _ if signal.0 == CONNECTED_SIGNAL => {
                 engine.wake_reconciler();
                 engine.lanes.wake_all();
@@ -83,11 +83,11 @@ pub(crate) async fn listen_for_signals(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// How long a round can be looked up after it ended: as long as its message can be delivered again.
+/// How long a closed broadcast is kept: as long as its message can be redelivered.
 const BROADCAST_RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Forgets old platform ids, codes and rounds, and the places of readers that have gone, and puts sessions away whose
-/// work is done.
+/// Deletes old platform ids, pairing codes and broadcasts, removes closed subscribers, and cleans up sessions of ended
+/// runs.
 pub(crate) async fn run_sweep_loop(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
         tokio::time::sleep(Duration::from_secs(60)).await;

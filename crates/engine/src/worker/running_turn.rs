@@ -1,4 +1,4 @@
-//! A turn at work: what this node remembers of it beside the database.
+//! A running turn: its state on this node besides the database.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,39 +18,39 @@ use crate::hub::Hub;
 use crate::lanes::{LaneScheduler, LaneSlot};
 use crate::prompt::TurnRows;
 
-/// A turn this node is driving.
+/// A turn that this node drives.
 pub(crate) struct RunningTurn {
     pub claim: TurnClaim,
     pub cancelled: AtomicBool,
     pub cancel: Notify,
     began: Instant,
-    /// Milliseconds from `began` to when it last did something: a token, tool output, a stored step. Not by the
-    /// clock on the wall: one that is set would end turns, or never.
+    /// Milliseconds from `began` to its last activity: a token, tool output or stored step. Measured by a monotonic
+    /// clock, because setting the wall clock would end turns early or never.
     progress: AtomicU64,
-    /// What was read with the claim, for the first look.
+    /// Rows read with the claim, for the first load.
     rows: Mutex<Option<TurnRows>>,
-    /// The model call that is under way, or not stored yet.
+    /// The model call that is running or not stored yet.
     model_call: Mutex<Option<UnstoredModelCall>>,
     /// Its end is being stored.
     ending: AtomicBool,
-    /// The turn that was claimed as this one ended, for its slot.
+    /// The turn that was claimed with this one's end, for its slot.
     next: Mutex<Option<ClaimWithRows>>,
-    /// The slot it runs in. It has none while it waits.
+    /// The lane slot it runs in. `None` while it waits.
     slot: Mutex<Option<LaneSlot>>,
     waits: Mutex<TurnWaitTime>,
-    /// What platforms show of its answer already.
+    /// Drafts of its answer that platforms already show.
     pub drafts: Arc<TurnDrafts>,
     /// It has waited for runs.
     waited: AtomicBool,
-    /// How far its answer has come.
+    /// The text streamed so far.
     streamed_text: Mutex<StreamedText>,
-    /// Something of the call under way was shown: words, or thoughts.
+    /// Text or reasoning of the current call was shown.
     shown: AtomicBool,
-    /// The conversation in which it is heard beside its own, and the frame there with which its last answer begins.
+    /// The mirrored conversation, and the frame there with which its current answer starts.
     mirror_position: Mutex<Option<(SessionKey, u64)>>,
 }
 
-/// Time spent waiting for a person or another agent, which is not the turn's own.
+/// Time spent waiting for a person or another agent, which does not count as the turn's own.
 #[derive(Default)]
 struct TurnWaitTime {
     since: Option<Instant>,
@@ -79,7 +79,7 @@ impl RunningTurn {
         })
     }
 
-    /// When it began, by the clock that is now at this.
+    /// Returns the start time, given the current time.
     pub fn started_at(&self, now: Millis) -> Millis {
         now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
     }
@@ -92,7 +92,7 @@ impl RunningTurn {
         self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).append(text);
     }
 
-    /// What it said last is about to be stored as this step.
+    /// The last streamed text is about to be stored as this step.
     pub fn set_streamed_step(&self, step: MessageId) {
         self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).set_step(step);
     }
@@ -101,7 +101,7 @@ impl RunningTurn {
         self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Says whether it was so before.
+    /// Sets the flag and returns its previous value.
     pub fn swap_shown(&self, shown: bool) -> bool {
         self.shown.swap(shown, Ordering::Relaxed)
     }
@@ -110,7 +110,8 @@ impl RunningTurn {
         *self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner) = start;
     }
 
-    /// Nobody here drives it any more: what it was just saying is not told to those who come.
+    /// Drops the turn's streamed text from the hub when nothing on this node drives it any more, so that new
+    /// subscribers do not see it.
     pub(super) fn drop_hub_text(&self, hub: &Hub) {
         hub.drop_turn_text(&self.claim.session, &self.claim.turn);
         let elsewhere = self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -135,15 +136,15 @@ impl RunningTurn {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// From here on it waits for a person or another agent: its slot is free for others, and its time stands still. Nor
-    /// is it silent meanwhile: who is waited for has a limit of their own.
+    /// Starts waiting for a person or another agent. Until the guard is dropped the slot is free for others, and the
+    /// time limit and the stall timer stand still: the wait has a timeout of its own.
     pub fn begin_wait(self: &Arc<Self>, lanes: &Arc<LaneScheduler>) -> TurnWaitGuard {
         drop(self.release_slot());
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
         TurnWaitGuard { running: Arc::clone(self), lanes: Arc::clone(lanes) }
     }
 
-    /// How long it has worked.
+    /// Returns how long it has worked, without waits.
     pub fn worked_time(&self) -> Duration {
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed());
@@ -154,7 +155,7 @@ impl RunningTurn {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Notes a call, or that it is stored.
+    /// Sets the current model call, or `None` when it is stored.
     pub fn set_model_call(&self, spent: Option<UnstoredModelCall>) {
         *self.model_call.lock().unwrap_or_else(PoisonError::into_inner) = spent;
     }
@@ -200,7 +201,8 @@ impl RunningTurn {
     }
 }
 
-/// A turn's wait for a person or another agent; over when dropped. Its turn runs already, so it is not made to wait for a slot.
+/// A turn's wait for a person or another agent, which ends on drop. The turn then gets a slot immediately, because it
+/// has already started.
 pub(crate) struct TurnWaitGuard {
     running: Arc<RunningTurn>,
     lanes: Arc<LaneScheduler>,

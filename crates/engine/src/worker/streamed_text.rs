@@ -1,21 +1,21 @@
-//! What a turn has said: the steps that are stored of it, and beside them the words of the call that is under way.
+//! The text of a turn: its stored steps, and the streamed text of the current call.
 
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_store::messages::SessionMessage;
 
-/// The words of a model call, for whoever wants to know how far it came.
+/// The streamed text of a model call, used when a turn is cut off.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamedText {
     text: String,
-    /// What was said by a call or a model that failed. It counts until somebody says something else.
+    /// Text of a failed call or model. It counts until another one streams text.
     before: String,
-    /// The step that the words are about to be, or are, stored as.
+    /// The step that stores or will store the text.
     step: Option<MessageId>,
 }
 
 impl StreamedText {
-    /// Another call begins, or another model.
+    /// Starts another call, or the same call with another model.
     pub fn begin_call(&mut self) {
         let text = std::mem::take(&mut self.text);
         match self.step.take() {
@@ -29,12 +29,12 @@ impl StreamedText {
         self.text.push_str(text);
     }
 
-    /// Noted before the step is stored: one that is stopped meanwhile may find it there, or not.
+    /// Set before the step is stored, because a turn that is stopped meanwhile may or may not find it.
     pub fn set_step(&mut self, step: MessageId) {
         self.step = Some(step);
     }
 
-    /// All of it, each word once. The line that says why a turn ended early is none of its words.
+    /// Returns the whole text, without duplicates and without the line that says why the turn ended early.
     pub fn full_text(&self, stored: &[SessionMessage]) -> String {
         let is_shown = |message: &&SessionMessage| {
             message.role == MessageRole::Assistant
@@ -45,7 +45,7 @@ impl StreamedText {
         words.collect::<Vec<_>>().join("\n")
     }
 
-    /// What none of the stored steps has.
+    /// Returns the text that none of the stored steps contains.
     pub fn unstored_text(&self, stored: &[SessionMessage]) -> &str {
         let is_stored = |step: &MessageId| stored.iter().any(|message| message.id == *step);
         match &self.step {

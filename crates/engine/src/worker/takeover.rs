@@ -1,5 +1,5 @@
-//! Taking over what dead processes left. A turn that died often without a step may be what kills the process: suspects
-//! are started one at a time, so that the next death shows which of them it was, and the others get their answer.
+//! Takes over turns of dead processes. A turn that died often without storing a step may be what kills the process:
+//! such suspects are started one at a time, so that the next death identifies one and the others get their answers.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -18,10 +18,10 @@ use super::{RunningTurn, TurnStart, build_claimer, shared_node_name, spawn_turn}
 use crate::core::Engine;
 use crate::error::Result;
 
-/// A suspect that runs for so long without killing the process is not waited for any longer.
+/// A suspect that runs for this long without killing the process no longer blocks the others.
 const PROBATION_PERIOD: Duration = Duration::from_secs(10);
 
-/// Which suspect is on probation, and whether others wait for it.
+/// The suspect on probation, and whether others wait for it.
 #[derive(Default)]
 pub(super) struct SuspectQuarantine {
     current: Option<(TurnId, Instant)>,
@@ -29,12 +29,12 @@ pub(super) struct SuspectQuarantine {
 }
 
 impl SuspectQuarantine {
-    /// The next suspect waits and may be started.
+    /// Whether the next suspect waits and may be started.
     pub fn can_start_next(&self, engine: &Engine) -> bool {
         self.is_waited_for && self.is_free(engine)
     }
 
-    /// When the suspect on probation is not waited for any longer.
+    /// Returns when the suspect on probation stops blocking the others.
     pub fn probation_end(&self) -> Option<Instant> {
         self.current.as_ref().filter(|_| self.is_waited_for).map(|(_, since)| *since + PROBATION_PERIOD)
     }
@@ -46,16 +46,17 @@ impl SuspectQuarantine {
     }
 }
 
-/// What one look found.
+/// The result of one takeover pass.
 struct TakeoverOutcome {
     claims: Vec<TurnClaim>,
-    /// Orphans that were seen, whoever got them.
+    /// Number of orphans found, including those another node took.
     seen: usize,
     suspect: Option<TurnId>,
     is_waited_for: bool,
 }
 
-/// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
+/// Resumes turns whose node has died: those of an earlier process of this node immediately, others when their lease
+/// ends.
 pub(super) async fn take_over_orphans(
     engine: &Engine,
     turns: &mut JoinSet<()>,
@@ -65,7 +66,7 @@ pub(super) async fn take_over_orphans(
     Ok(())
 }
 
-/// As many as one look finds; says how many.
+/// Takes over one batch and returns how many orphans were found.
 async fn take_over_batch(
     engine: &Engine,
     turns: &mut JoinSet<()>,
@@ -104,12 +105,12 @@ async fn take_over_batch(
     let taken = engine.db().write(write).await?;
     quarantine.is_waited_for = taken.is_waited_for;
     if let Some(suspect) = taken.suspect {
-        tracing::warn!(turn.id = %suspect, "a turn that was cut off often is started alone");
+        tracing::warn!(turn.id = %suspect, "turn was cut off repeatedly; starting it alone");
         quarantine.current = Some((suspect, Instant::now()));
     }
     for claim in taken.claims {
         tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
-            "going on with a turn its node left behind");
+            "resuming orphaned turn");
         let slot = engine.lanes.add_slot(claim.lane);
         spawn_turn(engine, TurnStart { running: RunningTurn::new(claim, None), slot }, turns);
     }

@@ -1,4 +1,4 @@
-//! The last transaction of a turn, and what follows from it.
+//! The last transaction of a turn, and the actions after it.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::span;
 use crate::subagents::RunCompletion;
 use crate::worker::{ClaimWithRows, LaneCapacity, RunningTurn};
 
-/// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
-/// Returns the ticket of its first line.
+/// Ends the turn and returns the ticket of its first line. The transaction also frees its lane slot, so it claims the
+/// lane's next turn as well.
 pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: FinalCommit) -> Result<i64> {
     running.set_ending(true);
     let mut ended = end_and_claim(engine, &last, LaneCapacity::freed_by(engine, &last.claim)).await;
     if matches!(&ended, Err(Error::Store(error)) if !error.is_transient()) {
-        // It may be the other turn that can not be begun: that must not keep this one from its end.
+        // Claiming the next turn may have failed, which must not prevent this one from ending.
         ended = end_and_claim(engine, &last, None).await;
     }
     running.set_ending(ended.is_ok());
@@ -54,11 +54,11 @@ pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: Fi
     Ok(first)
 }
 
-/// What the last transaction of a turn came to.
+/// The result of a turn's last transaction.
 pub(super) struct TurnCommitOutcome {
     /// The ticket of the first line.
     pub first: i64,
-    /// What people are to be told.
+    /// Budget notices to publish.
     pub notices: Vec<String>,
     /// The lane in which the session's next turn is ready.
     pub next: Option<JobLane>,
@@ -66,7 +66,7 @@ pub(super) struct TurnCommitOutcome {
     pub completed_run: Option<RunCompletion>,
 }
 
-/// And the turn that was claimed with it.
+/// The result, and the next turn claimed with it.
 type CommitWithNextClaim = (TurnCommitOutcome, Option<ClaimWithRows>);
 
 async fn end_and_claim(
@@ -83,8 +83,8 @@ async fn end_and_claim(
     engine.write_with_retry(write).await
 }
 
-/// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.
-/// Then whoever waits is told what is stored. Otherwise whoever takes the lease over goes on.
+/// Publishes the end of a turn whose last commit reported an error, if it was stored after all, for example because a
+/// person's stop came first. Otherwise the next holder of the lease continues the turn.
 pub(in crate::turn) async fn publish_stored_end(engine: &Engine, running: &Arc<RunningTurn>, lost: &Error) {
     let claim = &running.claim;
     match engine.load_answer(&claim.turn).await {
@@ -105,7 +105,7 @@ pub(in crate::turn) async fn publish_stored_end(engine: &Engine, running: &Arc<R
             engine.lanes.wake_all();
             engine.outbox_wake.notify_one();
         }
-        _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
+        _ => tracing::warn!(error = %lost, "turn lost; it continues where its lease is taken over"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an audience is left with: of a run that spoke there, and of the turn that let it.
+//! The end of mirrored text: of a run that was shown in another conversation, and of the turn there.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate, is_silence};
@@ -14,8 +14,8 @@ use crate::prompt::TurnContext;
 use crate::turn::{TurnResult, check_claim, or_lost};
 use crate::worker::RunningTurn;
 
-/// What the conversation is left with in which a run was shown: its answer, or what it had said and that it was cut
-/// short. Of one that failed before it said anything, its owner tells.
+/// Adds a run's final message to the conversation that mirrored it: its answer, or its partial text with a notice. A
+/// run that failed before showing anything is only reported by its owner.
 pub(super) fn mirror_end(
     engine: &Engine,
     context: &TurnContext,
@@ -45,8 +45,8 @@ pub(super) fn mirror_end(
     last.mirror_frame = Some(FrameKind::DelegateEnded { speaker, text: whole, is_whole: error.is_none() });
 }
 
-/// Before another agent is shown in this conversation: what this turn has shown there is not written over by its
-/// answer, which comes after the other's words.
+/// Makes a turn's visible drafts permanent before another agent's text appears in the conversation. The turn's own
+/// answer is then a new message after that text.
 pub(in crate::turn) async fn release_drafts(
     engine: &Engine,
     running: &RunningTurn,
@@ -72,7 +72,7 @@ pub(in crate::turn) async fn release_drafts(
     Ok(())
 }
 
-/// A draft as it is to stand: with all that was said in the step, which the draft may be behind of.
+/// Builds the final version of a draft, with the step's whole text, which the draft may not have reached yet.
 fn finalize_draft(
     engine: &Engine,
     running: &RunningTurn,

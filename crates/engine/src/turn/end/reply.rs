@@ -1,4 +1,4 @@
-//! What a turn says at its end, on its way to those who asked.
+//! The reply of a turn, on its way to those who asked.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate, is_silence};
@@ -12,7 +12,7 @@ use crate::delivery::{self, OutboxKey};
 use crate::prompt::TurnContext;
 use crate::turn::{step_message, turn_event};
 
-/// The turn's visible reply: stored, and put into the outbox for every conversation that asked.
+/// Adds the turn's visible reply: stored, and put into the outbox for every conversation that asked.
 pub(super) fn add_reply(
     engine: &Engine,
     context: &TurnContext,
@@ -63,7 +63,7 @@ pub(super) fn add_reply(
     last.steps.push(step);
 }
 
-/// What people have read already is not taken away from them by the line that says why there is no more.
+/// Appends a notice to the text that people have already seen.
 fn append_notice(text: &str, line: &str) -> String {
     match text.trim_end() {
         "" => line.to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn pass_gate(
     }
 }
 
-/// What platforms show of an answer that does not come now says so, or at least stops promising more.
+/// Ends visible drafts of a turn that has no answer with a remark.
 pub(super) fn finalize_leftover_drafts(engine: &Engine, last: &mut FinalCommit, remark: &str) {
     for draft in last.drafts.leftover_drafts() {
         let text = format!("{}{remark}", draft.text);
@@ -103,7 +103,7 @@ pub(super) fn finalize_leftover_drafts(engine: &Engine, last: &mut FinalCommit, 
     }
 }
 
-/// The first part is written over a draft, if there is one.
+/// Adds outbox messages. The first one replaces a draft, if there is one.
 fn add_outbox_messages(
     engine: &Engine,
     last: &mut FinalCommit,

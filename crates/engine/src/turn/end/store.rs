@@ -1,4 +1,4 @@
-//! The last transaction of a turn.
+//! The statements of a turn's last transaction.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,8 +21,8 @@ use crate::team;
 use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{has_invalid_arguments, invalid_arguments_message, result_message, unanswered_calls};
 
-/// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
-/// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
+/// Stores the end of a turn. The session's row is locked first, then the claim is checked, then everything is stored or
+/// nothing. Returns the first ticket, budget notices, and the lane in which the session's next turn is ready, if any.
 pub(super) fn store_final_commit(
     tx: &mut Tx<'_>,
     last: &FinalCommit,
@@ -38,12 +38,12 @@ pub(super) fn store_final_commit(
             SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
         let mut messages = subagents::late_announce_lines(tx, &last.claim.turn, &line, last.now)?;
         if end.state == JobState::Done {
-            // The results of its calls have said it already.
+            // The results of its calls contain them already.
             messages.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::mark_shown);
         }
         lines.extend(messages);
     }
-    // Nothing may stand between a call and the result that its caller brings.
+    // Nothing may stand between a call and the result that the client sends.
     if last.in_team.is_some() && end.state == JobState::Done && last.for_client.is_empty() {
         let line =
             SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
@@ -74,7 +74,7 @@ pub(super) fn store_final_commit(
         backlog::push(tx, &last.claim.session, token, last.now)?;
     }
     if end.state == JobState::Cancelled {
-        // What was given up together with it moves out from between its lines.
+        // Queued turns cancelled together with it: move their messages out from between its lines.
         for turn in jobs::list_cancelled_behind(tx, &last.claim.session, &last.claim.turn)? {
             messages::move_to_end(tx, &last.claim.session, &turn, last.now)?;
         }
@@ -107,7 +107,7 @@ pub(super) fn store_final_commit(
     Ok(TurnCommitOutcome { first, notices, next, completed_run: closed })
 }
 
-/// A child's reply as a line of the sessions its people asked from. It is in no prompt.
+/// Stores a child's reply as a line of the sessions from which people asked. The line is not part of any prompt.
 fn show_reply(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<()> {
     let Some(reply) = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref()) else {
         return Ok(());
@@ -134,13 +134,13 @@ fn show_reply(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<()>
     Ok(())
 }
 
-/// A turn that gave way after a person had given its task up does not come back.
+/// The end of a turn that yielded after a person had cancelled its task: it does not resume.
 fn cancelled_end(end: &TurnJobEnd) -> TurnJobEnd {
     TurnJobEnd { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
 }
 
-/// A result for every call that has none. They are looked for here, under the session's row: a step that was
-/// being stored when the turn was halted is there by now, or never will be.
+/// Builds a result for every call that has none. The calls are read here, under the session's row lock: a step whose
+/// storing raced with the abort is either visible by now or never will be.
 fn close_calls(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let Some(why) = last.unanswered else { return Ok(Vec::new()) };
     let started: HashMap<String, bool> =
@@ -155,7 +155,7 @@ fn close_calls(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<Ve
             (None, None) => why.to_owned(),
             (None, Some(reads_only)) => cut_off_result(tx, &last.claim.turn, call, *reads_only)?,
         };
-        // Derived, so that a transaction that is run again makes the same row.
+        // Derived, so that a repeated transaction writes the same row.
         let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
         let step = SessionMessage::new_internal(id, &last.claim, last.session_id.clone(), last.now);
         closed.push(result_message(step, call, &ToolOutcome::error(why)));
@@ -163,8 +163,8 @@ fn close_calls(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<Ve
     Ok(closed)
 }
 
-/// A call that ran when its turn ended; where another agent ran, what that had said. Whoever reads that a letter was
-/// stopped would write it again: what may have been done is not said to be stopped.
+/// Returns the result of a call that was running when the turn ended, including a delegate's partial answer. A call
+/// with side effects is reported as "outcome unknown", never as "stopped", so that the model does not repeat it.
 fn cut_off_result(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -182,7 +182,7 @@ fn cut_off_result(
     })
 }
 
-/// The line that says why a turn ended early keeps what was heard of its answer until then.
+/// Attaches streamed text that is not stored yet to the line that says why the turn ended early.
 fn with_streamed_text<'a>(
     tx: &mut Tx<'_>,
     last: &'a FinalCommit,
@@ -200,7 +200,7 @@ fn with_streamed_text<'a>(
     Ok(Cow::Owned(steps))
 }
 
-/// With nobody waiting, an interrupted task gets the next turn.
+/// Queues a turn that resumes an interrupted task, if nothing else is queued.
 fn queue_resume(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
