@@ -1,4 +1,4 @@
-//! Turn jobs: the durable queue. Two rules are indexes: a session has one running turn, and one queued.
+//! Turn jobs: the durable queue. Unique indexes enforce that a session has at most one running and one queued turn.
 
 use polyclaw_domain::backlog::SessionLoad;
 use polyclaw_domain::id::{AgentId, MessageId, NodeId, TraceId, TurnId};
@@ -28,7 +28,7 @@ pub use process_deaths::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnJobKind {
     Turn,
-    /// Fold old history into a summary; nothing is said.
+    /// Compact old history into a summary, without a reply.
     Compact,
 }
 
@@ -56,21 +56,21 @@ pub struct NewTurnJob {
     /// Waits for the running turn of its session.
     pub held: bool,
     pub inputs: usize,
-    /// A person's message is among the inputs: the running turn gives way to it.
+    /// A person's message is among the inputs, so the running turn yields to it.
     pub is_steering: bool,
     pub hop: u32,
     pub trace: TraceId,
     pub queued_at: Millis,
 }
 
-/// The agent of a session has changed: what waits there for the old one is the new one's.
+/// Moves a session's queued turn from the old agent to the new one.
 pub fn reassign_queued(tx: &mut Tx<'_>, session: &SessionKey, from: &AgentId, to: &AgentId) -> Result<()> {
     const SQL: &str =
         "UPDATE jobs SET agent_id = $3 WHERE session_key = $1 AND state = 'queued' AND agent_id = $2";
     tx.execute(SQL, params![session, from, to]).map(drop)
 }
 
-/// Gives what waits in a session to an agent.
+/// Assigns a session's queued turn to an agent.
 pub fn assign_queued(tx: &mut Tx<'_>, session: &SessionKey, agent: &AgentId) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET agent_id = $2 WHERE session_key = $1 AND state = 'queued'";
     tx.execute(SQL, params![session, agent]).map(drop)
@@ -80,7 +80,7 @@ pub fn insert(tx: &mut Tx<'_>, job: &NewTurnJob) -> Result<()> {
     insert_with_lease(tx, job, None)
 }
 
-/// Stores a job: queued, or running already under a lease.
+/// Stores a job, either queued or already running under a lease.
 fn insert_with_lease(tx: &mut Tx<'_>, job: &NewTurnJob, lease: Option<&JobLease<'_>>) -> Result<()> {
     const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
           was_held, inputs, is_steering, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
@@ -108,7 +108,7 @@ fn insert_with_lease(tx: &mut Tx<'_>, job: &NewTurnJob, lease: Option<&JobLease<
     tx.execute(SQL, params).map(drop)
 }
 
-/// Who runs a job, since when, and until when it may keep silent.
+/// The node that runs a job, its start and the end of its lease.
 struct JobLease<'a> {
     node: &'a NodeId,
     from: Millis,
@@ -118,7 +118,7 @@ struct JobLease<'a> {
 /// One more input of a turn that has not started.
 #[derive(Clone, Debug)]
 pub struct JoiningInput {
-    /// It is a person's.
+    /// It was written by a person.
     pub is_steering: bool,
     pub lane: JobLane,
     pub priority: JobPriority,
@@ -126,10 +126,10 @@ pub struct JoiningInput {
     pub trace: TraceId,
 }
 
-/// Adds one more input to a turn that has not started.
+/// Adds an input to a turn that has not started.
 pub fn add_input(tx: &mut Tx<'_>, turn: &TurnId, joining: &JoiningInput) -> Result<()> {
-    // A person's message takes the turn into its own lane, and what agents began goes on as the person's own.
-    // A turn that only was to fold history has something to answer now.
+    // A person's message moves the turn to the person's lane, and work that agents started continues on the person's
+    // trace. A compaction becomes a normal turn, because it has something to answer now.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
           is_steering = CASE WHEN $2 = 1 THEN 1 ELSE is_steering END,
           lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
@@ -144,12 +144,12 @@ pub fn add_input(tx: &mut Tx<'_>, turn: &TurnId, joining: &JoiningInput) -> Resu
     }
 }
 
-/// Holds a turn until a person writes in its session: its agents have talked enough among themselves.
+/// Holds a turn until a person writes in its session, because agents have used up their automatic turns.
 pub fn hold_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
 }
 
-/// The same for the turn that waits in a session, if only agents have written to it.
+/// Like `hold_for_person`, for a session's queued turn, if only agents have written to it.
 pub fn hold_agent_only_turn(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET held = 2
         WHERE session_key = $1 AND state = 'queued' AND held = 1 AND inputs > 0
@@ -157,7 +157,8 @@ pub fn hold_agent_only_turn(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()>
     tx.execute(SQL, params![session]).map(drop)
 }
 
-/// A person wrote: a turn that waited for that goes on, behind the one that runs. `false`: it did not wait for it.
+/// Resumes a turn held for a person, behind the running turn if `is_behind`. Returns `false` if it was not held for
+/// one.
 pub fn resume_held(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";
     Ok(tx.execute(SQL, params![turn, is_behind])? > 0)
@@ -168,16 +169,16 @@ pub fn is_held_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
     Ok(tx.query_one(SQL, params![turn], |_| Ok(()))?.is_some())
 }
 
-/// Takes an input out of a turn that has not started; returns how many are left. `None`: it has started.
+/// Removes an input from a turn that has not started, and returns how many are left. `None` if it has started.
 pub fn remove_input(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
     const SQL: &str = "UPDATE jobs SET inputs = inputs - 1
         WHERE turn_id = $1 AND state = 'queued' AND inputs > 0 RETURNING inputs";
     tx.query_one(SQL, params![turn], |row| row.int(0))
 }
 
-/// What goes on in a session. Take its row first.
+/// Returns the load of a session. Lock the session's row first.
 pub fn session_load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad> {
-    // Two halves, each with an index of what is alive: the past turns of a session are many.
+    // Two halves, so that each uses a partial index; a session has many past turns.
     const ACTIVE: &str = "SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'queued'
         UNION ALL SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'running'";
     const BACKLOG: &str = "SELECT COUNT(*) FROM backlog WHERE session_key = $1 AND drained_by_turn IS NULL";
@@ -192,23 +193,23 @@ pub fn session_load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad
             load.waiting += inputs;
         }
     }
-    // An interrupted task never waits alone: its session has a turn that runs or one that will take it up.
+    // An interrupted task never waits alone: its session has a running turn, or a queued one that resumes it.
     if load.running.is_some() || load.queued.is_some() {
         load.waiting += tx.query_one(BACKLOG, params![session], |row| row.count(0))?.unwrap_or(0);
     }
     Ok(load)
 }
 
-/// What waits in a session, by who wrote it. Announces are in neither count: they can not be sent again, so they are
-/// kept whatever waits, and fill nobody's bound.
+/// Messages waiting in a session, by author. Announces are in neither count: they cannot be sent again, so they are
+/// always accepted and use up no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitingCounts {
     pub people: usize,
-    /// Other sessions, schedules, webhooks and other instances.
+    /// From other sessions, cron jobs, webhooks and other instances.
     pub internal: usize,
 }
 
-/// Counts the inputs of the turn that has not started, and the interrupted tasks.
+/// Counts the inputs of the queued turn and the interrupted tasks.
 pub fn count_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCounts> {
     const SQL: &str = "SELECT COUNT(CASE WHEN m.origin = 'user' THEN 1 END),
           COUNT(CASE WHEN m.origin <> 'user' THEN 1 END) FROM messages m
@@ -220,11 +221,11 @@ pub fn count_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCou
     Ok(tx.query_one(SQL, params![session], read)?.unwrap_or_default())
 }
 
-/// The turn of a session that has not started.
+/// The queued turn of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedTurnRow {
     pub turn: TurnId,
-    /// A person's message is in it: the running turn gives way.
+    /// It has a person's message, so the running turn yields.
     pub is_steering: bool,
 }
 
@@ -235,7 +236,7 @@ pub fn find_queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Queue
     tx.query_one(SQL, params![session], read)
 }
 
-/// A turn that runs, on whichever node.
+/// A running turn, on any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningTurnRow {
     pub turn: TurnId,
@@ -243,7 +244,7 @@ pub struct RunningTurnRow {
     pub agent: AgentId,
 }
 
-/// Every turn that runs: not more than the lanes have places.
+/// Lists all running turns, at most as many as the lanes have slots.
 pub fn list_running(tx: &mut Tx<'_>) -> Result<Vec<RunningTurnRow>> {
     const SQL: &str = "SELECT turn_id, session_key, agent_id FROM jobs WHERE state = 'running'";
     tx.query(SQL, &[], |row| {
@@ -255,12 +256,12 @@ pub fn list_running(tx: &mut Tx<'_>) -> Result<Vec<RunningTurnRow>> {
     })
 }
 
-/// A newer message of a person waits for the running turn to give way.
+/// Whether a newer message of a person waits for the running turn to yield.
 pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     Ok(find_queued(tx, session)?.is_some_and(|queued| queued.is_steering))
 }
 
-/// Asks the running turn to end: its node hears of it, and every step it stores asks.
+/// Requests the running turn to stop. Its node gets a signal, and every step it stores checks the flag.
 pub fn request_stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET cancel = 1
         WHERE session_key = $1 AND state = 'running' RETURNING turn_id";
@@ -271,21 +272,21 @@ pub fn request_stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Turn
     Ok(turn)
 }
 
-/// Cancels the turn that has not started; one that waits for a person is not at work, and is not given up.
+/// Cancels the queued turn, unless it is held for a person.
 pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
         WHERE session_key = $1 AND state = 'queued' AND held <> 2 RETURNING turn_id";
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 
-/// Cancels whatever has not started, also what waits for a person: its session is stopped for good.
+/// Cancels the queued turn even if it is held for a person, because its session is stopped for good.
 pub fn cancel_queued_and_held(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
         WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 
-/// Turns that were queued after another and cancelled before they started.
+/// Lists turns that were queued after another one and cancelled before they started.
 pub fn list_cancelled_behind(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId) -> Result<Vec<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM jobs
         WHERE session_key = $1 AND state = 'cancelled' AND started_at IS NULL
@@ -293,7 +294,7 @@ pub fn list_cancelled_behind(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnI
     tx.query(SQL, params![session, turn], |row| row.text(0).map(TurnId::new))
 }
 
-/// Whether every message of a turn that has not started was written by a person.
+/// Whether every message of a turn was written by a person.
 pub fn is_from_people(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*), SUM(CASE WHEN origin = 'user' THEN 1 ELSE 0 END)
         FROM messages WHERE turn_id = $1";
@@ -301,14 +302,14 @@ pub fn is_from_people(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
     Ok(counted.is_some_and(|(all, people)| all > 0 && people == Some(all)))
 }
 
-/// Cancels a turn that has not started and has nothing to answer: it was to take up a task that is given up.
+/// Cancels a queued turn without inputs, whose task to resume was cancelled.
 pub fn cancel_empty(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
         WHERE session_key = $1 AND state = 'queued' AND inputs = 0";
     tx.execute(SQL, params![session, now]).map(drop)
 }
 
-/// What has not started moves behind everything stored before it does, as if it had waited for a turn.
+/// Marks the queued turn as held, so that its inputs move behind everything stored before it starts.
 pub fn mark_queued_as_held(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET was_held = 1 WHERE session_key = $1 AND state = 'queued'";
     tx.execute(SQL, params![session]).map(drop)
@@ -352,7 +353,7 @@ pub fn get(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<TurnJob>> {
     tx.query_one(select!("WHERE turn_id = $1"), params![turn], turn_job_from_row)
 }
 
-/// The turn that answers for `turn`: itself, or the one that took up the task it was steered away from.
+/// Returns the turn that answers for `turn`: itself, or the one that resumed its task after steering.
 pub fn find_answering(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<TurnJob>> {
     let mut job = get(tx, turn)?;
     while let Some(next) = job.as_ref().and_then(|job| job.continued_by.clone()) {
@@ -378,7 +379,7 @@ pub fn list(
     }
 }
 
-/// How many turns are queued and running, for the health page.
+/// Counts queued and running turns for the health page.
 pub fn count_by_state(tx: &mut Tx<'_>) -> Result<Vec<(String, i64)>> {
     const SQL: &str = "SELECT 'queued', COUNT(*) FROM jobs WHERE state = 'queued' HAVING COUNT(*) > 0
         UNION ALL SELECT 'running', COUNT(*) FROM jobs WHERE state = 'running' HAVING COUNT(*) > 0";

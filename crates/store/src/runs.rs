@@ -1,4 +1,4 @@
-//! Runs: what sessions ask of sessions they began.
+//! Runs: the work that sessions request of sessions they started.
 
 use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
 use polyclaw_domain::run::{RunKind, RunOutcome, RunStatus, SubagentRun};
@@ -62,24 +62,24 @@ pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<SubagentRun>> {
     tx.query_one(select!("WHERE run_id = $1"), params![id], run_from_row)
 }
 
-/// What a session is working on for its owner.
+/// Returns the run a session is working on.
 pub fn find_running_by_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
     tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], run_from_row)
 }
 
-/// What a session was last asked for by its owner, at work or ended.
+/// Returns the last run of a session, running or ended.
 pub fn find_last_by_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
     const SQL: &str = select!("WHERE child_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT 1");
     tx.query_one(SQL, params![child], run_from_row)
 }
 
-/// Everything a session asked for, the newest first.
+/// Lists the runs of an owner, newest first.
 pub fn list_by_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!("WHERE owner_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT $2");
     tx.query(SQL, params![owner, limit], run_from_row)
 }
 
-/// What is still being worked on for a session.
+/// Lists the running runs of an owner.
 pub fn list_running_by_owner(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<SubagentRun>> {
     tx.query(
         select!("WHERE owner_key = $1 AND status = 'running' ORDER BY created_at, run_id"),
@@ -88,8 +88,8 @@ pub fn list_running_by_owner(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<
     )
 }
 
-/// How many runs of a kind an agent has at work, in all of its sessions. Its row is taken, so that two who begin one are
-/// counted one after the other. A run whose session waits for a person is not at work.
+/// Counts the running runs of an agent across its sessions. The agent's row is locked, so that concurrent spawns are
+/// counted one after the other. A run whose session waits for a person does not count.
 pub fn count_running_by_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind) -> Result<u32> {
     const LOCK_CALLER: &str = "SELECT agent_id FROM agent_specs WHERE agent_id = $1 /* lock */";
     const SQL: &str = "SELECT COUNT(*) FROM runs r
@@ -99,7 +99,7 @@ pub fn count_running_by_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind)
     Ok(tx.query_one(SQL, params![caller, kind.as_str()], |row| row.as_u32(0))?.unwrap_or(0))
 }
 
-/// Runs whose time is over. The time of one whose session waits for a person stands still.
+/// Lists runs past their deadline. The deadline does not apply while the session waits for a person.
 pub fn list_overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!(
         "WHERE status = 'running' AND deadline < $1 AND NOT EXISTS (
@@ -109,20 +109,20 @@ pub fn list_overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Su
     tx.query(SQL, params![now, limit], run_from_row)
 }
 
-/// When the next run that is at work has to end. Those whose time is over are being ended.
+/// Returns the next deadline of a running run. Overdue runs are being ended already.
 pub fn find_next_deadline(tx: &mut Tx<'_>, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT MIN(deadline) FROM runs WHERE status = 'running' AND deadline >= $1";
     Ok(tx.query_one(SQL, params![now], |row| row.opt_time(0))?.flatten())
 }
 
-/// A run that waited for a person has its whole time again.
+/// Gives a run that waited for a person its full time again.
 pub fn restart_deadline(tx: &mut Tx<'_>, id: &RunId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE runs SET deadline = $2 + (deadline - created_at)
         WHERE run_id = $1 AND status = 'running' AND deadline IS NOT NULL";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
-/// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.
+/// Ends a run and schedules the cleanup of its session. Returns `false` if it had ended before.
 pub fn end_run(
     tx: &mut Tx<'_>,
     id: &RunId,
@@ -136,7 +136,7 @@ pub fn end_run(
     Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
 }
 
-/// Notes the commit at which the child's workspace stood before it began; empty where there was none yet.
+/// Sets the commit of the child's workspace before it started; empty if there was none.
 pub fn set_commit_before(tx: &mut Tx<'_>, id: &RunId, commit: &str) -> Result<()> {
     tx.execute("UPDATE runs SET commit_before = $2 WHERE run_id = $1", params![id, commit]).map(drop)
 }
@@ -146,33 +146,33 @@ pub fn get_commit_before(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>> 
     Ok(tx.query_one(SQL, params![id], |row| row.opt_text(0))?.flatten())
 }
 
-/// Its announce is stored.
+/// Records that the announce is stored.
 pub fn mark_announced(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
     tx.execute("UPDATE runs SET is_announced = 1 WHERE run_id = $1", params![id]).map(drop)
 }
 
-/// Runs that ended while a turn waited for them, and were announced to nobody yet.
+/// Lists runs that ended while a turn waited for them, and were not announced yet.
 pub fn list_awaited_results(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
         select!("WHERE awaited_by = $1 AND is_announced = 0 AND status <> 'running' ORDER BY run_id");
     tx.query(SQL, params![turn], run_from_row)
 }
 
-/// Whether a turn waits for runs that are at work.
+/// Whether a turn waits for running runs.
 pub fn is_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM runs
         WHERE awaited_by = $1 AND is_announced = 0 AND status = 'running'";
     Ok(tx.query_one(SQL, params![turn], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-/// A turn has ended, and waits for nothing any more.
+/// Clears the waiting turn of running runs when that turn ends.
 pub fn stop_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = NULL
         WHERE awaited_by = $1 AND is_announced = 0 AND status = 'running'";
     tx.execute(SQL, params![turn]).map(drop)
 }
 
-/// Its owner is stopped, and it with it.
+/// Marks a run as stopped together with its owner.
 pub fn mark_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
     const SQL: &str = "UPDATE runs SET is_stopped_with_owner = 1 WHERE run_id = $1 AND status = 'running'";
     tx.execute(SQL, params![id]).map(drop)
@@ -186,7 +186,7 @@ pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
     Ok(found == Some(1))
 }
 
-/// Whether the owner began it for a run of its own that has ended since.
+/// Whether the owner started it for a run of its own that has ended since.
 pub fn has_outlived_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM runs
         WHERE child_key = $1 AND created_at <= $2 AND ended_at IS NOT NULL AND ended_at >= $2";
@@ -194,7 +194,7 @@ pub fn has_outlived_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
     Ok(found.unwrap_or(0) > 0)
 }
 
-/// Notes which turn of the owner waits for a run, or that none does any more.
+/// Sets or clears the owner's turn that waits for a run.
 pub fn set_awaiting_turn(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";
     tx.execute(SQL, params![id, turn]).map(drop)

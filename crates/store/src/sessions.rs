@@ -1,5 +1,5 @@
-//! Sessions. Every transaction that changes what goes on in a session takes its row first, so that on
-//! PostgreSQL two of them never interleave.
+//! Sessions. Every transaction that changes a session's activity locks its row first, so that on PostgreSQL two of them
+//! never interleave.
 
 mod cleanup;
 
@@ -39,19 +39,19 @@ pub fn get(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Session>> {
     tx.query_one(select!("WHERE session_key = $1"), params![key], session_from_row)
 }
 
-/// What was begun from an account, the last used first.
+/// Lists the sessions started from an account, most recently used first.
 pub fn list_by_account(tx: &mut Tx<'_>, channel: &str, account: &str, limit: usize) -> Result<Vec<Session>> {
     const SQL: &str = select!("WHERE channel = $1 AND account = $2 ORDER BY updated_at DESC LIMIT $3");
     tx.query(SQL, params![channel, account, limit], session_from_row)
 }
 
-/// Those of an agent, and those that were switched to it.
+/// Lists the sessions of an agent, and those switched to it.
 pub fn list_by_agent(tx: &mut Tx<'_>, agent: &AgentId) -> Result<Vec<Session>> {
     const SQL: &str = select!("WHERE agent_id = $1 OR active_agent_id = $1 ORDER BY session_key");
     tx.query(SQL, params![agent], session_from_row)
 }
 
-/// Stores the session unless its key is taken; returns what is stored.
+/// Stores the session unless its key is taken, and returns the stored one.
 pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
     if let Some(found) = get(tx, &session.key)? {
         return Ok(found);
@@ -100,7 +100,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     .map(drop)
 }
 
-/// Takes the session's row for this transaction and hands out `count` tickets; returns the first.
+/// Locks the session's row and allocates `count` tickets. Returns the first.
 pub fn allocate_positions(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -112,7 +112,7 @@ pub fn allocate_positions(
     tx.query_one(SQL, params![key, count, now], |row| row.int(0))
 }
 
-/// A session and where its history stands.
+/// A session with the state of its history.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
     pub session: Session,
@@ -121,7 +121,7 @@ pub struct SessionSnapshot {
 }
 
 impl SessionSnapshot {
-    /// Tickets handed out since history was last folded: at least as many as there are messages to read.
+    /// Returns the tickets allocated since the last compaction, at least as many as there are messages to read.
     pub fn uncompacted_tickets(&self) -> i64 {
         self.next_ticket - self.compaction.through
     }
@@ -136,7 +136,7 @@ pub fn get_snapshot(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<SessionS
     tx.query_one(SQL, params![key], snapshot_from_row)
 }
 
-/// Like `take_tickets`, and tells all there is to know; the tickets are the last before `next_ticket`.
+/// Like `allocate_positions`, but returns the session's snapshot; the tickets are the last ones before `next_ticket`.
 pub fn allocate_and_get_snapshot(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -156,26 +156,26 @@ fn snapshot_from_row(row: &Row<'_>) -> Result<SessionSnapshot> {
     Ok(SessionSnapshot { session: session_from_row(row)?, compaction, next_ticket: row.int(27)? })
 }
 
-/// Takes the session's row and changes nothing of it.
+/// Locks the session's row without changing it.
 pub fn lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* lock */";
     Ok(tx.query_one(SQL, params![key], |row| row.text(0))?.is_some())
 }
 
-/// Takes the session's row unless another transaction has it. On SQLite there is no other.
+/// Locks the session's row unless another transaction has locked it, which never happens on SQLite.
 pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* skip locked */";
     Ok(tx.query_one(SQL, params![key], |row| row.text(0))?.is_some())
 }
 
-/// What history starts from: the summary of everything up to a ticket.
+/// The start of a history: a summary of everything up to a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionPoint {
     pub summary: Option<String>,
     pub through: i64,
 }
 
-/// Of that session id only: a conversation begun anew meanwhile has nothing to fold.
+/// Sets the compaction of one session id. A conversation started meanwhile has nothing to compact.
 pub fn set_compaction(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -187,7 +187,7 @@ pub fn set_compaction(
     tx.execute(SQL, params![key, id, compaction.summary.as_ref(), compaction.through]).map(drop)
 }
 
-/// `/new`: another session id under the same key; the old transcript stays under the old id.
+/// `/new`: sets a new session id under the same key. The old transcript stays under the old id.
 pub fn renew_session_id(tx: &mut Tx<'_>, key: &SessionKey, id: &SessionId, now: Millis) -> Result<bool> {
     const SQL: &str =
         "UPDATE sessions SET session_id = $2, summary = NULL, compacted_position = next_position - 1,
@@ -200,7 +200,7 @@ pub fn set_agent(tx: &mut Tx<'_>, key: &SessionKey, agent: &AgentId, now: Millis
     Ok(tx.execute(SQL, params![key, agent, now])? > 0)
 }
 
-/// `None` goes back to the agent's own model.
+/// Sets the model; `None` restores the agent's own model.
 pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET provider_override = $2, model_override = $3, updated_at = $4
         WHERE session_key = $1";
@@ -208,7 +208,7 @@ pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, no
     Ok(tx.execute(SQL, params![key, provider, name, now])? > 0)
 }
 
-/// Whether anything said here may leave, and whether anything may be sent by it; `None` leaves it as it is.
+/// Sets whether text of this session may be delivered and whether it may send; `None` leaves a policy unchanged.
 pub fn set_policies(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -220,31 +220,32 @@ pub fn set_policies(
     Ok(tx.execute(SQL, params![key, delivers.map(i64::from), sends.map(i64::from), now])? > 0)
 }
 
-/// Where what is written here goes instead; `None` is here again.
+/// Redirects messages written here to another session; `None` ends that.
 pub fn set_focus(tx: &mut Tx<'_>, key: &SessionKey, focus: Option<&SessionKey>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET focus_session_key = $2, updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, focus, now])? > 0)
 }
 
-/// After how long without a message the next one begins a new conversation; `None` is never.
+/// Sets the idle time after which the next message starts a new conversation; `None` is never.
 pub fn set_ttl(tx: &mut Tx<'_>, key: &SessionKey, ttl_ms: Option<i64>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET ttl_ms = $2, updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, ttl_ms, now])? > 0)
 }
 
-/// Its place in a team; `None` is none.
+/// Sets the session's role in a team, or clears it.
 pub fn set_team_role(tx: &mut Tx<'_>, key: &SessionKey, role: Option<TeamRole>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET team_role = $2, updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, role.map(TeamRole::as_str), now])? > 0)
 }
 
-/// Takes a session out of lists, or back into them. Nothing has happened in it, so its age stays.
+/// Hides a session from lists or restores it. Its age does not change, because nothing happened in it.
 pub fn set_status(tx: &mut Tx<'_>, key: &SessionKey, status: SessionStatus) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET status = $2 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, status.as_str()])? > 0)
 }
 
-/// Deletes a session with its messages, jobs, backlog, open questions and ended runs. Its deliveries and events stay as the record.
+/// Deletes a session with its messages, jobs, backlog, open questions and ended runs. Deliveries and events stay as a
+/// record.
 pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     tx.execute("DELETE FROM approvals WHERE session_key = $1", params![key])?;
     runs::delete_ended_by_owner(tx, key)?;
@@ -256,12 +257,12 @@ pub struct SessionFilter {
     pub agent: Option<AgentId>,
     pub status: Option<SessionStatus>,
     pub owner: Option<SessionKey>,
-    /// Those behind this place in the list.
+    /// Paging cursor: only sessions after it.
     pub after: Option<SessionCursor>,
     pub limit: usize,
 }
 
-/// A place in the list of sessions: when one was last changed, and its key among those of the same moment.
+/// A position in the list of sessions: time of the last change, then key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCursor {
     pub updated_at: Millis,
@@ -274,7 +275,7 @@ impl SessionCursor {
     }
 }
 
-/// The newest first. A session that changes moves to the front, so a reader that goes on sees none twice.
+/// Lists sessions, most recently changed first. A session that changes moves to the front, so paging shows none twice.
 pub fn list(tx: &mut Tx<'_>, filter: &SessionFilter) -> Result<Vec<Session>> {
     macro_rules! newest {
         ($which:literal) => {
@@ -303,13 +304,13 @@ pub fn count(tx: &mut Tx<'_>) -> Result<i64> {
     Ok(tx.query_one("SELECT COUNT(*) FROM sessions", &[], |row| row.int(0))?.unwrap_or(0))
 }
 
-/// What goes on in all sessions together.
+/// Totals over all sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     pub sessions: i64,
-    /// Turns that run.
+    /// Running turns.
     pub running: i64,
-    /// Messages and interrupted tasks not yet taken up.
+    /// Messages and interrupted tasks that are still waiting.
     pub waiting: i64,
 }
 

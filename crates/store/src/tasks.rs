@@ -1,5 +1,5 @@
-//! Tasks of teams. The ledger is a database of its own on SQLite, part of the one on PostgreSQL; the statements are
-//! the same. Every change is an event, in the transaction that makes it.
+//! Tasks of teams. On SQLite the ledger is a database of its own, on PostgreSQL a part of the main one, with the same
+//! statements. Every change records an event in the same transaction.
 
 mod change;
 mod claim;
@@ -49,7 +49,7 @@ macro_rules! select {
     };
 }
 
-/// What a new task is made of, and the key under which it is made once.
+/// A new task, with the idempotency key of its creation.
 #[derive(Clone, Debug)]
 pub struct TaskInsert {
     pub task: TeamTask,
@@ -57,10 +57,10 @@ pub struct TaskInsert {
     pub max_open: usize,
 }
 
-/// Stores a task and gives it its number. One that was stored under the same key is returned instead.
+/// Stores a task and returns its number. If a task was stored under the same key, its number is returned.
 pub fn create(tx: &mut Tx<'_>, new: &TaskInsert) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
     let TeamTask { team, created_at, .. } = &new.task;
-    // The ledger's row is taken first, so that edges and the number of open tasks hold still.
+    // The ledger's row is locked first, so that dependencies and the number of open tasks cannot change.
     const ALLOCATE_NUMBER: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)
         ON CONFLICT (team_id) DO UPDATE SET next_task = ledgers.next_task + 1 RETURNING next_task - 1";
     const FIND_BY_CREATE_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND create_key = $2";
@@ -76,7 +76,7 @@ pub fn create(tx: &mut Tx<'_>, new: &TaskInsert) -> Result<std::result::Result<T
         release_number(tx, team)?;
         return Ok(Err(TaskRefusal::TooMany(open, new.max_open)));
     }
-    // Where it waits for nothing there is nothing to check, and every task of the team need not be read.
+    // Without dependencies there is nothing to check, and not every task of the team has to be read.
     if !new.task.needs.is_empty()
         && let Err(edge) = check_dependencies(no, &new.task.needs, &load_dependencies(tx, team)?)
     {
@@ -97,7 +97,8 @@ pub fn create(tx: &mut Tx<'_>, new: &TaskInsert) -> Result<std::result::Result<T
     Ok(Ok(no))
 }
 
-/// A task that is not made has no number. The ledger's row is held, so nobody has taken the next.
+/// Frees the allocated number of a task that was not created. The ledger's row is locked, so nobody has taken the next
+/// one.
 fn release_number(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "UPDATE ledgers SET next_task = next_task - 1 WHERE team_id = $1";
     tx.execute(SQL, params![team]).map(drop)
@@ -144,7 +145,7 @@ pub(crate) fn remove_dependencies(
     needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
 }
 
-/// Every task, with what it waits for.
+/// Loads every task with its dependencies.
 pub(crate) fn load_dependencies(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, Vec<TaskNo>>> {
     const FIND_TASKS: &str = "SELECT task_no FROM tasks WHERE team_id = $1";
     const FIND_ALL_DEPENDENCIES: &str = "SELECT task_no, needs FROM task_needs WHERE team_id = $1";
@@ -185,20 +186,20 @@ fn with_dependencies(tx: &mut Tx<'_>, mut task: TeamTask) -> Result<TeamTask> {
     Ok(task)
 }
 
-/// What is looked for in a ledger.
+/// A filter for tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskListFilter {
     pub state: Option<TeamTaskState>,
-    /// Who holds it, or held it when it ended.
+    /// The member who holds it, or held it when it ended.
     pub owner: Option<String>,
-    /// Those that have ended, too. A wanted state that is an end implies it.
+    /// Include ended tasks. Implied if `state` is an end state.
     pub with_ended: bool,
-    /// Behind this one, which has ended or not.
+    /// Paging cursor: tasks after this one, which has ended or not.
     pub after: Option<(bool, TaskNo)>,
     pub limit: usize,
 }
 
-/// Tasks: those that have not ended, then those that have; of each the newest first, each with what it waits for.
+/// Lists open tasks, then ended ones, each newest first and with its dependencies.
 pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &TaskListFilter) -> Result<Vec<TeamTask>> {
     let (is_behind_open, behind) = filter.after.map_or((false, TaskNo(i64::MAX)), |after| after);
     let mut found = match is_behind_open {
@@ -229,7 +230,7 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &TaskListFilter) -> Result<V
     Ok(found)
 }
 
-/// Those that are open are few, and found by an index that holds no others.
+/// Open tasks are few, and have an index of their own.
 macro_rules! open {
     ($from:literal) => {
         concat!(
@@ -244,9 +245,9 @@ macro_rules! open {
     };
 }
 const LIST_OPEN: &str = open!(" FROM tasks");
-/// Left to itself, SQLite reads along the key, past all that have ended.
+/// Without the hint SQLite scans the primary key, including all ended tasks.
 const LIST_OPEN_IN_SQLITE: &str = open!(" FROM tasks INDEXED BY tasks_open");
-/// Those that have ended are many: they are read along the key until there are enough, and never sorted.
+/// Ended tasks are many: they are read along the primary key until there are enough, and never sorted.
 const LIST_ENDED: &str = select!(
     "WHERE team_id = $1 AND state NOT IN ('pending', 'claimed', 'in_progress')
        AND (CAST($2 AS TEXT) IS NULL OR state = $2)
@@ -265,7 +266,7 @@ fn query_tasks(
     tx.query(sql, params![team, state, filter.owner.as_ref(), behind.0, limit], task_from_row)
 }
 
-/// The last that ended, the newest first.
+/// Lists the most recently ended tasks, newest first.
 pub fn list_last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamTask>> {
     const SQL: &str =
         select!("WHERE team_id = $1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, task_no DESC LIMIT $2");
@@ -274,7 +275,7 @@ pub fn list_last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<V
 
 type TaskDependencies = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
 
-/// What these wait for, and whether it is done. A page of them lies close together.
+/// Loads the dependencies of these tasks and whether each is completed. The numbers of a page are close together.
 fn load_dependency_states(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) -> Result<TaskDependencies> {
     const SQL: &str = "SELECT n.task_no, n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
@@ -324,20 +325,20 @@ pub(crate) fn task_from_row(row: &Row<'_>) -> Result<TeamTask> {
     })
 }
 
-/// A task whose lease ended: who held it.
+/// A task whose lease has ended, and its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpiredTaskLease {
     pub no: TaskNo,
     pub owner: String,
 }
 
-/// The names that hold a task.
+/// Lists the names of members that hold a task.
 pub fn list_owners(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// Whether somebody's session holds a task.
+/// Lists the tasks that a member holds.
 pub fn list_held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<TeamTask>> {
     tx.query(
         select!("WHERE team_id = $1 AND owner = $2 ORDER BY task_no"),

@@ -1,4 +1,4 @@
-//! Where the ledgers of teams are: a file each, or the one database that all nodes share.
+//! Locations of team ledgers: one file each, or the database that all nodes share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 enum LedgerLocation {
     /// `<folder>/<team>/ledger.db`.
     Folder(PathBuf),
-    /// Beside everything else.
+    /// In the main database.
     Shared(Db),
-    /// The simulator's disk.
+    /// In memory, for the simulator.
     Memory,
 }
 
@@ -28,14 +28,14 @@ enum LedgerState {
     Closed,
 }
 
-/// Ledgers that are open.
+/// The open ledgers.
 pub struct TeamDatabases {
     location: LedgerLocation,
     open: Mutex<HashMap<TeamId, LedgerState>>,
 }
 
 impl TeamDatabases {
-    /// A database that several nodes share has the ledgers, too; else each is a file below `folder`.
+    /// A shared database contains the ledgers too; otherwise each is a file below `folder`.
     pub fn for_db(db: &Db, folder: PathBuf) -> Self {
         let location =
             if db.is_shared() { LedgerLocation::Shared(db.clone()) } else { LedgerLocation::Folder(folder) };
@@ -46,7 +46,7 @@ impl TeamDatabases {
         Self { location: LedgerLocation::Memory, open: Mutex::default() }
     }
 
-    /// The ledger of a team, made if it is not there. Opening a file blocks for a moment.
+    /// Opens a team's ledger, creating it if needed. Opening a file blocks for a moment.
     pub fn open(&self, id: &TeamId, name: &str) -> Result<Db> {
         let folder = match &self.location {
             LedgerLocation::Shared(db) => return Ok(db.clone()),
@@ -70,7 +70,8 @@ impl TeamDatabases {
         Ok(db)
     }
 
-    /// Nobody needs it any more, and nobody opens it again: its file may move. Its log is moved into the database first.
+    /// Closes a ledger so that it cannot be opened again and its file may be moved. Its log is moved into the database
+    /// first.
     pub fn close_for_good(&self, id: &TeamId) {
         if !matches!(self.location, LedgerLocation::Folder(_)) {
             return;
@@ -79,12 +80,12 @@ impl TeamDatabases {
         if let Some(LedgerState::Open { db, .. }) = closed
             && let Err(error) = db.checkpoint_all()
         {
-            tracing::warn!(%error, "the log of a ledger could not be moved into it");
+            tracing::warn!(%error, "cannot checkpoint a team's ledger before closing it");
         }
     }
 
-    /// Closes files that nobody has used for so long: a team at rest holds no descriptor, no thread and no memory. Whoever
-    /// asks for one again opens it again. Returns how many are left open.
+    /// Closes ledgers that were unused for `idle`, so that an idle team holds no file descriptor, thread or memory.
+    /// They are reopened on demand. Returns how many remain open.
     pub fn close_idle(&self, idle: Duration) -> usize {
         let mut open = self.lock();
         if matches!(self.location, LedgerLocation::Folder(_)) {
@@ -96,7 +97,7 @@ impl TeamDatabases {
         open.values().filter(|entry| matches!(entry, LedgerState::Open { .. })).count()
     }
 
-    /// Closes the file of one team now. Whoever uses it keeps it open until they are done.
+    /// Closes one team's ledger now. Current users keep it open until they are done.
     pub fn close_if_open(&self, id: &TeamId) {
         let mut open = self.lock();
         if matches!(self.location, LedgerLocation::Folder(_))
@@ -106,7 +107,7 @@ impl TeamDatabases {
         }
     }
 
-    /// The tasks of a team that has ended, from the folder that it was moved to.
+    /// Opens the ledger of an ended team in the folder it was moved to.
     pub fn open_archived(&self, folder: &Path) -> Result<Db> {
         match &self.location {
             LedgerLocation::Shared(db) => Ok(db.clone()),
@@ -127,7 +128,7 @@ fn open_file(folder: &Path) -> Result<Db> {
     Db::open_ledger(&path)
 }
 
-/// Only its owner reads it. The files that SQLite puts beside a database have its mode.
+/// Makes the files accessible to their owner only. SQLite gives its other files the mode of the database.
 #[cfg(unix)]
 fn make_private(folder: &Path, file: &Path) -> std::io::Result<()> {
     use std::fs::{DirBuilder, OpenOptions, Permissions, set_permissions};

@@ -1,5 +1,5 @@
-//! Letters between the members of teams. A letter is addressed to a name; `read` is set by the commit of the turn
-//! whose prompt held it, or by that of the answer it asked for.
+//! Messages between members of teams. A message is addressed to a name. The transaction that ends the turn which showed
+//! it marks it as read, or the one that stores the answer it asked for.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ macro_rules! select {
     };
 }
 
-/// Stores a letter unless it is there; `false` if it was.
+/// Stores a message. Returns `false` if it exists already.
 pub fn insert_once(tx: &mut Tx<'_>, message: &TeamMessage) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO team_messages (message_id, team_id, sender, recipient, kind, content, summary,
@@ -49,7 +49,7 @@ pub fn get(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<Option<TeamMessage>> {
     tx.query_one(select!("WHERE message_id = $1"), params![id], team_message_from_row)
 }
 
-/// The plan that a request asks to approve.
+/// Returns the message with the plan that a request asks to approve.
 pub fn find_plan_request(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<TeamMessage>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND kind = 'plan_approval_request' AND request_id = $2 ORDER BY seq LIMIT 1"
@@ -57,14 +57,14 @@ pub fn find_plan_request(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Resul
     tx.query_one(SQL, params![team, request], team_message_from_row)
 }
 
-/// Whether a letter whose id begins so waits to be read.
+/// Whether a message whose id has this prefix is unread.
 pub fn has_unread_with_prefix(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM team_messages WHERE team_id = $1 AND state IN ('queued', 'in_prompt')
         AND substr(message_id, 1, length($2)) = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![team, prefix], |_| Ok(()))?.is_some())
 }
 
-/// What a turn is to show: what it shows already, and what has come since, in order.
+/// Lists the messages for a turn's prompt: those it shows already, then those that arrived since, in order.
 pub fn list_for_prompt(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -79,21 +79,21 @@ pub fn list_for_prompt(
     tx.query(SQL, params![team, name, turn, limit], team_message_from_row)
 }
 
-/// From here on the turn's prompts hold it.
+/// Marks a message as shown in the turn's prompts.
 pub fn mark_in_prompt(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE team_messages SET state = 'in_prompt', turn_id = $2, shown_at = $3
         WHERE message_id = $1 AND state = 'queued'";
     tx.execute(SQL, params![id, turn, now]).map(drop)
 }
 
-/// What a turn shows, and showed already at a moment.
+/// Lists the messages in a turn's prompts that were shown before a time.
 pub fn list_in_prompt_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<TeamMessageId>> {
     const SQL: &str =
         "SELECT message_id FROM team_messages WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
     tx.query(SQL, params![turn, at], |row| row.text(0).map(TeamMessageId::new))
 }
 
-/// What the prompts of a turn hold, in order.
+/// Lists the messages in a turn's prompts, in order.
 pub fn list_in_prompt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>> {
     tx.query(
         select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq"),
@@ -102,8 +102,8 @@ pub fn list_in_prompt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>
     )
 }
 
-/// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
-/// so there it stays with its turn.
+/// Requeues a message that does not fit into the turn's prompts, for the next turn. A message to a member of an ended
+/// team stays with its turn, because no later turn would show it.
 pub fn requeue(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE team_messages SET state = 'queued', turn_id = NULL
         WHERE message_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
@@ -111,11 +111,12 @@ pub fn requeue(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()>
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
-/// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
+/// Settles the messages shown in an ended turn: read if `read_at` is given, otherwise queued again. Returns those that
+/// nobody will read.
 pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<TeamMessage>> {
     const MARK_READ: &str =
         "UPDATE team_messages SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
-    // Nobody will be shown it again where the team has ended meanwhile.
+    // If the team has ended meanwhile, nobody will see the message again.
     const REQUEUE_UNREAD: &str =
         "UPDATE team_messages SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
           (SELECT 1 FROM teams t WHERE t.team_id = team_messages.team_id AND t.status = 'shutdown')
@@ -125,7 +126,7 @@ pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -
         return tx.execute(MARK_READ, params![turn, now]).map(|_| Vec::new());
     }
     let shown = list_in_prompt(tx, turn)?;
-    // A team that ends in this moment has ended when they are looked at, or finds them queued.
+    // Locked, so that a team that is just ending either has ended before this or finds the messages queued.
     for team in shown.iter().map(|message| &message.team).collect::<BTreeSet<_>>() {
         teams::lock_team(tx, team)?;
     }
@@ -137,7 +138,7 @@ pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -
     Ok(lost)
 }
 
-/// A request was answered, so it was read, whatever becomes of the turn that answered.
+/// Marks an answered request as read, even if the answering turn fails later.
 pub fn mark_request_read(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -150,8 +151,8 @@ pub fn mark_request_read(
     tx.execute(SQL, params![team, name, request, now]).map(drop)
 }
 
-/// The name is another's from here on: what prompts of its earlier life held is shown to that one. Whoever gives a
-/// name away calls this with it, for the earlier life's turns are not asked any more what they have read.
+/// Requeues messages shown in turns of a name's previous session, so that its new session sees them. Call it whenever a
+/// name is given to another session, because turns of the previous one no longer mark messages as read.
 pub(crate) fn requeue_by_recipient(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
     const SQL: &str =
         "UPDATE team_messages SET state = 'queued', turn_id = NULL WHERE team_id = $1 AND recipient = $2
@@ -159,7 +160,7 @@ pub(crate) fn requeue_by_recipient(tx: &mut Tx<'_>, team: &TeamId, name: &str) -
     tx.execute(SQL, params![team, name]).map(drop)
 }
 
-/// What waits for a name: letters, and mere notices that somebody is idle.
+/// Counts the messages waiting for a name: real ones, and idle notices.
 pub fn count_waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usize)> {
     const SQL: &str = "SELECT COUNT(*), COALESCE(CAST(SUM(CASE WHEN kind = 'idle' THEN 1 ELSE 0 END) AS BIGINT), 0)
         FROM team_messages WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt') AND state = 'queued'";
@@ -168,14 +169,15 @@ pub fn count_waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usiz
     Ok((all - idle, idle))
 }
 
-/// How many letters of a team nobody has read yet, by whom they are for.
+/// Counts unread messages of a team by recipient.
 pub fn count_unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
     const SQL: &str = "SELECT recipient, COUNT(*) FROM team_messages
         WHERE team_id = $1 AND state IN ('queued', 'in_prompt') GROUP BY recipient";
     tx.query(SQL, params![team], |row| Ok((row.text(0)?, row.count(1)?)))
 }
 
-/// What nobody will ever read is said to be so, and returned; what a turn shows right now is settled by its end.
+/// Marks queued messages of an ended team as undeliverable and returns them. Messages shown in a running turn are
+/// settled when it ends.
 pub fn mark_undeliverable(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMessage>> {
     const FIND_QUEUED: &str = select!(
         "WHERE team_id = $1 AND recipient <> 'lead' AND state IN ('queued', 'in_prompt') AND state = 'queued'
@@ -189,7 +191,7 @@ pub fn mark_undeliverable(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMess
     Ok(left)
 }
 
-/// Letters of a team that are in no file yet, in order.
+/// Lists messages not copied to a file yet, in order.
 pub fn list_uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
     tx.query(
         select!("WHERE team_id = $1 AND is_copied = 0 ORDER BY seq LIMIT $2"),
@@ -198,12 +200,12 @@ pub fn list_uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec
     )
 }
 
-/// It is in its file.
+/// Marks a message as copied to its file.
 pub fn mark_copied(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<()> {
     tx.execute("UPDATE team_messages SET is_copied = 1 WHERE message_id = $1", params![id]).map(drop)
 }
 
-/// Letters of a team, the newest first.
+/// Lists messages of a team, newest first.
 pub fn list_newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
     tx.query(
         select!("WHERE team_id = $1 ORDER BY seq DESC LIMIT $2"),
@@ -212,7 +214,7 @@ pub fn list_newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<T
     )
 }
 
-/// When the lead was last told that somebody is idle.
+/// Returns when the lead was last notified that a member is idle.
 pub fn last_idle_at(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Option<Millis>> {
     const SQL: &str =
         "SELECT created_at FROM team_messages WHERE team_id = $1 AND sender = $2 AND kind = 'idle'
@@ -220,7 +222,7 @@ pub fn last_idle_at(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Opti
     tx.query_one(SQL, params![team, sender], |row| row.time(0))
 }
 
-/// What members wrote to each other since a moment, for the lead: it sees summaries.
+/// Lists recipients and summaries of a member's messages to other members since a time, for the lead.
 pub fn list_peer_summaries(
     tx: &mut Tx<'_>,
     team: &TeamId,

@@ -1,4 +1,4 @@
-//! Teams: who leads, who belongs to them, and who was asked to stop.
+//! Teams, with their leads, members and shutdown requests.
 
 mod activity;
 mod failures;
@@ -45,10 +45,10 @@ macro_rules! select {
     };
 }
 
-/// What other nodes hear when a team begins: its members may work on any of them.
+/// Signal to other nodes that a team was created; its members may work on any node.
 pub const TEAMS_SIGNAL: &str = "teams";
 
-/// The name is taken while the team has not ended: two of one name are a conflict.
+/// Inserts a team. Its name must be unique among teams that have not ended.
 pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
     const SQL: &str =
         "INSERT INTO teams (team_id, name, description, agent_type, status, lead_key, lead_agent,
@@ -77,22 +77,22 @@ pub fn get(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
     tx.query_one(select!("WHERE team_id = $1"), params![id], team_from_row)
 }
 
-/// The team that bears a name now.
+/// Returns the open team of this name.
 pub fn find_open_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Team>> {
     tx.query_one(select!("WHERE name = $1 AND status <> 'shutdown'"), params![name], team_from_row)
 }
 
-/// Takes the team's row for this transaction.
+/// Locks the team's row for this transaction.
 pub fn lock_team(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
     tx.query_one(select!("WHERE team_id = $1 /* hold */"), params![id], team_from_row)
 }
 
-/// Teams that have not ended, by name.
+/// Lists open teams by name.
 pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<Team>> {
     tx.query(select!("WHERE status <> 'shutdown' ORDER BY name"), &[], team_from_row)
 }
 
-/// Those that have ended, the newest first.
+/// Lists ended teams, newest first.
 pub fn list_ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
     tx.query(
         select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"),
@@ -101,25 +101,25 @@ pub fn list_ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
     )
 }
 
-/// Those of a name that have ended, the newest first.
+/// Lists ended teams of a name, newest first.
 pub fn list_ended_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Vec<Team>> {
     const SQL: &str =
         select!("WHERE name = $1 AND status = 'shutdown' ORDER BY updated_at DESC, team_id DESC");
     tx.query(SQL, params![name], team_from_row)
 }
 
-/// The team that a call was made to end.
+/// Returns the team that a call was bound to end.
 pub fn find_by_shutdown_call(tx: &mut Tx<'_>, call: &str) -> Result<Option<Team>> {
     const SQL: &str = select!("WHERE team_id = (SELECT team_id FROM shutdown_calls WHERE call_id = $1)");
     tx.query_one(SQL, params![call], team_from_row)
 }
 
-/// Teams that a session leads, and those it led that ended.
+/// Lists the teams a session leads, including ended ones.
 pub fn list_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> Result<Vec<Team>> {
     tx.query(select!("WHERE lead_key = $1 ORDER BY created_at, team_id"), params![lead], team_from_row)
 }
 
-/// Moves from one status to another; `false` if it was in neither.
+/// Changes the status. Returns `false` if the current one is not in `from`.
 pub fn set_status(
     tx: &mut Tx<'_>,
     id: &TeamId,
@@ -135,8 +135,8 @@ pub fn set_status(
     Ok(false)
 }
 
-/// Gives a team to another session, with the mail that waits for its lead or that the earlier one was shown in a turn that
-/// has not ended.
+/// Makes another session the lead. It also gets the messages that wait for the lead, or that the previous lead was
+/// shown in a turn that has not ended.
 pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE teams SET lead_key = $2, lead_agent = $3, updated_at = $4 WHERE team_id = $1";
     let is_another = lock_team(tx, id)?.is_some_and(|team| team.lead != *lead);
@@ -148,7 +148,7 @@ pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId
     team_messages::requeue_by_recipient(tx, id, LEAD_NAME)
 }
 
-/// A person spoke to the lead: from here on the team works for that.
+/// Sets the trace and addresses of a person's latest message to the lead, for which the team now works.
 pub fn set_request_origin(
     tx: &mut Tx<'_>,
     lead: &SessionKey,
@@ -160,7 +160,7 @@ pub fn set_request_origin(
     tx.execute(SQL, params![lead, trace, &to_json(&reply_to)?]).map(drop)
 }
 
-/// The team did something for people with this authority: it has no more from here on.
+/// Lowers the team's authority to that of the people it acted for.
 pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Result<()> {
     const SQL: &str = "UPDATE teams SET authority = $2 WHERE team_id = $1";
     match lock_team(tx, id)? {
@@ -171,7 +171,7 @@ pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Re
     }
 }
 
-/// Notes that sessions are told an event of the team's ledger; `false` if they were before.
+/// Records that a ledger event was relayed. Returns `false` if it was before.
 pub fn mark_event_relayed(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
     const SQL: &str = "INSERT INTO relayed_task_events (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     Ok(tx.execute(SQL, params![id, seq])? > 0)

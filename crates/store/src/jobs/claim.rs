@@ -1,5 +1,5 @@
-//! Claiming, leasing and taking over. A lease names its node and its attempt, so a node that was away too
-//! long can no longer write for a turn another has taken over.
+//! Claiming, leasing and taking over turns. A lease names its node and attempt, so a node that was away too long cannot
+//! write for a turn that another node has taken over.
 
 use polyclaw_domain::id::{AgentId, NodeId, TraceId, TurnId};
 use polyclaw_domain::job::{JobLane, JobPriority};
@@ -11,10 +11,10 @@ use crate::jobs::{JobLease, NewTurnJob, TurnJobKind, insert_with_lease};
 use crate::tx::{Row, Tx};
 use crate::{params, sessions};
 
-/// A job that has waited this long counts as the most urgent, whatever it is.
+/// A job that has waited this long counts as the most urgent.
 const URGENT_AFTER_MS: i64 = 30_000;
 
-/// The right to run one turn, until the lease ends.
+/// The right to run one turn until the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnClaim {
     pub turn: TurnId,
@@ -24,31 +24,31 @@ pub struct TurnClaim {
     pub lane: JobLane,
     pub node: NodeId,
     pub attempt: u32,
-    /// Deaths of its process in a row that can only be this turn's doing.
+    /// Consecutive deaths of its process that are blamed on this turn.
     pub blamed_deaths: u32,
-    /// The inputs waited behind another turn and must move behind what it stored.
+    /// The inputs waited behind another turn and must move behind what that turn stored.
     pub was_held: bool,
     pub inputs: usize,
     /// A person's message is among the inputs: interrupted tasks wait for a later turn.
     pub has_person: bool,
-    /// A person asked for its end before it was taken over.
+    /// A person requested a stop before the turn was taken over.
     pub stopping: bool,
     pub hop: u32,
     pub trace: TraceId,
 }
 
-/// Who claims, and until when it may keep silent.
+/// The claiming node and the length of its lease.
 #[derive(Clone, Debug)]
 pub struct TurnClaimer {
     pub node: NodeId,
     pub now: Millis,
     pub lease_ms: i64,
-    /// The agent served last in this lane: among equals it waits.
+    /// The agent served last in this lane. Among equals it comes last.
     pub last: Option<AgentId>,
 }
 
-/// Starts the next job of a lane: the agent's priority first, then the fewest running turns of its agent, then the job's
-/// priority, then ticket. What has waited too long has the highest of both priorities.
+/// Starts the next job of a lane. The order is: the agent's priority, fewest running turns of the agent, the job's
+/// priority, ticket. A job that has waited too long gets the highest of both priorities.
 pub fn claim_next(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> Result<Option<TurnClaim>> {
     let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
     let agent = if first == last { Some(first) } else { select_next_agent(tx, lane, claimer)? };
@@ -63,7 +63,7 @@ pub fn claim_next(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> Resu
     Ok(None)
 }
 
-/// The first and the last name of those that have a job ready. Mostly there is one, and nothing to weigh.
+/// Returns the first and last agent with a ready job. Usually they are the same, and nothing has to be compared.
 fn ready_agents(tx: &mut Tx<'_>, lane: JobLane) -> Result<Option<(AgentId, AgentId)>> {
     const SQL: &str = "SELECT
         (SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0),
@@ -75,7 +75,7 @@ fn ready_agents(tx: &mut Tx<'_>, lane: JobLane) -> Result<Option<(AgentId, Agent
     Ok(tx.query_one(SQL, params![lane.as_str()], read)?.flatten())
 }
 
-/// Walks the ready agents of a lane by skipping from one to the next in the index, not by reading every job.
+/// Walks the ready agents of a lane by skipping from one to the next in the index, without reading every job.
 pub(crate) const NEXT_AGENT_SQL: &str = "WITH RECURSIVE ready (agent_id) AS (
       SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0
       UNION ALL
@@ -103,15 +103,15 @@ fn select_next_agent(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> R
     tx.query_one(NEXT_AGENT_SQL, params![lane.as_str(), aged, last], |row| row.agent_id(0))
 }
 
-/// A job that may be the next.
+/// A candidate for the next job.
 struct ReadyJob {
     seq: i64,
     session: SessionKey,
-    /// What has waited too long goes first, whatever it is.
+    /// Priority; the highest one for a job that has waited too long.
     urgency: i64,
 }
 
-/// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run.
+/// Lists the first jobs of each priority, read from the index one priority at a time, in the order they may run.
 fn list_ready_jobs(tx: &mut Tx<'_>, lane: JobLane, agent: &AgentId, now: Millis) -> Result<Vec<ReadyJob>> {
     const SQL: &str = "SELECT seq, session_key, queued_at FROM jobs
         WHERE lane = $1 AND agent_id = $2 AND priority = $3 AND state = 'queued' AND held = 0
@@ -137,11 +137,11 @@ fn start_job(tx: &mut Tx<'_>, seq: i64, claimer: &TurnClaimer) -> Result<Option<
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, is_steering, hop,
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
-    // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
+    // The transaction's clock, so that a turn never seems to start before its predecessor ended.
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], turn_claim_from_row)
 }
 
-/// Queues and claims in one: nothing waits in its lane, and no turn of its session runs.
+/// Inserts a job that is already claimed. Nothing may wait in its lane, and no turn of its session may be running.
 pub fn insert_claimed(tx: &mut Tx<'_>, job: &NewTurnJob, claimer: &TurnClaimer) -> Result<TurnClaim> {
     let now = tx.lease_clock(claimer.now);
     let lease = JobLease { node: &claimer.node, from: now, until: now.plus(claimer.lease_ms) };
@@ -164,13 +164,13 @@ pub fn insert_claimed(tx: &mut Tx<'_>, job: &NewTurnJob, claimer: &TurnClaimer) 
     })
 }
 
-/// What became of a claim that was to be renewed.
+/// The result of renewing a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimRenewal {
     Renewed,
-    /// The turn has ended: there is nothing to keep.
+    /// The turn has ended, so there is nothing to renew.
     Ended,
-    /// A person asked the turn to end, or another node has it.
+    /// A person requested a stop, or another node has the turn.
     Stop,
 }
 
@@ -191,13 +191,13 @@ pub fn renew_claim(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis, lease_ms: i6
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimStatus {
     Valid,
-    /// Still ours, but a person asked the turn to end.
+    /// The claim is valid, but a person requested a stop.
     Stopping,
     Lost,
 }
 
-/// Whether this node still holds the claim: every step a turn stores asks first. The row is taken, so that a
-/// take-over waits for the step and finds it.
+/// Checks whether this node still holds the claim, before each stored step. The row is locked, so that a takeover waits
+/// for the step and finds it.
 pub fn verify_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> Result<ClaimStatus> {
     const SQL: &str = "SELECT cancel FROM jobs
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running' /* lock */";
@@ -209,7 +209,8 @@ pub fn verify_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> Result<ClaimStatus> {
     })
 }
 
-/// Whether a session's last turn ran on this node, in whichever of its lives. One that had none yet is hosted by all.
+/// Whether a session's last turn ran on this node, including its earlier processes. A session without turns is hosted
+/// by every node.
 pub fn is_session_host(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -223,20 +224,20 @@ pub fn is_session_host(
     Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_epoch_prefix(node_name))))
 }
 
-/// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
-/// has one process at a time, so whatever runs there and is not ours belongs to nobody.
+/// Returns the prefix of the names of a node's earlier processes. Without a node name every other node matches: a
+/// SQLite file has one process at a time, so turns of others have no owner.
 pub(crate) fn earlier_epoch_prefix(node_name: Option<&str>) -> String {
     node_name.map_or_else(String::new, |node_name| format!("{node_name}/"))
 }
 
-/// Takes an orphan over; `None` if somebody else was faster.
+/// Takes over an orphan; `None` if another node was faster.
 pub fn take_over_orphan(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     claimer: &TurnClaimer,
     node_name: Option<&str>,
 ) -> Result<Option<TurnClaim>> {
-    // A node that takes over from itself has one more life to count.
+    // A node that takes over from itself must have its next death counted again.
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1,
           cut_off_node = CASE WHEN cut_off_node = $2 THEN NULL ELSE cut_off_node END
         WHERE turn_id = $1 AND state = 'running'

@@ -1,4 +1,4 @@
-//! The end of a turn, and what its session does next.
+//! The end of a turn, and the next turn of its session.
 
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::job::{JobLane, JobState};
@@ -21,7 +21,7 @@ pub struct TurnJobEnd {
     pub error: Option<String>,
 }
 
-/// Ends a claimed turn. Fails if the claim has been taken over: then nothing of this transaction stands.
+/// Ends a claimed turn. Fails if the claim was taken over, which rolls the transaction back.
 pub fn end_turn(tx: &mut Tx<'_>, claim: &TurnClaim, end: &TurnJobEnd, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET state = $4, model = $5, input_tokens = $6, output_tokens = $7,
           cached_tokens = $8, reply_id = $9, error_code = $10, error = $11, ended_at = $12, lease_until = NULL
@@ -47,8 +47,8 @@ pub fn end_turn(tx: &mut Tx<'_>, claim: &TurnClaim, end: &TurnJobEnd, now: Milli
     if changed == 1 { Ok(()) } else { Err(Error::Conflict(format!("turn {} was taken over", claim.turn))) }
 }
 
-/// Lets the turn that waited for this one start, and says in which lane. `None`: none waited, as most times, so that
-/// is looked at first.
+/// Releases the turn held behind this one and returns its lane; `None` if there is none. That is the usual case, so it
+/// is checked first.
 pub fn release_held(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobLane>> {
     const FIND_HELD: &str = "SELECT lane FROM jobs WHERE session_key = $1 AND state = 'queued' AND held = 1";
     const RELEASE: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued'";
@@ -59,7 +59,8 @@ pub fn release_held(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobL
     Ok(lane)
 }
 
-/// Gives a claim back at a boundary: the next node to look goes on from the stored steps. Not a failed attempt.
+/// Releases a claim at a boundary. The next node resumes from the stored steps, and the attempt does not count as
+/// failed.
 pub fn release_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET lease_until = 0, attempt = attempt - 1, node = 'handed-back'
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";

@@ -1,6 +1,6 @@
-//! Turns whose process died. A turn that kills its process each time must not be started for ever, and a machine that
-//! dies often must not cost anybody an answer. The rows tell the two apart: a turn that stored a step since its last
-//! death is never blamed, and of turns that died together none is.
+//! Turns whose process died. A turn that kills its process must not be started forever, and a machine that crashes
+//! often must not cost anybody an answer. The rows distinguish the two: a turn that stored a step since its last death
+//! is never blamed, and turns that die together are blamed only after many deaths.
 
 use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
@@ -11,23 +11,23 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// How many orphans one look finds at most.
+/// Maximum number of orphans found in one pass.
 pub const ORPHAN_BATCH_SIZE: usize = 64;
 
-/// In company a turn is blamed only after this many times the deaths that are enough when it runs alone.
+/// A turn that died with others is blamed only after this many times the deaths that suffice for a turn alone.
 const SHARED_DEATH_FACTOR: u32 = 2;
 
-/// Turns that always die together are blamed all the same after this many times those deaths: a process is not started for ever.
+/// Turns that always die together are blamed after this many times those deaths, so that restarts end.
 const LAST_RESORT_FACTOR: u32 = 10;
 
-/// Who looks for the turns of dead processes.
+/// A search for turns of dead processes.
 #[derive(Clone, Debug)]
 pub struct OrphanSearch {
     pub node: NodeId,
-    /// What the names of this node's earlier lives begin with; `None` where no other node can be.
+    /// Shared name of this node's processes; `None` if there can be no other node.
     pub node_name: Option<String>,
     pub now: Millis,
-    /// A turn that died as often as this without a step is a suspect: suspects are started one at a time.
+    /// A turn that died this often without storing a step is a suspect. Suspects are started one at a time.
     pub suspect_after: u32,
 }
 
@@ -37,8 +37,9 @@ impl OrphanSearch {
     }
 }
 
-/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
-/// the index of running turns: by `seq` SQLite would read every turn there ever was. Suspects are left out.
+/// Lists running turns whose node is gone: the lease has ended, or the node is an earlier process of this one. Suspects
+/// are excluded. Ordered as in the index of running turns; ordering by `seq` would make SQLite read every turn ever
+/// stored.
 pub fn list_orphans(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<(TurnId, SessionKey)>> {
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
         WHERE state = 'running' AND deaths_without_step < $5
@@ -50,7 +51,7 @@ pub fn list_orphans(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<(TurnI
     tx.query(SQL, params, |row| Ok((TurnId::new(row.text(0)?), row.session_key(1)?)))
 }
 
-/// Orphans that died often without a step, the least blamed first, so that each gets its chance to run alone.
+/// Lists orphans that died often without a step, least blamed first, so that each gets a chance to run alone.
 pub fn list_suspects(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM jobs
         WHERE state = 'running' AND deaths_without_step >= $4
@@ -62,7 +63,7 @@ pub fn list_suspects(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<TurnI
     tx.query(SQL, params, |row| Ok(TurnId::new(row.text(0)?)))
 }
 
-/// Counts the deaths of processes that nobody has counted yet. Claims that were handed back died with nobody.
+/// Counts process deaths that are not counted yet. Released claims belong to no process.
 pub fn record_deaths(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<()> {
     const SQL: &str = "SELECT DISTINCT node FROM jobs
         WHERE state = 'running' AND node <> 'handed-back'
@@ -81,7 +82,7 @@ pub fn record_deaths(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<()> {
 struct CrashedTurn {
     turn: TurnId,
     steps: u32,
-    /// Deaths in a row without a step, this one included.
+    /// Consecutive deaths without a step, including this one.
     deaths: u32,
     blamed: u32,
     is_counted: bool,
@@ -105,7 +106,7 @@ fn record_death(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<()
     Ok(())
 }
 
-/// Whether a death is this turn's own doing, as far as anybody can tell. `others` are the turns that died with it.
+/// Whether a death is blamed on this turn. `others` are the death counts of the turns that died with it.
 fn is_blamed(deaths: u32, others: &[u32], enough: u32) -> bool {
     let is_worst = others.iter().all(|other| *other < deaths);
     match deaths {
@@ -144,14 +145,14 @@ fn list_crashed_turns(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Res
     tx.query(SQL, params![dead], read)
 }
 
-/// The deaths of turns that died with this process and run elsewhere by now, or have ended.
+/// Returns the death counts of turns that died with this process and run elsewhere by now or have ended.
 fn list_taken_over_deaths(tx: &mut Tx<'_>, dead: &str) -> Result<Vec<u32>> {
     const SQL: &str = "SELECT deaths_without_step FROM jobs
         WHERE cut_off_node = $1 AND (state <> 'running' OR node <> $1)";
     tx.query(SQL, params![dead], |row| row.as_u32(0))
 }
 
-/// A process that is asked to stop dies in good order: whatever it does not finish was not killed by any turn.
+/// Marks a node's turns as drained, so that no turn is blamed for what an orderly shutdown cuts off.
 pub fn record_drain(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET cut_off_node = node WHERE state = 'running' AND node = $1";
     tx.execute(SQL, params![node]).map(drop)

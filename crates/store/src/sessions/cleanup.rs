@@ -1,4 +1,4 @@
-//! Sessions nobody uses any more: idle for long, or beyond what is kept for an agent.
+//! Unused sessions: idle for long, or exceeding the number kept for an agent.
 
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::session_key::SessionKey;
@@ -13,11 +13,11 @@ pub struct UnusedSession {
     pub key: SessionKey,
     pub agent: AgentId,
     pub updated_at: Millis,
-    /// Its place among those of its agent, the one used last being 1.
+    /// Rank among the sessions of its agent; the most recently used one has rank 1.
     pub rank: usize,
 }
 
-/// Nothing runs, waits or is on its way out, there or in what was begun from there.
+/// True if nothing is running, queued or being delivered, in the session or in its children.
 macro_rules! at_rest {
     () => {
         "NOT EXISTS (SELECT 1 FROM jobs j WHERE j.session_key = s.session_key AND j.state IN ('queued', 'running'))
@@ -29,8 +29,8 @@ macro_rules! at_rest {
     };
 }
 
-/// Sessions at rest that were last used before `before`, or after which `kept` others of their agent were; those
-/// used longest ago first.
+/// Lists idle sessions last used before `before`, or ranked after the `kept` most recent ones of their agent. Least
+/// recently used first.
 pub fn list_unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -> Result<Vec<UnusedSession>> {
     const SQL: &str = concat!(
         "SELECT s.session_key, s.agent_id, s.updated_at, s.place FROM (SELECT session_key, agent_id, updated_at,
@@ -43,7 +43,7 @@ pub fn list_unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -
     tx.query(SQL, params![before, kept, limit], unused_session_from_row)
 }
 
-/// Deletes a session if it is still at rest and as it was when it was looked at.
+/// Deletes a session if it is still idle and unchanged since it was listed.
 pub fn delete_unused(tx: &mut Tx<'_>, unused: &UnusedSession) -> Result<bool> {
     const LOCK_SESSION: &str = "SELECT updated_at FROM sessions WHERE session_key = $1 /* lock */";
     const FIND_IDLE: &str =

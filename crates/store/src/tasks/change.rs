@@ -1,5 +1,5 @@
-//! What becomes of a claimed task: begun, released, ended, inherited. Each statement asks for the fence it was
-//! decided by.
+//! Changes of claimed tasks: starting, releasing, ending and reassigning. Each statement checks the fencing token on
+//! which the decision was based.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::run::Artifact;
@@ -21,20 +21,20 @@ use crate::tx::Tx;
 
 type TaskChangeResult = std::result::Result<TeamTask, TaskRefusal>;
 
-/// What may be changed about a task that has not ended.
+/// Changes to a task that has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskChange {
     pub active_form: Option<String>,
     pub note: Option<String>,
-    /// More that it waits for.
+    /// Dependencies to add.
     pub needs: Vec<TaskNo>,
-    /// What it waits for no longer.
+    /// Dependencies to remove.
     pub drops: Vec<TaskNo>,
-    /// Whom it is for from now on; an empty name is nobody's: whoever comes may take it.
+    /// The new assignee; an empty name lets anyone claim it.
     pub assignee: Option<String>,
 }
 
-/// The task, and the fence by which this one may change it.
+/// Returns the task, and the fencing token under which this member may change it.
 fn get_held_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -52,7 +52,7 @@ fn reload_task(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<TaskChangeR
     Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
-/// Work on a claimed task begins.
+/// Starts work on a claimed task.
 pub fn start_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -74,7 +74,7 @@ pub fn start_task(
     reload_task(tx, team, no)
 }
 
-/// Gives a task back.
+/// Releases a task.
 pub fn release_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -84,7 +84,7 @@ pub fn release_task(
 ) -> Result<TaskChangeResult> {
     match get_held_task(tx, team, no, worker)? {
         Ok((_, fence)) => {
-            // One whose lease ends in this moment is freed by that.
+            // If the lease ended at this moment, that has released the task already.
             if clear_owner(tx, team, no, fence)? > 0 {
                 record_event(tx, team, no, TaskEventKind::Released, &worker.name, &json!({}), now)?;
             }
@@ -101,7 +101,7 @@ fn clear_owner(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result
     tx.execute(SQL, params![team, no.0, fence])
 }
 
-/// Frees everything a member holds, with a word about why.
+/// Releases everything a member holds, with a reason.
 pub fn release_all(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -121,7 +121,7 @@ pub fn release_all(
     Ok(freed)
 }
 
-/// Gives everything a member holds to its next life: a new fence, so that the old one ends nothing.
+/// Reassigns everything a member holds to its new session. The new fencing token keeps the old session from ending it.
 pub fn reassign_to_session(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -145,7 +145,7 @@ pub fn reassign_to_session(
     Ok(inherited)
 }
 
-/// A sign of life of whoever holds tasks in this session.
+/// Renews the leases of all tasks held by a session.
 pub fn renew_leases(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -163,7 +163,7 @@ pub fn set_note(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, text: &str) -> Resul
         .map(drop)
 }
 
-/// Changes what is said of a task, or what it waits for.
+/// Changes a task's description or dependencies.
 pub fn update_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -172,7 +172,7 @@ pub fn update_task(
     (worker, now): (&TaskMember, Millis),
 ) -> Result<TaskChangeResult> {
     const SET_ACTIVE_FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
-    // So that no other edge comes between the look and the write.
+    // Locked, so that no other dependency is added between the check and the write.
     lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if task.state.has_ended() {
@@ -202,32 +202,32 @@ pub fn update_task(
     reload_task(tx, team, no)
 }
 
-/// Says whom a task is for; `false` if another has it.
+/// Sets the assignee. Returns `false` if another member holds the task.
 fn set_assignee(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool> {
     const SQL: &str = "UPDATE tasks SET assignee = NULLIF(CAST($3 AS TEXT), '')
         WHERE team_id = $1 AND task_no = $2 AND ended_at IS NULL AND (owner IS NULL OR $3 IN (owner, ''))";
     Ok(tx.execute(SQL, params![team, no.0, name])? > 0)
 }
 
-/// Takes the ledger's row, which comes before those of its tasks.
+/// Locks the ledger's row, which is locked before those of its tasks.
 pub fn lock_ledger(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
     tx.query(SQL, params![team], |row| row.text(0)).map(drop)
 }
 
-/// How a task ends.
+/// The end of a task.
 #[derive(Clone, Debug)]
 pub struct TaskEnding {
     pub state: TeamTaskState,
     pub summary: Option<String>,
     pub artifacts: Vec<Artifact>,
-    /// The fence under which what is ended was checked; 0 where nobody held it.
+    /// The fencing token under which the work was checked; 0 if nobody held the task.
     pub fencing_token: i64,
-    /// The call that ends it: made again it has ended it.
+    /// The call that ends it, so that a repeat is recognized.
     pub call: String,
 }
 
-/// The call that ended a task last.
+/// Returns the call that last ended a task.
 pub fn find_ending_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
     const SQL: &str = "SELECT data_json FROM task_events
         WHERE team_id = $1 AND task_no = $2 AND kind IN ('completed', 'failed') ORDER BY seq DESC LIMIT 1";
@@ -236,7 +236,7 @@ pub fn find_ending_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Op
     Ok(data.and_then(|data| data["call"].as_str().map(str::to_owned)))
 }
 
-/// Ends a task; returns those that may be taken now because of it. What comes too late is kept as a note.
+/// Ends a task and returns the tasks this unblocks. A result that comes too late is recorded as an event.
 pub fn end_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -244,12 +244,12 @@ pub fn end_task(
     worker: &TaskMember,
     (ending, now): (&TaskEnding, Millis),
 ) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
-    // Of two that end at the same time the second sees what the first has freed, and whatever waits for both is told once.
+    // Of two concurrent ends the second sees what the first unblocked, so a task that waits for both is reported once.
     lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     let refusal = match check_may_end(&task, worker) {
         Ok(fence) if fence == ending.fencing_token && mark_ended(tx, &task, worker, (ending, now))? => None,
-        // Somebody has taken it, or taken it over, since it was looked at.
+        // Another member has claimed it, or it was reassigned, since it was checked.
         Ok(_) => Some(TaskRefusal::Late(no)),
         Err(refusal) => Some(refine_refusal(tx, &task, worker, refusal)?),
     };
@@ -279,7 +279,7 @@ pub fn end_task(
     Ok(Ok(unblocked))
 }
 
-/// Under the fence that it was looked at with, or while nobody holds it; `false` if that is so no more.
+/// Ends the task if its fencing token is unchanged, or if nobody holds it. Returns `false` otherwise.
 fn mark_ended(
     tx: &mut Tx<'_>,
     task: &TeamTask,
@@ -297,7 +297,7 @@ fn mark_ended(
     Ok(tx.execute(SQL, params)? > 0)
 }
 
-/// What somebody did whose lease had ended is kept, whether another has the task by now or nobody.
+/// Whether to record the result of a member whose lease had ended, no matter who holds the task now.
 fn is_late_result_recorded(
     tx: &mut Tx<'_>,
     task: &TeamTask,
@@ -311,7 +311,7 @@ fn is_late_result_recorded(
     }
 }
 
-/// That it comes too late is told to whoever had the task once. Who never had it is told who has.
+/// A member that once held the task is told that it is too late; others are told who holds it.
 fn refine_refusal(
     tx: &mut Tx<'_>,
     task: &TeamTask,
@@ -330,7 +330,7 @@ fn has_event_by(tx: &mut Tx<'_>, task: &TeamTask, kind: TaskEventKind, worker: &
     Ok(list_actors(tx, &task.team, task.no, kind)?.contains(&worker.name))
 }
 
-/// Tasks that waited for this one and now wait for nothing.
+/// Lists tasks that depended on this one and have no open dependencies left.
 fn list_unblocked(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Vec<TaskNo>> {
     const SQL: &str = "SELECT n.task_no FROM task_needs n JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.task_no
         WHERE n.team_id = $1 AND n.needs = $2 AND t.state = 'pending'

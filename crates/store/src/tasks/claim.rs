@@ -1,4 +1,4 @@
-//! Claiming: one conditional statement decides who has a task.
+//! Claiming tasks: one conditional statement decides who gets a task.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TeamTask, claim_refusal};
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Param, Tx};
 
-/// Somebody wants a task. Asked again under the same key, they get what they got before.
+/// A claim of a task. A repeated claim with the same key gets the same task.
 #[derive(Clone, Debug)]
 pub struct TaskClaimRequest {
     pub team: TeamId,
@@ -21,10 +21,10 @@ pub struct TaskClaimRequest {
     pub lease_ms: i64,
 }
 
-/// A claimed task.
+/// A claimed task, or the reason for a refusal.
 pub type TaskClaimResult = std::result::Result<TeamTask, TaskRefusal>;
 
-/// All it waits for is done.
+/// All dependencies are completed.
 macro_rules! ready {
     () => {
         "NOT EXISTS (SELECT 1 FROM task_needs n JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
@@ -32,7 +32,7 @@ macro_rules! ready {
     };
 }
 
-/// What makes a task one that may be taken, whoever asks.
+/// Whether a task may be claimed by this member.
 macro_rules! free {
     () => {
         concat!(
@@ -54,8 +54,8 @@ macro_rules! take {
             $which,
             " AND ",
             free!(),
-            // A call that was cut off after it took its task takes no other. Whose it is is looked at where it was found:
-            // asked for at once, it would be looked for among all tasks.
+            // A repeated call that already has a task gets no second one. The key is looked up first: checking the
+            // holder directly would scan all tasks.
             " AND NOT EXISTS (SELECT 1 FROM tasks k WHERE k.team_id = $1 AND k.owner_key = $3 AND k.task_no IN
                 (SELECT b.task_no FROM tasks b WHERE b.team_id = $1 AND b.claim_key = $6))
              RETURNING ",
@@ -66,7 +66,7 @@ macro_rules! take {
 
 const FIND_BY_CLAIM_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2";
 const CLAIM_ONE: &str = take!("$15");
-// The oldest that may be taken. On PostgreSQL claimers step over rows that others are taking.
+// The oldest claimable task. On PostgreSQL concurrent claims skip each other's rows.
 const CLAIM_OLDEST: &str = take!(concat!(
     "(SELECT t.task_no FROM tasks t WHERE t.team_id = $1 AND ",
     free!(),
@@ -121,7 +121,7 @@ fn find_earlier_claim(
     Ok(None)
 }
 
-/// Why nothing was taken. One's own task is no reason: it is had already.
+/// Returns why nothing was claimed. A task that the caller already holds is returned as claimed.
 fn explain_refusal(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -133,11 +133,11 @@ fn explain_refusal(
     if task.lease.as_ref().is_some_and(|lease| lease.session == worker.session) {
         return Ok(Ok(task));
     }
-    // What stood in its way may be gone by now: whoever asks again will see.
+    // The obstacle may be gone by now; a repeated claim will tell.
     Ok(Err(claim_refusal(&task, worker).unwrap_or(TaskRefusal::NothingFree)))
 }
 
-/// Frees what nobody has shown a sign of life for. A lease is measured by the clock it was given by.
+/// Releases tasks whose lease has ended, measured by the clock that granted it.
 pub fn expire_leases(tx: &mut Tx<'_>, team: &TeamId, now: Millis) -> Result<Vec<ExpiredTaskLease>> {
     const SQL: &str =
         "SELECT task_no, owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL AND lease_until < $2

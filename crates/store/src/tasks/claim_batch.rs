@@ -1,4 +1,4 @@
-//! Claims of many at once on PostgreSQL. Where every free task is for everybody, one statement hands them out.
+//! Batched claims on PostgreSQL. If every free task is open to everyone, one statement assigns them all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,19 +19,19 @@ const CLAIM_MANY: &str = concat!(
      FROM claim_tasks($1, $2, $3) t"
 );
 
-/// Where these are in what it returns.
+/// Column positions in its result.
 const KEY_COLUMN: usize = 22;
 const HAS_NEEDS_COLUMN: usize = 23;
 
-/// What each gets of one team's tasks, in their order. `None`: there is nothing, or not all may take the same, so each looks
-/// for itself.
+/// Returns the result of each claim, in order. `None` if nothing was claimed, or if not all members may take the same
+/// tasks, so that each has to be claimed separately.
 pub(super) fn claim_many(
     tx: &mut Tx<'_>,
     team: &TeamId,
     claims: &[TaskClaimRequest],
 ) -> Result<Option<Vec<TaskClaimResult>>> {
     let keys: HashSet<&str> = claims.iter().map(|claim| claim.key.as_str()).collect();
-    // What PostgreSQL would give back as another is no key to find anything by.
+    // PostgreSQL cannot return keys with NUL unchanged, and equal keys are ambiguous.
     if keys.len() < claims.len() || keys.iter().any(|key| key.contains('\0')) {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Those who claim at the same time: for each team they stand in line, and whoever stands there is served in one go.
+//! Queues of concurrent claims, one for each team. All waiting claims of a queue are served in one batch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,10 +12,10 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::tx::Tx;
 
-/// Served in one go at most.
+/// Maximum number of claims in a batch.
 const MAX_CLAIMS_PER_BATCH: usize = 64;
 
-/// A line is there for as long as somebody serves it.
+/// A queue exists as long as somebody serves it.
 #[derive(Default)]
 pub(crate) struct ClaimQueues(Mutex<HashMap<TeamId, Vec<WaitingClaim>>>);
 
@@ -24,7 +24,7 @@ struct WaitingClaim {
     answer: oneshot::Sender<Result<TaskClaimResult>>,
 }
 
-/// A claim, and whether somebody still waits for it: what nobody does is not written, however late that is.
+/// A claim, and whether its caller still waits. An abandoned claim is never written.
 #[derive(Clone)]
 struct PendingClaim {
     claim: TaskClaimRequest,
@@ -50,7 +50,7 @@ impl ClaimQueues {
         answered.map_err(|_| Error::Closed)?
     }
 
-    /// Whether nobody serves the line.
+    /// Adds a claim. Returns whether nobody serves the queue yet.
     fn push_is_first(&self, one: WaitingClaim) -> bool {
         let mut lines = self.lock();
         let team = &one.asked.claim.team;
@@ -59,7 +59,7 @@ impl ClaimQueues {
         is_first
     }
 
-    /// Those who wait. Where nobody does, the line is left.
+    /// Takes the next batch. An empty queue is removed.
     fn next_batch(&self, team: &TeamId) -> Vec<WaitingClaim> {
         let mut lines = self.lock();
         let Some(waiting) = lines.get_mut(team).filter(|waiting| !waiting.is_empty()) else {
@@ -74,12 +74,12 @@ impl ClaimQueues {
     }
 }
 
-/// A line that is served. Should whoever serves it be ended in the middle, those who wait are told, and the next who comes
-/// serves it anew.
+/// The worker of a queue. If it is dropped midway, the waiting callers get an error, and the next claim starts a new
+/// worker.
 struct ClaimQueueWorker {
     db: Db,
     team: TeamId,
-    /// Nobody waited any more: whoever came since has begun a line of their own.
+    /// The queue was removed; later claims have started their own.
     is_left: bool,
 }
 
@@ -97,12 +97,13 @@ impl ClaimQueueWorker {
             for (caller, answer) in callers.into_iter().zip(answers) {
                 let _ = caller.send(answer);
             }
-            // Those who were answered and ask again are written with the rest.
+            // Lets callers that were just answered claim again, so that they join the next batch.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Hands out to all; where each has to look for itself, all in one transaction; where that fails, each by itself.
+    /// Serves all claims with one statement, or in one transaction if that is not possible. If that fails, each claim
+    /// runs alone.
     async fn answer_claims(&self, asked: Vec<PendingClaim>) -> Vec<Result<TaskClaimResult>> {
         let mut last = match self.claim_for_callers(&asked).await {
             Ok(claimed) => return claimed.into_iter().map(|claimed| claimed.ok_or(Error::Closed)).collect(),
@@ -111,7 +112,7 @@ impl ClaimQueueWorker {
         let mut answers = Vec::with_capacity(asked.len());
         let is_one = asked.len() == 1;
         for one in asked {
-            // Where the database is away, it is away for the rest, too.
+            // If the database is unavailable, do not try the rest.
             if !is_one && one.has_caller() && !matches!(last, Error::Unavailable { .. }) {
                 answers.push(self.claim_single(one).await);
             } else {
@@ -124,7 +125,7 @@ impl ClaimQueueWorker {
         answers
     }
 
-    /// What each gets who is still there.
+    /// Returns the result of every caller that is still there.
     async fn claim_for_callers(&self, asked: &[PendingClaim]) -> Result<Vec<Option<TaskClaimResult>>> {
         if let Some(handed) = self.db.run_autocommit(self.for_present_callers(asked, claim_many)).await? {
             return Ok(handed);
@@ -132,7 +133,7 @@ impl ClaimQueueWorker {
         self.db.write(self.for_present_callers(asked, claim_each)).await.map(Option::unwrap_or_default)
     }
 
-    /// Serves those who are still waited for, and leaves the places of the others empty.
+    /// Serves the claims with a caller and returns `None` for the others.
     fn for_present_callers(
         &self,
         asked: &[PendingClaim],
@@ -163,7 +164,7 @@ impl Drop for ClaimQueueWorker {
     }
 }
 
-/// What each gets. `None`: they cannot be served this way.
+/// Returns the result of each claim; `None` if they cannot be served this way.
 type ClaimBatchFn = fn(&mut Tx<'_>, &TeamId, &[TaskClaimRequest]) -> Result<Option<Vec<TaskClaimResult>>>;
 
 fn claim_each(
@@ -171,7 +172,7 @@ fn claim_each(
     team: &TeamId,
     claims: &[TaskClaimRequest],
 ) -> Result<Option<Vec<TaskClaimResult>>> {
-    // Behind one that was handed to them in vain, and may still be on its way: it has their keys.
+    // Waits for an earlier batch statement with the same keys, which may still be running.
     tx.lock_advisory(&format!("claims of {team}"))?;
     claims.iter().map(|claim| claim_oldest(tx, claim)).collect::<Result<Vec<_>>>().map(Some)
 }

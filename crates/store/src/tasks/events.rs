@@ -1,5 +1,5 @@
-//! Everything that became of tasks. What sessions must hear of is told from here, once each: a crash between the
-//! ledger and the sessions loses nothing, and the number of an event keeps it from being told twice.
+//! Events of tasks. They are relayed to sessions exactly once: a crash between the ledger and the sessions loses none,
+//! and the sequence number prevents duplicates.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::TaskNo;
@@ -24,9 +24,9 @@ pub enum TaskEventKind {
     Failed,
     /// A check did not pass.
     Unverified,
-    /// An end that came after the lease had.
+    /// A result arrived after the lease had ended.
     Late,
-    /// It had ended, and is to be done again.
+    /// The task had ended and is pending again.
     Reopened,
     Deleted,
 }
@@ -101,7 +101,7 @@ macro_rules! select {
     };
 }
 
-/// What has not been told yet, in order.
+/// Lists events that are not relayed yet, in order.
 pub fn list_unrelayed(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TaskEvent>> {
     tx.query(
         select!("WHERE team_id = $1 AND is_relayed = 0 ORDER BY seq LIMIT $2"),
@@ -114,7 +114,7 @@ pub fn mark_relayed(tx: &mut Tx<'_>, seq: i64) -> Result<()> {
     tx.execute("UPDATE task_events SET is_relayed = 1 WHERE seq = $1", params![seq]).map(drop)
 }
 
-/// What became of a team's tasks behind a number, in order.
+/// Lists a team's events after a sequence number, in order.
 pub fn list_events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> Result<Vec<TaskEvent>> {
     tx.query(
         select!("WHERE team_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"),
@@ -123,13 +123,13 @@ pub fn list_events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> 
     )
 }
 
-/// By whom this became of a task, each time.
+/// Lists the actors of a task's events of one kind.
 pub fn list_actors(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: TaskEventKind) -> Result<Vec<String>> {
     const SQL: &str = "SELECT actor FROM task_events WHERE team_id = $1 AND task_no = $2 AND kind = $3";
     tx.query(SQL, params![team, no.0, kind.as_str()], |row| row.text(0))
 }
 
-/// Each time this became of a task, in order.
+/// Lists a task's events of one kind, in order.
 pub fn list_events_of_kind(
     tx: &mut Tx<'_>,
     team: &TeamId,

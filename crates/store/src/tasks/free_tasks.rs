@@ -1,4 +1,4 @@
-//! Tasks that could be taken now, for whoever offers them.
+//! Free tasks, for offering them to members.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::params;
 use crate::tasks::get;
 use crate::tx::Tx;
 
-/// A task that nobody holds and that waits for nothing.
+/// A task that nobody holds and whose dependencies are completed.
 #[derive(Clone, Debug)]
 pub struct FreeTask {
     pub task: TeamTask,
-    /// How often it was claimed: one that was given back is offered anew.
+    /// How often it was claimed. A released task is offered again.
     pub claims: i64,
-    /// Who gave it back last.
+    /// The member who released it last.
     pub released_by: Option<String>,
 }
 
-/// The oldest free tasks.
+/// Lists the oldest free tasks.
 fn list_free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTask>> {
     const SQL: &str = "SELECT t.task_no, t.fencing_token FROM tasks t
         WHERE t.team_id = $1 AND t.state = 'pending' AND NOT EXISTS (SELECT 1 FROM task_needs n
@@ -36,19 +36,19 @@ fn list_free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTas
     Ok(found)
 }
 
-/// How often a task was claimed.
+/// Returns how often a task was claimed.
 pub fn count_claims(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<i64> {
     const SQL: &str = "SELECT fencing_token FROM tasks WHERE team_id = $1 AND task_no = $2";
     Ok(tx.query_one(SQL, params![team, no.0], |row| row.int(0))?.unwrap_or_default())
 }
 
-/// What could be offered, and to whom not.
+/// Tasks that can be offered, and members that get no offer.
 #[derive(Clone, Debug)]
 pub struct OfferableTasks {
     pub free: Vec<FreeTask>,
-    /// Names that hold a task.
+    /// Names of members that hold a task.
     pub holders: Vec<String>,
-    /// How many tasks each name has taken so far.
+    /// How many tasks each member has taken so far.
     pub claims_by_member: HashMap<String, i64>,
 }
 
@@ -58,7 +58,7 @@ pub fn list_offerable(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Of
     Ok(OfferableTasks { holders: list_holders(tx, team)?, claims_by_member: taken, free })
 }
 
-/// How many tasks each name has taken so far.
+/// Counts how many tasks each member has taken so far.
 pub fn count_claims_by_member(tx: &mut Tx<'_>, team: &TeamId) -> Result<HashMap<String, i64>> {
     const SQL: &str = "SELECT actor, COUNT(*) FROM task_events WHERE team_id = $1 AND kind = 'claimed'
         GROUP BY actor";
@@ -70,7 +70,7 @@ fn list_holders(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// When the first lease of a team ends.
+/// Returns when the first lease of a team ends.
 pub fn find_next_expiry(tx: &mut Tx<'_>, team: &TeamId) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT MIN(lease_until) FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
     Ok(tx.query_one(SQL, params![team], |row| row.opt_time(0))?.flatten())

@@ -1,4 +1,4 @@
-//! Tasks that begin anew, and tasks that go.
+//! Reopening and deleting tasks.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TeamTask};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// Makes a task that has ended pending again. What waits for it is blocked again; what was begun because of it goes on.
+/// Makes an ended task pending again. Tasks that depend on it are blocked again, unless they have started.
 pub fn reopen(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -30,7 +30,7 @@ pub fn reopen(
     Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
-/// Removes a task that nobody holds. What waited for it waits for it no longer. Its number is not given again.
+/// Deletes a task that nobody holds, and all dependencies on it. Its number is not reused.
 pub fn delete(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -42,7 +42,7 @@ pub fn delete(
     const DELETE_DEPENDENCIES: &str =
         "DELETE FROM task_needs WHERE team_id = $1 AND (needs = $2 OR task_no = $2)";
     const DELETE_TASK: &str = "DELETE FROM tasks WHERE team_id = $1 AND task_no = $2";
-    // There is no task left to tell of.
+    // No task is left to report on.
     const MARK_RELAYED: &str = "UPDATE task_events SET is_relayed = 1 WHERE team_id = $1 AND task_no = $2";
     lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };

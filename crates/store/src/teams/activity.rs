@@ -1,4 +1,4 @@
-//! What the keeper of teams looks at to find the few that have something to do, in one statement for all of them.
+//! Activity counters with which the team reconciler finds the teams that need it, in one statement for all.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::time::Millis;
@@ -6,18 +6,18 @@ use polyclaw_domain::time::Millis;
 use crate::error::Result;
 use crate::tx::{Row, Tx};
 
-/// Numbers that change whenever something happens to a team in the main database.
+/// Counters that change whenever something happens to a team in the main database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamActivity {
     pub team: TeamId,
-    /// Members that have a turn which runs or waits for its place, or for whom others work.
+    /// Members with a running or ready turn, or with running children.
     pub at_work: i64,
-    /// Requests to stop.
+    /// Shutdown requests.
     pub requests: i64,
     other_counts: Vec<i64>,
 }
 
-/// Of every team that has not ended.
+/// Returns the activity of every open team.
 pub fn list_activity(tx: &mut Tx<'_>) -> Result<Vec<TeamActivity>> {
     const SQL: &str = "SELECT t.team_id,
           (SELECT COUNT(*) FROM members m WHERE m.team_id = t.team_id AND m.state = 'active' AND (EXISTS
@@ -46,7 +46,7 @@ pub fn list_activity(tx: &mut Tx<'_>) -> Result<Vec<TeamActivity>> {
     })
 }
 
-/// Teams whose ledgers are in this database and have something to tell, and when the first lease of each ends.
+/// Lists teams with a ledger in this database that have events to relay or held tasks, with the end of the first lease.
 pub fn list_ledger_activity(tx: &mut Tx<'_>) -> Result<Vec<(TeamId, Option<Millis>)>> {
     const SQL: &str = "SELECT DISTINCT team_id, CAST(NULL AS BIGINT) FROM task_events WHERE is_relayed = 0
         UNION ALL SELECT team_id, MIN(lease_until) FROM tasks WHERE owner IS NOT NULL GROUP BY team_id";

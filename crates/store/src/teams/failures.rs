@@ -1,4 +1,4 @@
-//! Who of a team fails, one turn after the other, and when the next is tried.
+//! Failure streaks of team members, and when each is retried.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::session_key::SessionKey;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// A name in a team that is to be tried again at a moment.
+/// A due time for retrying a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRetry {
     pub team: TeamId,
@@ -17,7 +17,7 @@ pub struct MemberRetry {
     pub at: Millis,
 }
 
-/// A turn of this name has failed.
+/// Records a failed turn of a member.
 pub fn record_failure(tx: &mut Tx<'_>, team: &TeamId, name: &str, code: &str, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO member_failures (team_id, name, since, code, failures, retry_at)
         VALUES ($1, $2, $3, $4, $5, $6)
@@ -28,7 +28,7 @@ pub fn record_failure(tx: &mut Tx<'_>, team: &TeamId, name: &str, code: &str, no
     tx.execute(SQL, params).map(drop)
 }
 
-/// A turn of this name has ended well, or the name is another's.
+/// Ends a failure streak after a successful turn, or when the name is given to another session.
 pub fn clear_failures(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
     const SQL: &str = "DELETE FROM member_failures WHERE team_id = $1 AND name = $2";
     tx.execute(SQL, params![team, name]).map(drop)
@@ -40,14 +40,14 @@ pub fn get_failure_streak(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<
     tx.query_one(SQL, params![team, name], failure_streak_from_row)
 }
 
-/// Of a team, by name.
+/// Lists a team's failure streaks by name.
 pub fn list_failure_streaks(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, FailureStreak)>> {
     const SQL: &str =
         "SELECT since, code, failures, retry_at, name FROM member_failures WHERE team_id = $1 ORDER BY name";
     tx.query(SQL, params![team], |row| Ok((row.text(4)?, failure_streak_from_row(row)?)))
 }
 
-/// Everybody who is to be tried again, in whatever team, the next first.
+/// Lists all scheduled retries in all teams, earliest first.
 pub fn list_retries(tx: &mut Tx<'_>) -> Result<Vec<MemberRetry>> {
     const SQL: &str =
         "SELECT team_id, name, retry_at FROM member_failures WHERE retry_at IS NOT NULL ORDER BY retry_at";
@@ -56,21 +56,21 @@ pub fn list_retries(tx: &mut Tx<'_>) -> Result<Vec<MemberRetry>> {
     })
 }
 
-/// Takes a retry, and says when the next is; `false` if somebody else took it, or it is not wanted any more.
+/// Takes a retry and schedules the next. Returns `false` if it was taken before or cancelled.
 pub fn claim_retry(tx: &mut Tx<'_>, retry: &MemberRetry, next: Option<Millis>) -> Result<bool> {
     const SQL: &str =
         "UPDATE member_failures SET retry_at = $4 WHERE team_id = $1 AND name = $2 AND retry_at = $3";
     Ok(tx.execute(SQL, params![&retry.team, &retry.name, retry.at, next])? > 0)
 }
 
-/// A person has spoken to the lead: those of its teams that failed are tried at once.
+/// Retries the failing members of a lead's teams now, because a person wrote to the lead.
 pub fn retry_teams_led_by(tx: &mut Tx<'_>, lead: &SessionKey, now: Millis) -> Result<usize> {
     const SQL: &str = "UPDATE member_failures SET retry_at = $2
         WHERE team_id IN (SELECT t.team_id FROM teams t WHERE t.lead_key = $1 AND t.status <> 'shutdown')";
     tx.execute(SQL, params![lead, now])
 }
 
-/// A person has stopped a session: neither it nor those it leads are tried again by themselves.
+/// Cancels automatic retries of a session that a person stopped, and of members it leads.
 pub fn cancel_retries(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
     const SQL: &str = "UPDATE member_failures SET retry_at = NULL WHERE retry_at IS NOT NULL
         AND (team_id IN (SELECT t.team_id FROM teams t WHERE t.lead_key = $1)

@@ -1,4 +1,4 @@
-//! Members, by name.
+//! Team members, by name.
 
 use polyclaw_domain::id::{TeamId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
@@ -46,8 +46,8 @@ pub fn add_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
     .map(drop)
 }
 
-/// Gives a name to another session: what is addressed to it goes there from now on, and with it what the earlier one was
-/// shown in a turn that has not ended.
+/// Gives a name to another session, which gets its messages from now on, including those shown in an unfinished turn of
+/// the previous session.
 pub fn replace_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
     const SQL: &str = "UPDATE members SET session_key = $3, agent_id = $4, role = $5, capabilities_json = $6,
           state = $7, last_active_at = $8, plan_status = $9, plan_request_id = $10
@@ -67,12 +67,12 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
     ];
     tx.execute(SQL, params)?;
     super::clear_failures(tx, &member.team, &member.name)?;
-    // The earlier one was asked to stop, not this one.
+    // The shutdown request was meant for the previous session.
     super::delete_request_of_member(tx, &member.team, &member.name)?;
     team_messages::requeue_by_recipient(tx, &member.team, &member.name)
 }
 
-/// In the order they joined.
+/// Lists members in the order they joined.
 pub fn list_members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
     tx.query(select!("WHERE team_id = $1 ORDER BY joined_at, name"), params![team], member_from_row)
 }
@@ -81,7 +81,7 @@ pub fn get_member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<T
     tx.query_one(select!("WHERE team_id = $1 AND name = $2"), params![team, name], member_from_row)
 }
 
-/// Whom a session is the present life of.
+/// Returns the member whose current session this is.
 pub fn find_member_by_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TeamMember>> {
     tx.query_one(select!("WHERE session_key = $1"), params![session], member_from_row)
 }
@@ -97,7 +97,7 @@ pub fn set_member_state(
     tx.execute(SQL, params![team, name, state.as_str(), now]).map(drop)
 }
 
-/// `None`: the member may begin.
+/// Sets the plan approval; `None` lets the member start work.
 pub fn set_plan_approval(
     tx: &mut Tx<'_>,
     team: &TeamId,
@@ -110,7 +110,7 @@ pub fn set_plan_approval(
     tx.execute(SQL, params![team, name, plan.map(PlanApproval::as_str), request]).map(drop)
 }
 
-/// A turn of its session has ended: whoever looks after the team is to say so to the lead.
+/// Records that a turn of a member's session has ended, so that the reconciler notifies the lead.
 pub fn record_turn_end(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -123,7 +123,7 @@ pub fn record_turn_end(
     tx.execute(SQL, params![session, turn, ended_badly, now]).map(drop)
 }
 
-/// A member whose turn has ended, and how.
+/// The end of a member's turn.
 #[derive(Clone, Debug)]
 pub struct MemberTurnEnd {
     pub name: String,
@@ -131,7 +131,7 @@ pub struct MemberTurnEnd {
     pub ended_badly: bool,
 }
 
-/// Members whose turns ended since this was last asked.
+/// Lists turn ends that are not handled yet.
 pub fn list_turn_ends(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<MemberTurnEnd>> {
     const SQL: &str = "SELECT name, ended_turn, last_turn_failed FROM members
         WHERE team_id = $1 AND state = 'active' AND ended_turn IS NOT NULL ORDER BY last_active_at, name";
@@ -140,21 +140,21 @@ pub fn list_turn_ends(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<MemberTurnEn
     })
 }
 
-/// The lead knows, or need not; `false` if another turn has ended meanwhile.
+/// Clears a handled turn end. Returns `false` if another turn has ended meanwhile.
 pub fn clear_turn_end(tx: &mut Tx<'_>, team: &TeamId, rested: &MemberTurnEnd) -> Result<bool> {
     const SQL: &str = "UPDATE members SET ended_turn = NULL, last_turn_failed = 0
         WHERE team_id = $1 AND name = $2 AND ended_turn = $3";
     Ok(tx.execute(SQL, params![team, &rested.name, &rested.turn])? > 0)
 }
 
-/// Members whose sessions are no more.
+/// Lists active members whose sessions were deleted.
 pub fn list_members_without_session(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT m.name FROM members m WHERE m.team_id = $1 AND m.state = 'active'
         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_key = m.session_key) ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// Names of members whose sessions have a turn that runs or waits for its place. One that waits for a person does neither.
+/// Lists members with a running or ready turn. A turn held for a person does not count.
 pub fn list_members_at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
         WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') AND j.held <> 2
@@ -162,14 +162,14 @@ pub fn list_members_at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// Names of members who have a turn, even if it waits for a person: nobody wakes them.
+/// Lists members with any turn, even one held for a person, so that they need no wake-up.
 pub fn list_members_with_turns(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
         WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// A turn of the lead or of a member that waits for a person.
+/// Finds a turn of the lead or a member that is held for a person.
 pub fn find_waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
     const SQL: &str = "SELECT j.turn_id FROM jobs j WHERE j.state = 'queued' AND j.held = 2
         AND (j.session_key = $2 OR j.session_key IN
@@ -178,7 +178,7 @@ pub fn find_waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>>
     tx.query_one(SQL, params![&team.id, &team.lead], |row| row.text(0).map(TurnId::new))
 }
 
-/// Members for whom sub-agents or delegates are at work.
+/// Lists members with running sub-agents or delegates.
 pub fn list_members_with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND state = 'active' AND EXISTS

@@ -1,4 +1,4 @@
-//! Members that were asked to stop, and what they said.
+//! Shutdown requests to team members, and their answers.
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::team::shutdown::{ShutdownAnswer, ShutdownRequest};
@@ -20,7 +20,7 @@ pub fn insert_shutdown_request(
     tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
 }
 
-/// A call ends this team: made again, it means no other. `false`: it means another.
+/// Binds a call to the team it ends. Returns `false` if it is bound to another team.
 pub fn record_shutdown_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO shutdown_calls (call_id, team_id) VALUES ($1, $2) ON CONFLICT (call_id) DO NOTHING";
@@ -35,26 +35,26 @@ pub fn list_shutdown_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Shut
     tx.query(SQL, params![team], shutdown_request_from_row)
 }
 
-/// Stores the first answer; `false` if there is one already or nothing was asked.
+/// Stores the first answer. Returns `false` if there is one already, or no such request.
 pub fn record_shutdown_answer(tx: &mut Tx<'_>, id: &str, answer: &ShutdownAnswer) -> Result<bool> {
     const SQL: &str = "UPDATE shutdown_requests SET answer_json = $2
         WHERE request_id = $1 AND answer_json IS NULL";
     Ok(tx.execute(SQL, params![id, &to_json(answer)?])? > 0)
 }
 
-/// Those who were asked one by one and have answered.
+/// Deletes answered requests.
 pub fn delete_answered_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND answer_json IS NOT NULL";
     tx.execute(SQL, params![team]).map(drop)
 }
 
-/// Nobody waits for the answer of one.
+/// Deletes the request to one member.
 pub(super) fn delete_request_of_member(tx: &mut Tx<'_>, team: &TeamId, member: &str) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND member = $2";
     tx.execute(SQL, params![team, member]).map(drop)
 }
 
-/// The team goes on: nobody waits any more. One that has ended keeps them, for whoever asks how.
+/// Deletes all requests of a team that continues. An ended team keeps them, for queries about its end.
 pub fn delete_shutdown_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     tx.execute("DELETE FROM shutdown_requests WHERE team_id = $1", params![team]).map(drop)
 }
