@@ -1,4 +1,4 @@
-//! The one door to the database.
+//! The single entry point to the database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::tx::Tx;
 use crate::tx_body::{TxBody, TxOutput, downcast_output};
 use crate::write_probe;
 
-/// Where the data lives.
+/// The location of the database.
 #[derive(Clone, Debug)]
 pub enum DbTarget {
-    /// A file of its own, one process at a time.
+    /// A local file, used by one process at a time.
     Sqlite(PathBuf),
-    /// Any number of nodes.
+    /// A server shared by any number of nodes.
     Postgres { url: String, connections: usize },
 }
 
@@ -30,9 +30,9 @@ pub struct Db(Arc<DbInner>);
 
 struct DbInner {
     engine: DbEngine,
-    /// A write was refused for want of space, of rights or of a disk that works, and none was seen to work since.
+    /// A write failed for lack of space or permissions or because of the disk, and none has succeeded since.
     refused: AtomicBool,
-    /// A page or a row was found that makes no sense: it stays so until somebody restores a backup.
+    /// A corrupt page or row was found. This stays set until a backup is restored.
     damaged: AtomicBool,
     claims: ClaimQueues,
 }
@@ -73,7 +73,7 @@ impl DbEngine {
 }
 
 impl DbTarget {
-    /// Whether the database can be reached at all. Blocks.
+    /// Checks that the database is reachable. Blocks.
     pub fn check_connection(&self) -> Result<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -83,7 +83,7 @@ impl DbTarget {
 }
 
 impl Db {
-    /// Opens, migrates and checks the database. Blocks: call it before serving.
+    /// Opens, migrates and checks the database. Blocks, so call it before serving.
     pub fn open(target: &DbTarget) -> Result<Self> {
         let engine = match target {
             DbTarget::Sqlite(path) => DbEngine::Sqlite(SqliteEngine::open(path, MAIN_SCHEMA)?),
@@ -94,38 +94,38 @@ impl Db {
         Ok(engine.into())
     }
 
-    /// A database in memory whose transactions run at once in the caller: the crash simulator's disk.
+    /// Opens an in-memory database whose transactions run inline in the caller, for the crash simulator.
     pub fn in_memory() -> Result<Self> {
         Ok(DbEngine::Inline(InlineSqlite::open(MAIN_SCHEMA)?).into())
     }
 
-    /// The file of memories, made if it is not there. Always SQLite. Blocks, as `open` does.
+    /// Opens the memory database, creating it if needed. Always SQLite. Blocks like `open`.
     pub fn open_memory_db(path: &Path) -> Result<Self> {
         Ok(DbEngine::Sqlite(SqliteEngine::open(path, MEMORY_SCHEMA)?).into())
     }
 
-    /// The file of a team's tasks, made if it is not there. Several processes may have it open.
+    /// Opens a team's task ledger, creating it if needed. Several processes may have it open.
     pub fn open_ledger(path: &Path) -> Result<Self> {
         Ok(DbEngine::Sqlite(SqliteEngine::open_shared(path, LEDGER_SCHEMA)?).into())
     }
 
-    /// A team's tasks in memory, for the simulator.
+    /// Opens an in-memory task ledger for the simulator.
     pub fn ledger_in_memory() -> Result<Self> {
         Ok(DbEngine::Inline(InlineSqlite::open(LEDGER_SCHEMA)?).into())
     }
 
-    /// The registry of a control plane, made if it is not there. Always SQLite. Blocks, as `open` does.
+    /// Opens the registry of a control plane, creating it if needed. Always SQLite. Blocks like `open`.
     pub fn open_registry(path: &Path) -> Result<Self> {
         Ok(DbEngine::Sqlite(SqliteEngine::open(path, REGISTRY_SCHEMA)?).into())
     }
 
-    /// Memories in memory, for the simulator.
+    /// Opens an in-memory memory database for the simulator.
     pub fn memory_db_in_memory() -> Result<Self> {
         Ok(DbEngine::Inline(InlineSqlite::open(MEMORY_SCHEMA)?).into())
     }
 
-    /// Runs one transaction. When this returns `Ok`, it is committed. `body` may be run again after a
-    /// deadlock or a lost connection, so everything it makes up (ids, times) comes from outside.
+    /// Runs one transaction. It is committed when this returns `Ok`. `body` may run again after a deadlock or a lost
+    /// connection, so generated values (ids, times) must come from outside.
     pub async fn write<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -148,12 +148,12 @@ impl Db {
         }
     }
 
-    /// Damage was met since the database was opened.
+    /// Whether corruption was found since the database was opened.
     pub fn is_corrupt(&self) -> bool {
         self.0.damaged.load(Ordering::Relaxed)
     }
 
-    /// Whether the files of SQLite are still those that were opened. May look at the disk.
+    /// Checks that the SQLite files are still those that were opened. May access the disk.
     pub fn check_files(&self) -> Result<()> {
         match &self.0.engine {
             DbEngine::Sqlite(sqlite) => sqlite.check_files(),
@@ -161,10 +161,10 @@ impl Db {
         }
     }
 
-    /// Takes the oldest task that is free, together with whoever asks for one at the same time.
+    /// Claims the oldest free task, batched with concurrent claims.
     pub async fn claim_oldest_task(&self, claim: TaskClaimRequest) -> Result<TaskClaimResult> {
         match &self.0.engine {
-            // Its one writer writes whatever waits together, and has nobody to step over.
+            // The single writer of SQLite batches waiting transactions itself.
             DbEngine::Sqlite(_) | DbEngine::Inline(_) => {
                 self.write(move |tx| tasks::claim_oldest(tx, &claim)).await
             }
@@ -172,8 +172,8 @@ impl Db {
         }
     }
 
-    /// Runs statements of PostgreSQL that are each a transaction of their own: with no beginning and no end to wait for, what
-    /// they lock is free as soon as they are done. They may be run again, whether or not they came to something before.
+    /// Runs PostgreSQL statements in autocommit mode, so that each releases its locks as soon as it is done. They may
+    /// be repeated, even if they took effect before.
     pub(crate) async fn run_autocommit<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -189,7 +189,7 @@ impl Db {
         &self.0.claims
     }
 
-    /// The same, where a refusal takes back what was written before it.
+    /// Like `write`, but a refusal returned by `body` rolls the transaction back.
     pub async fn write_unless_refused<T, E, F>(&self, mut body: F) -> Result<std::result::Result<T, E>>
     where
         T: Send + 'static,
@@ -199,7 +199,7 @@ impl Db {
         let (tell, receiver) = std::sync::mpsc::channel();
         let written = self.write(move |tx| {
             body(tx)?.map_err(|refusal| {
-                // Whoever asks is there until this is done.
+                // The receiver lives until the write is done.
                 let _ = tell.send(refusal);
                 Error::RolledBack
             })
@@ -210,7 +210,7 @@ impl Db {
         }
     }
 
-    /// Runs queries on a snapshot; never waits for a writer.
+    /// Runs queries on a snapshot. Never waits for a writer.
     pub async fn read<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -221,8 +221,8 @@ impl Db {
         downcast_output(found?)
     }
 
-    /// Why nothing can be written, where a write was refused: then one is tried, so that the trouble ends by itself.
-    /// A transaction that changes nothing works on a full disk too, so only this one tells that it is over.
+    /// Returns why writes fail, if one was refused: a probe write is tried, so that the state recovers by itself. Other
+    /// transactions do not clear it, because one that changes nothing succeeds even on a full disk.
     pub async fn check_writes(&self) -> Result<()> {
         if !self.0.refused.load(Ordering::Relaxed) {
             return Ok(());
@@ -233,7 +233,7 @@ impl Db {
         Ok(())
     }
 
-    /// Leaves the database as one file that holds everything. Blocks: call it when nobody writes any more.
+    /// Checkpoints the database into a single file. Blocks; call it after the last write.
     pub fn checkpoint_all(&self) -> Result<()> {
         match &self.0.engine {
             DbEngine::Sqlite(sqlite) => sqlite.checkpoint_all(),
@@ -241,7 +241,7 @@ impl Db {
         }
     }
 
-    /// Several processes may work on this database.
+    /// Whether several processes may use this database.
     pub fn is_shared(&self) -> bool {
         matches!(&self.0.engine, DbEngine::Postgres(_))
     }
@@ -253,7 +253,7 @@ impl Db {
         }
     }
 
-    /// Wake-ups of other nodes; `None` where there can be none.
+    /// Subscribes to signals of other nodes; `None` if there can be none.
     pub fn subscribe_signals(&self) -> Option<mpsc::UnboundedReceiver<NodeSignal>> {
         match &self.0.engine {
             DbEngine::Postgres(postgres) => Some(postgres.subscribe_signals()),
@@ -261,7 +261,7 @@ impl Db {
         }
     }
 
-    /// The SQLite file, for copies and checks.
+    /// Returns the SQLite file, for copies and checks.
     pub fn sqlite_path(&self) -> Option<&Path> {
         match &self.0.engine {
             DbEngine::Sqlite(sqlite) => Some(sqlite.path()),
@@ -270,7 +270,7 @@ impl Db {
     }
 }
 
-/// What may be over later without anybody changing what is asked.
+/// Errors that may go away without changing the request.
 fn is_write_refusal(error: &Error) -> bool {
     matches!(error, Error::Full(_) | Error::ReadOnly(_) | Error::Unavailable { .. } | Error::FilesReplaced(_))
 }

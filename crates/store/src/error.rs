@@ -8,30 +8,31 @@ pub enum Error {
     Full(String),
     #[error("the database can not be written: {0}")]
     ReadOnly(String),
-    /// The rule a unique index keeps was about to be broken.
+    /// A unique index was violated.
     #[error("already there: {0}")]
     Conflict(String),
-    /// PostgreSQL is away or the connection broke; nothing was committed unless `in_doubt`: then nobody knows.
+    /// PostgreSQL is unreachable or the connection broke. Nothing was committed, unless `in_doubt` is set: then the
+    /// outcome is unknown.
     #[error("the database is unavailable: {message}")]
     Unavailable { message: String, in_doubt: bool },
-    /// Two transactions were in each other's way, and this one was undone.
+    /// The transaction was rolled back because of a deadlock or serialization failure.
     #[error("the database is busy: {0}")]
     Collided(String),
     #[error("the database has schema {found}, this build knows up to {known}: use a newer polyclaw")]
     NewerSchema { found: i64, known: i64 },
     #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
     BadSqlite(String),
-    /// Whatever is written into such files is gone with the process.
+    /// Writes into such files would be lost when the process ends.
     #[error("the database's files were removed or replaced under the running process: {0}")]
     FilesReplaced(String),
     #[error("the database is damaged: {0}")]
     Corrupt(String),
-    /// The database is sound, and what it holds makes no sense.
+    /// The database is intact, but a stored value cannot be decoded.
     #[error("a stored value can not be read: {0}")]
     Unreadable(String),
     #[error("the database is closed")]
     Closed,
-    /// Whoever ran the transaction refused it, and what it had written was taken back.
+    /// The caller's `body` refused, and the transaction was rolled back.
     #[error("the transaction was taken back")]
     RolledBack,
     #[error("database error: {0}")]
@@ -54,7 +55,7 @@ impl Error {
         }
     }
 
-    /// Trying again later may work without anybody changing what is asked.
+    /// Whether a later retry may succeed without changing the request.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -76,7 +77,7 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(text),
             Some(ErrorCode::ConstraintViolation) if is_unique_violation(&error) => Self::Conflict(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(text),
-            // Busy: another program holds the file's lock for longer than we wait.
+            // Busy: another program has held the file's lock for longer than the timeout.
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
@@ -88,7 +89,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Of the constraints only a unique one means "already there"; the others are faults, as on PostgreSQL.
+/// Only a unique constraint means "already there". Other constraint violations are bugs, as on PostgreSQL.
 fn is_unique_violation(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{
         SQLITE_CONSTRAINT_PRIMARYKEY as PRIMARY, SQLITE_CONSTRAINT_ROWID as ROWID,
@@ -127,12 +128,12 @@ impl From<postgres::Error> for Error {
     }
 }
 
-/// The server was not reached or the connection broke, as opposed to a value that fits no column.
+/// Whether the server was unreachable or the connection broke, as opposed to a value that does not fit a column.
 fn is_connection_error(error: &postgres::Error) -> bool {
     error.is_closed() || matches!(error.source(), Some(source) if source.is::<std::io::Error>())
 }
 
-/// Runs one transaction's body; a panic in it fails that transaction, not the thread that serves all of them.
+/// Runs a transaction's body. A panic fails that transaction, not the thread that serves all of them.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     outcome.unwrap_or_else(|_| Err(Error::Other("a transaction panicked; it was rolled back".into())))

@@ -1,5 +1,5 @@
-//! Memories, in a file of their own. Every query that answers an agent goes through the owners it may see: nothing
-//! else of this crate reads `memories` on behalf of one.
+//! Memories, in a database file of their own. Every query that answers an agent is restricted to the owners visible to
+//! it; nothing else in this crate reads `memories` for an agent.
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::{AgentId, MemoryId};
@@ -21,17 +21,17 @@ pub use vectors::{
     requeue_other_models, scan_vectors, store_vector,
 };
 
-/// A memory as it was stored.
+/// A stored memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryUpsert {
     pub seq: MemorySeq,
     pub id: MemoryId,
     pub owner: i64,
-    /// It replaced one of the same owner and key.
+    /// It replaced a memory of the same owner and key.
     pub replaced: bool,
 }
 
-/// Stores a memory; one of the same owner under the same key is replaced and keeps its id and the time it was made.
+/// Stores a memory. One of the same owner and key is replaced; it keeps its id and creation time.
 pub fn upsert(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<MemoryUpsert> {
     const FIND_EXISTING: &str = "SELECT seq, id FROM memories WHERE owner = $1 AND key = $2";
     const SQL: &str =
@@ -64,7 +64,7 @@ pub fn upsert(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<MemoryUpsert> {
     Ok(MemoryUpsert { seq, id, owner, replaced: known.is_some() })
 }
 
-/// Whoever it belongs to, made at the first memory.
+/// Returns the owner of a memory, creating it if needed.
 fn ensure_owner(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<i64> {
     const FIND_OWNER: &str =
         "SELECT id FROM memory_scopes WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
@@ -86,7 +86,8 @@ macro_rules! columns {
     };
 }
 
-/// Who may see the rows of an owner `o`: $1 agent, $2 session, $3 sees what others share, $4 sees more than its session.
+/// Visibility of the rows of an owner `o`: $1 agent, $2 session, $3 sees memories shared by others, $4 sees memories
+/// outside its session.
 macro_rules! seen {
     () => {
         "((o.scope = 'shared' AND ($3 = 1 OR ($4 = 1 AND o.agent_id = $1)))
@@ -113,14 +114,14 @@ impl<'a> From<&'a MemoryViewer> for VisibilityFilter<'a> {
     }
 }
 
-/// Somebody's memories: an owner, and how many it has.
+/// An owner of memories, and how many it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOwnerCount {
     pub owner: i64,
     pub memories: i64,
 }
 
-/// The owners whose memories a viewer may see; of these alone anything is looked up.
+/// Lists the owners whose memories a viewer may see. All searches are restricted to these.
 pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<MemoryOwnerCount>> {
     const SQL: &str =
         concat!("SELECT o.id, o.memories FROM memory_scopes o WHERE o.memories > 0 AND ", seen!());
@@ -129,13 +130,14 @@ pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec
     tx.query(SQL, params![filter.agent, filter.session, filter.sees_shared, filter.sees_agent], read)
 }
 
-/// Everybody, for the operator.
+/// Lists all owners, for the operator.
 pub fn list_owners(tx: &mut Tx<'_>) -> Result<Vec<MemoryOwnerCount>> {
     const SQL: &str = "SELECT id, memories FROM memory_scopes WHERE memories > 0";
     tx.query(SQL, &[], |row| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? }))
 }
 
-/// The memories with these numbers that a viewer may see and wants to: the last gate, whoever found them.
+/// Returns the memories with these numbers that a viewer may see and has asked for. This is the final check, however
+/// they were found.
 pub fn fetch_visible(
     tx: &mut Tx<'_>,
     viewer: &MemoryViewer,
@@ -159,7 +161,7 @@ pub fn fetch_visible(
     )
 }
 
-/// The same for the operator, who sees everything.
+/// Like `fetch_visible`, for the operator, who sees everything.
 pub fn fetch_all(tx: &mut Tx<'_>, seqs: &[MemorySeq]) -> Result<Vec<(MemorySeq, MemoryEntry)>> {
     const SQL: &str =
         concat!("SELECT ", columns!(), " FROM memories m WHERE m.seq IN (SELECT value FROM json_each($1))");
@@ -170,19 +172,19 @@ fn encode_json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::Other(e.to_string()))
 }
 
-/// Which memories an operator wants to see.
+/// A filter for an operator's listing.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryListFilter {
     pub agent: Option<AgentId>,
     pub session: Option<SessionKey>,
     pub scope: Option<MemoryScope>,
     pub kind: Option<String>,
-    /// Behind this one, in the order of the list.
+    /// Paging cursor: memories after this one in the list's order.
     pub after: Option<(Millis, String)>,
     pub limit: usize,
 }
 
-/// Oldest change first, so that a page stays right while memories are added.
+/// Lists memories, oldest change first, so that pages stay stable while memories are added.
 pub fn list(tx: &mut Tx<'_>, filter: &MemoryListFilter) -> Result<Vec<MemoryEntry>> {
     const SQL: &str = concat!(
         "SELECT ",
@@ -212,13 +214,13 @@ pub fn get(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemoryEntry>> {
     tx.query_one(SQL, params![id], memory_from_row)
 }
 
-/// Removes one memory; its words and its vector go with it.
+/// Removes one memory with its search terms and its vector.
 pub fn delete(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemorySeq>> {
     const SQL: &str = "DELETE FROM memories WHERE id = $1 RETURNING seq";
     tx.query_one(SQL, params![id], |row| row.int(0))
 }
 
-/// Removes what an agent itself stored and may see: never what another agent shares with it.
+/// Removes memories that an agent stored itself and may see, never those that another agent shares with it.
 pub fn delete_by_author(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> Result<Vec<MemorySeq>> {
     const SQL: &str = concat!(
         "DELETE FROM memories WHERE (id = $5 OR key = $5) AND agent_id = $1 AND owner IN
@@ -232,7 +234,7 @@ pub fn delete_by_author(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> R
     })
 }
 
-/// Removes all that an agent or a session brought; at least one of them must be named.
+/// Removes all memories of an agent or a session; at least one of them must be given.
 pub fn delete_all(
     tx: &mut Tx<'_>,
     agent: Option<&AgentId>,
@@ -245,7 +247,7 @@ pub fn delete_all(
     tx.query(SQL, params![agent, session, scope.map(MemoryScope::as_str)], |row| row.int(0))
 }
 
-/// How many there are, how many wait for their vector, and how many have one of this model.
+/// Numbers of memories, of those waiting for a vector, and of those with a vector of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounts {
     pub memories: i64,

@@ -1,4 +1,4 @@
-//! Forward-only migrations. A newer schema is refused; an older one is migrated after a copy is kept.
+//! Forward-only migrations. A newer schema is rejected. An older one is migrated after the file was copied.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SqliteSchema(&'static [&'static str]);
 
-/// The file of sessions, turns and all they need.
+/// The main database: sessions, turns and everything they need.
 pub(crate) const MAIN_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/sqlite/0001.sql"),
     include_str!("../migrations/sqlite/0002.sql"),
@@ -40,12 +40,12 @@ pub(crate) const MAIN_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/sqlite/0026_team_authority.sql"),
     include_str!("../migrations/sqlite/0027_rename_to_field_words.sql"),
 ]);
-/// The file of memories.
+/// The memory database.
 pub(crate) const MEMORY_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/brain/0001.sql"),
     include_str!("../migrations/brain/0002_rename_to_field_words.sql"),
 ]);
-/// The file of a team's tasks.
+/// The task ledger of a team.
 pub(crate) const LEDGER_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/ledger/0001.sql"),
     include_str!("../migrations/ledger/0002.sql"),
@@ -53,7 +53,7 @@ pub(crate) const LEDGER_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/ledger/0004_fencing_token.sql"),
 ]);
 
-/// The file of a control plane.
+/// The registry of a control plane.
 pub(crate) const REGISTRY_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/registry/0001.sql"),
     include_str!("../migrations/registry/0002.sql"),
@@ -118,7 +118,7 @@ fn apply_sqlite_migrations(connection: &Connection, path: Option<&Path>, migrati
     }
     for (version, sql) in (1_i64..).zip(migrations).skip(usize::try_from(found).unwrap_or(0)) {
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        // Another process may have come first.
+        // Another process may have migrated first.
         let now: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         let sql = if now < version { sql } else { "" };
         connection.execute_batch(&format!("{sql}\nPRAGMA user_version = {};\nCOMMIT;", now.max(version)))?;
@@ -141,7 +141,7 @@ fn copy_before_migration(connection: &Connection, path: &Path, version: i64) -> 
 
 pub(crate) fn migrate_postgres(client: &mut postgres::Client) -> Result<()> {
     let mut tx = client.transaction()?;
-    // Two nodes that start together migrate one after the other.
+    // Nodes that start concurrently migrate one after the other.
     tx.batch_execute(
         "SELECT pg_advisory_xact_lock(7018881);
          CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL);",
@@ -155,7 +155,7 @@ pub(crate) fn migrate_postgres(client: &mut postgres::Client) -> Result<()> {
     Ok(tx.commit()?)
 }
 
-/// Whether this build knows a file's schema.
+/// Checks that this build knows a file's schema.
 pub(crate) fn check_schema_version(found: i64, schema: SqliteSchema) -> Result<()> {
     known_version(found, schema.0).map(drop)
 }

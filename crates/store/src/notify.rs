@@ -1,8 +1,8 @@
-//! What other nodes say through the database: LISTEN/NOTIFY on PostgreSQL, nothing on SQLite.
+//! Signals of other nodes through the database: LISTEN/NOTIFY on PostgreSQL, nothing on SQLite.
 
-/// A wake-up from another node. Losing one costs time, never a message: loops also look by themselves.
+/// A wake-up from another node. A lost signal costs time but no message, because loops also poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSignal(pub String);
 
-/// Said by no node: this one listens from now on, and has not heard what was said before.
+/// Sent locally when this node starts to listen. Signals sent before were missed.
 pub const CONNECTED_SIGNAL: &str = "connected";

@@ -1,5 +1,5 @@
-//! PostgreSQL: a pool of threads, each with a connection and its prepared statements, so that the same plain,
-//! synchronous functions run here as on SQLite.
+//! PostgreSQL: a pool of threads, each with a connection and its prepared statements, so that the same synchronous
+//! functions run here as on SQLite.
 
 mod pool;
 
@@ -17,18 +17,18 @@ use crate::tx::{PreparedStatements, Tx};
 use crate::tx_body::{TxBody, TxOutput, downcast_output};
 use pool::{PoolWorker, SendReply, WorkerPool};
 
-/// Connections lost before commit are tried again this often.
+/// Maximum number of tries after connections lost before the commit.
 const MAX_CONNECTION_TRIES: u32 = 4;
-/// The loser of a deadlock is tried again this often: the winner went on meanwhile, so somebody always gets ahead.
+/// Maximum number of retries after a deadlock. The other transaction continued meanwhile, so there is always progress.
 const MAX_DEADLOCK_RETRIES: u32 = 20;
-/// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again. No two
-/// come back at the same moment.
+/// Base backoff after a deadlock. A loser that retried immediately would collide with the winner again. The backoff is
+/// randomized so that no two retry together.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
-/// A server that does not even refuse is not waited for again and again: whoever asks is told.
+/// A server that does not even refuse connections is not retried for longer than this; the caller gets the error.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a commit without an answer is asked after before its caller is told that nobody knows.
+/// How long an unanswered commit is resolved before the caller gets an in-doubt error.
 const IN_DOUBT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two questions after the same commit.
+/// Interval between two checks of the same commit.
 const IN_DOUBT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct PostgresEngine {
@@ -36,7 +36,7 @@ pub(crate) struct PostgresEngine {
     pool: WorkerPool<ConnectionWork>,
 }
 
-/// Returns how whoever asked is told.
+/// Returns the reply to send to the caller.
 type ConnectionWork = Box<dyn FnOnce(&mut PostgresConnection) -> Option<SendReply> + Send>;
 
 struct PostgresConnection {
@@ -47,7 +47,7 @@ struct PostgresConnection {
 /// How far a transaction came.
 enum CommitOutcome {
     Known(Result<TxOutput>),
-    /// The commit was sent and its answer was lost: the transaction of this number may have happened.
+    /// The commit was sent and its answer was lost. The transaction with this id may have been committed.
     InDoubt {
         value: TxOutput,
         number: i64,
@@ -55,14 +55,14 @@ enum CommitOutcome {
     },
 }
 
-/// What became of a transaction in doubt.
+/// The resolved state of an in-doubt transaction.
 enum TransactionFate {
     Committed,
     RolledBack,
     Unknown,
 }
 
-/// Connects, and leaves again.
+/// Connects and disconnects.
 pub(crate) fn check_connection(url: &str) -> Result<()> {
     connect(url).map(drop)
 }
@@ -85,7 +85,7 @@ impl PostgresEngine {
         Ok(Self { url: url.to_owned(), pool })
     }
 
-    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
+    /// Runs a transaction. If the answer to its commit is lost, its fate is resolved before this returns.
     pub async fn write(&self, mut body: TxBody) -> Result<TxOutput> {
         loop {
             let call = move |connection: &mut PostgresConnection| (connection.write(&mut body), body);
@@ -102,7 +102,7 @@ impl PostgresEngine {
         }
     }
 
-    /// Runs statements without a transaction around them.
+    /// Runs statements in autocommit mode.
     pub async fn run_autocommit(&self, mut body: TxBody) -> Result<TxOutput> {
         self.run_on_pool(move |connection| connection.run_autocommit(&mut body)).await?
     }
@@ -118,7 +118,7 @@ impl PostgresEngine {
     {
         let (caller, answer) = oneshot::channel();
         let work = move |connection: &mut PostgresConnection| {
-            // While the database is away callers give up: what nobody waits for is not begun.
+            // Callers give up while the database is unavailable; skip work that nobody waits for.
             let value = (!caller.is_closed()).then(|| call(connection))?;
             let tell: SendReply = Box::new(move || drop(caller.send(value)));
             Some(tell)
@@ -127,7 +127,7 @@ impl PostgresEngine {
         answer.await.map_err(|_| Error::Closed)
     }
 
-    /// Asks what became of a transaction until the database says so.
+    /// Polls the fate of an in-doubt transaction until the database knows it.
     async fn resolve_in_doubt(&self, number: i64) -> TransactionFate {
         const STATUS: &str = "SELECT txid_status($1)";
         let ends = Instant::now() + IN_DOUBT_TIMEOUT;
@@ -138,7 +138,7 @@ impl PostgresEngine {
             match result.map(Option::flatten).as_ref().map(Option::as_deref) {
                 Ok(Some("committed")) => return TransactionFate::Committed,
                 Ok(Some("aborted")) => return TransactionFate::RolledBack,
-                // Its server process has not noticed yet that nobody listens, or the database is still away.
+                // The server process has not noticed the lost connection yet, or the database is still unavailable.
                 Ok(Some(_)) | Err(Error::Unavailable { .. }) => {
                     tokio::time::sleep(IN_DOUBT_POLL_INTERVAL).await;
                 }
@@ -148,20 +148,20 @@ impl PostgresEngine {
         TransactionFate::Unknown
     }
 
-    /// Listens on a connection of its own for as long as the receiver lives; reconnects when it breaks.
+    /// Listens on a separate connection while the receiver lives. Reconnects when the connection breaks.
     pub fn subscribe_signals(&self) -> signal::UnboundedReceiver<NodeSignal> {
         let (sender, receiver) = signal::unbounded_channel();
         let url = self.url.clone();
         let spawned = thread::Builder::new().name("store-listen".into()).spawn(move || {
             while !sender.is_closed() {
                 if let Err(error) = listen_for_signals(&url, &sender) {
-                    tracing::warn!(%error, "listening for other nodes stopped, connecting again");
+                    tracing::warn!(%error, "stopped listening for other nodes; reconnecting in 1 s");
                     thread::sleep(Duration::from_secs(1));
                 }
             }
         });
         if let Err(error) = spawned {
-            tracing::error!(%error, "no thread to listen for other nodes, falling back to polling");
+            tracing::error!(%error, "cannot start the listener for other nodes; falling back to polling");
         }
         receiver
     }
@@ -171,14 +171,14 @@ impl PostgresConnection {
     fn run_worker(mut self, worker: &PoolWorker<ConnectionWork>) {
         let mut tell = None;
         while let Some(call) = worker.next(tell.take()) {
-            // Whoever asked is told by the answer that never came; the next gets a connection that works.
+            // The caller sees a dropped channel; the next call gets a new connection.
             let made = catch_panic(|| {
                 tell = call(&mut self);
                 Ok(())
             });
             if let Err(error) = made {
-                tracing::error!(%error, "a connection is opened anew");
-                // One that broke may break once more when it is put away: the thread goes on all the same.
+                tracing::error!(%error, "database work panicked; opening a new connection");
+                // Dropping the broken connection may panic again; the thread continues anyway.
                 let broken = self.live.take();
                 let _ = catch_panic(|| {
                     drop(broken);
@@ -243,7 +243,7 @@ impl PostgresConnection {
                 Err(Error::Unavailable { .. })
                     if tries < MAX_CONNECTION_TRIES && began.elapsed() < RECONNECT_TIMEOUT =>
                 {
-                    // A connection notices only when it is used that it was cut, so it is not used again.
+                    // A broken connection is only noticed in use, so it is not used again.
                     self.live = None;
                     thread::sleep(INITIAL_BACKOFF * tries);
                     tries += 1;
@@ -261,7 +261,7 @@ impl PostgresConnection {
     }
 }
 
-/// How long the loser of its n-th collision stays away; `luck` is between 0 and 1.
+/// Returns the backoff after the n-th deadlock; `luck` is between 0 and 1.
 fn deadlock_backoff(collisions: u32, luck: f64) -> Duration {
     INITIAL_BACKOFF.mul_f64(luck * f64::from(collisions + 1))
 }
@@ -272,19 +272,20 @@ macro_rules! clock {
     };
 }
 
-/// Every transaction learns the time of the database, in milliseconds.
+/// Every transaction reads the database's clock, in milliseconds.
 const BEGIN_READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", clock!());
-/// One that writes also learns its number, by which it is asked after if its commit stays unanswered.
+/// A writing transaction also reads its id, to resolve a commit without an answer.
 const BEGIN_WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
 
-/// Begins a transaction and returns the time and what else it learns. All go over the wire together.
+/// Begins a transaction and returns the clock and the other values. All statements are sent together.
 fn begin_transaction<const N: usize>(
     client: &mut Client,
     sql: &str,
 ) -> Result<((Millis, Instant), [i64; N])> {
-    // A transaction that failed at its beginning would be the beginning of the next, too.
+    // Roll back on failure, or the next transaction would start inside the failed one.
     let messages = run_or_rollback(client, |client| Ok(client.simple_query(sql)?))?;
-    // Behind the database by the way here, never ahead of it: a lease ends too early rather than too late.
+    // This clock is behind the database's by the network delay and never ahead, so leases end too early rather than too
+    // late.
     let notified_at = Instant::now();
     let row = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
@@ -296,7 +297,7 @@ fn begin_transaction<const N: usize>(
     began.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
 }
 
-/// Runs what a transaction is to do; what fails is undone.
+/// Runs the work of a transaction and rolls back on failure.
 fn run_or_rollback<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
     let value = run(client);
     if value.is_err() {
@@ -310,11 +311,11 @@ fn connect(url: &str) -> Result<Client> {
     let mut config: postgres::Config =
         url.parse().map_err(|_| Error::Other("store.url is not a postgres:// address".into()))?;
     config.connect_timeout(Duration::from_secs(5)).application_name("polyclaw");
-    // A machine that vanished says nothing: these notice it within half a minute instead of hours.
+    // A vanished server sends nothing: these settings detect it within half a minute instead of hours.
     config.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
     config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(20));
     let mut client = config.connect(NoTls)?;
-    // And should this machine vanish, its locks do not outlive it by more than this.
+    // If this machine vanishes, its locks are released after at most this time.
     client.batch_execute("SET idle_in_transaction_session_timeout = '30s'")?;
     Ok(client)
 }
@@ -322,11 +323,11 @@ fn connect(url: &str) -> Result<Client> {
 fn listen_for_signals(url: &str, sender: &signal::UnboundedSender<NodeSignal>) -> Result<()> {
     let mut client = connect(url)?;
     client.batch_execute("LISTEN polyclaw")?;
-    // What was said before this node listened, or while its connection was gone, it did not hear.
+    // Signals sent before this node listened, or while it was disconnected, were missed.
     let _ = sender.send(NodeSignal(CONNECTED_SIGNAL.to_owned()));
     while !client.is_closed() && !sender.is_closed() {
         let mut notifications = client.notifications();
-        // The pause only bounds how long a closed receiver goes unnoticed.
+        // The timeout only bounds how long a closed receiver goes unnoticed.
         let mut batch = notifications.timeout_iter(Duration::from_secs(5));
         while let Some(notification) = batch.next()? {
             if sender.send(NodeSignal(notification.payload().to_owned())).is_err() {

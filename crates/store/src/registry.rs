@@ -1,5 +1,5 @@
-//! The registry of a control plane, in a file of its own: the instances there are, and what was asked of them.
-//! Whether one runs is not here: that is read from the process table.
+//! The registry of a control plane, in a file of its own: its instances and their desired state. Whether an instance
+//! runs is not stored here but read from the process table.
 
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{DesiredState, InstanceName, RestartPolicy};
@@ -20,28 +20,28 @@ pub mod tokens;
 pub struct InstanceRecord {
     pub id: InstanceId,
     pub name: InstanceName,
-    /// Below the home; `.` is the home itself.
+    /// Path below the home; `.` is the home itself.
     pub folder: String,
     pub port: u16,
     pub desired_state: DesiredState,
     pub restart: RestartPolicy,
-    /// Why the breaker is open.
+    /// Why the circuit breaker is open.
     pub broken: Option<String>,
     pub pid: Option<ProcessId>,
     pub archived_at: Option<Millis>,
     pub created_at: Millis,
-    /// A restart that somebody asked for is not done.
+    /// A requested restart is not done yet.
     pub restarting: bool,
 }
 
-/// A process: its number, and when it began in the kernel's ticks. Numbers are used again, moments are not.
+/// A process: its id, and its start time in kernel ticks, because process ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessId {
     pub number: i32,
     pub started: i64,
 }
 
-/// Which of the names and ports in use stands in the way.
+/// The name or port that is already in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceConflict {
     Name,
@@ -76,7 +76,7 @@ fn instance_from_row(row: &Row<'_>) -> Result<InstanceRecord> {
     })
 }
 
-/// Adds one, unless its name or port is in use.
+/// Adds an instance, unless its name or port is in use.
 pub fn insert(tx: &mut Tx<'_>, one: &InstanceRecord) -> Result<Option<InstanceConflict>> {
     const SQL: &str = "INSERT INTO instances (id, name, folder, port, desired_state, restart, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
@@ -105,7 +105,7 @@ pub fn find_conflict(tx: &mut Tx<'_>, name: &InstanceName, port: u16) -> Result<
     Ok(named.map(|_| InstanceConflict::Name).or(listening.map(|_| InstanceConflict::Port)))
 }
 
-/// Active ones first, each group in the order it was made.
+/// Lists active instances, then archived ones, each in the order of creation.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<InstanceRecord>> {
     tx.query(select!("ORDER BY archived_at IS NOT NULL, seq"), &[], instance_from_row)
 }
@@ -114,7 +114,7 @@ pub fn get(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<InstanceRecord>> {
     tx.query_one(select!("WHERE id = $1"), params![id], instance_from_row)
 }
 
-/// By id or name. A name means the active one of that name, else the one archived last.
+/// Finds an instance by id or name. A name refers to the active instance, else to the one archived last.
 pub fn find_by_id_or_name(tx: &mut Tx<'_>, word: &str) -> Result<Option<InstanceRecord>> {
     const SQL: &str = select!(
         "WHERE id = $1 OR name = $1 ORDER BY id = $1 DESC, archived_at IS NOT NULL, archived_at DESC LIMIT 1"
@@ -122,7 +122,7 @@ pub fn find_by_id_or_name(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance
     tx.query_one(SQL, params![word], instance_from_row)
 }
 
-/// What somebody asked for. Asking for anything closes the breaker.
+/// Sets the desired state. This also closes the circuit breaker.
 pub fn set_desired_state(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState) -> Result<()> {
     const SQL: &str = "UPDATE instances SET desired_state = $2, broken = NULL, restarting = 0 WHERE id = $1";
     const DELETE_CRASHES: &str = "DELETE FROM crashes WHERE instance_id = $1";
@@ -130,13 +130,13 @@ pub fn set_desired_state(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState)
     tx.execute(DELETE_CRASHES, params![id]).map(drop)
 }
 
-/// Somebody asked for a restart. It is done when a process is noted, or given up with [`rest`].
+/// Requests a restart. It is done when a process is recorded, or dropped by [`mark_stopped`].
 pub fn request_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     set_desired_state(tx, id, DesiredState::Running)?;
     tx.execute("UPDATE instances SET restarting = 1 WHERE id = $1", params![id]).map(drop)
 }
 
-/// It ended by itself and is not to run any more.
+/// Records that an instance ended by itself and should not run any more.
 pub fn mark_stopped(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     const SQL: &str = "UPDATE instances SET desired_state = 'stopped', restarting = 0 WHERE id = $1";
     tx.execute(SQL, params![id]).map(drop)
@@ -154,7 +154,7 @@ pub fn set_restart_policy(tx: &mut Tx<'_>, id: &InstanceId, restart: RestartPoli
     tx.execute(SQL, params![id, restart.as_str()]).map(drop)
 }
 
-/// Its config names another port now. False: another instance has it.
+/// Sets the port from the instance's config. Returns false if another instance has it.
 pub fn set_port(tx: &mut Tx<'_>, id: &InstanceId, port: u16) -> Result<bool> {
     const FIND_PORT_OWNER: &str =
         "SELECT 1 FROM instances WHERE port = $1 AND id <> $2 AND archived_at IS NULL";
@@ -179,7 +179,7 @@ pub fn archive(tx: &mut Tx<'_>, id: &InstanceId, now: Millis) -> Result<()> {
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
-/// Takes an archived one back, unless its name or port is in use by now.
+/// Unarchives an instance, unless its name or port is in use by now.
 pub fn unarchive(tx: &mut Tx<'_>, one: &InstanceRecord) -> Result<Option<InstanceConflict>> {
     const SQL: &str = "UPDATE instances SET archived_at = NULL, port = $2 WHERE id = $1";
     if let Some(taken) = find_conflict(tx, &one.name, one.port)? {
@@ -194,7 +194,7 @@ pub fn remove(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     tx.execute(SQL, params![id]).map(drop)
 }
 
-/// Remembers a crash; returns those since a time, this one included, the oldest first.
+/// Records a crash, and returns the crashes since a time, including this one, oldest first.
 pub fn record_crash(
     tx: &mut Tx<'_>,
     id: &InstanceId,
@@ -214,7 +214,7 @@ pub fn list_crashes(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Vec<Millis>> {
     tx.query(SQL, params![id], |row| row.time(0))
 }
 
-/// What was said of the last crash.
+/// Returns the time and reason of the last crash.
 pub fn find_last_crash(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<(Millis, String)>> {
     const SQL: &str =
         "SELECT created_at, reason FROM crashes WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1";

@@ -1,5 +1,5 @@
-//! SQLite: one connection that writes, and readers that never wait for it. Whoever finds the writer free writes
-//! at once; whoever does not is committed in a group by the writer's thread.
+//! SQLite: one writing connection, and readers that never wait for it. A caller that finds the writer free writes
+//! immediately; otherwise the writer's thread commits its transaction in a group.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ mod checkpoint;
 mod files;
 mod write_lock;
 
-/// Transactions committed together at the most: bounds how long the first of a group waits for the last.
+/// Maximum number of transactions committed together. Bounds how long the first of a group waits for the last.
 const MAX_GROUPED_TRANSACTIONS: usize = 256;
 const READER_THREADS: usize = 2;
 
@@ -33,13 +33,13 @@ pub(crate) struct SqliteEngine {
     writer: Arc<SqliteWriter>,
     queue: mpsc::Sender<QueuedWrite>,
     readers: mpsc::Sender<ReadWork>,
-    /// Of a database that belongs to this process alone.
+    /// Set for a database that only this process uses.
     files: Option<DatabaseFiles>,
 }
 
 type ReadWork = Box<dyn FnOnce(&Connection) + Send>;
 
-/// One caller's transaction: run inside a group, answered after the group's commit.
+/// One caller's transaction: run within a group, answered after the group's commit.
 struct QueuedWrite {
     body: TxBody,
     value: Option<TxOutput>,
@@ -53,7 +53,7 @@ impl QueuedWrite {
     }
 
     fn send_reply(self, committed: Result<()>) {
-        // A caller that went away does not undo what it asked for.
+        // A transaction is not undone when its caller goes away.
         let _ = self.caller.send(committed.and_then(|()| self.value.ok_or(Error::Closed)));
     }
 }
@@ -64,12 +64,12 @@ impl SqliteEngine {
         Ok(Self { files: Some(DatabaseFiles::for_database(path)), ..opened })
     }
 
-    /// Whether the files are still those that were opened.
+    /// Checks that the files are still those that were opened.
     pub fn check_files(&self) -> Result<()> {
         self.files.as_ref().map_or(Ok(()), |files| files.check_replaced(&self.writer))
     }
 
-    /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
+    /// Opens a file that other processes write too. Writers wait for each other and are served within moments.
     pub fn open_shared(path: &Path, schema: SqliteSchema) -> Result<Self> {
         Self::open_with_busy_handler(path, schema, busy_handler::on_busy)
     }
@@ -82,7 +82,7 @@ impl SqliteEngine {
                 Ok(Some(FileWriteLock::for_database(path)?))
             };
             match Self::open_with(path, schema, share) {
-                // A file that another process is just making refuses in ways that no handler is asked about.
+                // A file that another process is just creating fails in ways that do not reach the busy handler.
                 Err(Error::Unavailable { .. }) if tries < 100 => tries += 1,
                 opened => return opened,
             }
@@ -126,7 +126,7 @@ impl SqliteEngine {
         &self.path
     }
 
-    /// Moves all of the log into the database, and leaves none.
+    /// Moves the whole log into the database and truncates it.
     pub fn checkpoint_all(&self) -> Result<()> {
         let mut settled = Ok(());
         self.writer.run_exclusively(|connection| {
@@ -161,14 +161,14 @@ fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> 
     thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
 }
 
-/// The one connection that writes.
+/// The writing connection.
 struct SqliteWriter {
     connection: Mutex<Connection>,
-    /// Where other processes write, too.
+    /// Set if other processes write too.
     write_lock: Option<FileWriteLock>,
-    /// Transactions in the queue: while there are any, nobody goes first.
+    /// Number of queued transactions. While there are any, nobody bypasses the queue.
     waiting: AtomicUsize,
-    /// Told after each commit; full means that it has been told already.
+    /// Signalled after each commit. A full channel means that a signal is pending.
     written: mpsc::SyncSender<()>,
 }
 
@@ -177,9 +177,9 @@ impl SqliteWriter {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes on the caller's thread if nobody else is writing or waits to: handing a small transaction to another
-    /// thread and its answer back takes longer than the transaction. A commit does not wait for the disk, but it may
-    /// wait for another process.
+    /// Writes on the caller's thread if nobody else writes or waits. Passing a small transaction to another thread
+    /// takes longer than running it. Not used when other processes write too: a commit does not wait for the disk, but
+    /// it may wait for them.
     fn try_write_now(&self, body: &mut TxBody) -> Option<Result<TxOutput>> {
         if self.write_lock.is_some() || self.waiting.load(Ordering::SeqCst) > 0 {
             return None;
@@ -216,7 +216,7 @@ fn write_groups(writer: &SqliteWriter, work: &mpsc::Receiver<QueuedWrite>) {
     while let Ok(first) = work.recv() {
         let connection = writer.lock();
         let result = writer.begin_transaction(&connection);
-        // Whoever came while this waited for other processes is in the group.
+        // Transactions queued while this one waited for other processes join the group.
         let mut group = vec![first];
         while group.len() < MAX_GROUPED_TRANSACTIONS
             && let Ok(more) = work.try_recv()
@@ -231,7 +231,7 @@ fn write_groups(writer: &SqliteWriter, work: &mpsc::Receiver<QueuedWrite>) {
     }
 }
 
-/// One transaction that is nobody else's.
+/// Runs one transaction outside a group.
 fn write_alone(connection: &Connection, body: &mut TxBody) -> Result<TxOutput> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
     let value = body.run(Tx::for_sqlite(connection));
@@ -254,7 +254,7 @@ fn commit_group(writer: &SqliteWriter, connection: &Connection, result: Result<(
     while let Some(mut call) = waiting.next() {
         match run_in_savepoint(connection, &mut call) {
             Ok(()) => done.push(call),
-            // A full disk makes SQLite drop the whole transaction: nobody in this group is committed.
+            // On a full disk SQLite rolls back the whole transaction, so nothing in this group is committed.
             Err(error) if connection.is_autocommit() => {
                 call.send_reply(Err(error.clone()));
                 reply_to_all(done, &Err(error));
@@ -314,10 +314,10 @@ fn read_snapshot(connection: &Connection, body: &mut TxBody) -> Result<TxOutput>
     value
 }
 
-/// The file is its owner's alone, and so are the files that SQLite makes beside it. A failure shows when it is opened.
+/// Makes the file, and files that SQLite creates next to it, accessible to its owner only. A failure shows on open.
 pub(crate) fn make_private(path: &Path) {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    // Not a path, but an address with options.
+    // This is a URI with options, not a path.
     if path.to_string_lossy().starts_with("file:") {
         return;
     }
@@ -348,19 +348,19 @@ fn configure_writer(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Plans do not depend on bound values. Without this SQLite plans a statement anew each time its parameters
-/// change, wherever a LIMIT or a partial index is in sight: that took more time than running it.
+/// Makes query plans independent of bound values. Otherwise SQLite replans a statement whenever its parameters change
+/// if there is a LIMIT or a partial index, which took longer than running it.
 fn plan_once(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// 3.51.3 mends a defect that can lose WAL content; 3.52.0 was withdrawn.
+/// 3.51.3 fixes a defect that can lose WAL content; 3.52.0 was withdrawn.
 pub(crate) fn check_sqlite_version(text: &str, number: i32) -> Result<()> {
     if number >= 3_051_003 && number != 3_052_000 { Ok(()) } else { Err(Error::BadSqlite(text.to_owned())) }
 }
 
-/// The same statements without threads, for runs that must be repeatable from a seed.
+/// The same statements without threads, for runs that must be reproducible from a seed.
 pub(crate) struct InlineSqlite(Mutex<Connection>);
 
 impl InlineSqlite {

@@ -1,4 +1,4 @@
-//! A copy of a SQLite file that is whole, whoever writes to it meanwhile.
+//! Consistent copies of SQLite files, even while others write to them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::registry::{self, InstanceRecord};
 use crate::tx::Tx;
 
 const COPY_BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-/// All pages in one step: they are of one moment, and a writer beside us is not waited for.
+/// All pages in one step, so that they belong to one moment and concurrent writers cannot restart the copy.
 const ALL_PAGES: i32 = i32::MAX;
 const COPY_RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// Page by page, so that what refers to places in the file stays right. Blocks.
+/// Copies page by page, so that references to positions in the file stay valid. Blocks.
 pub fn copy_sqlite_file(from: &Path, to: &Path) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(from, flags)?;
@@ -26,13 +26,13 @@ pub fn copy_sqlite_file(from: &Path, to: &Path) -> Result<()> {
     if verdict != "ok" {
         return Err(Error::Corrupt(format!("{}: {verdict}", from.display())));
     }
-    // The copy is one file: nothing of it is left in a log beside it.
+    // The copy is a single file: nothing may remain in a log next to it.
     target.pragma_update(None, "journal_mode", "DELETE")?;
     Ok(())
 }
 
-/// The same for a registry, and the instances in the copy. Processes are no part of a copy: one that should run is started
-/// by whoever uses it. Blocks.
+/// Copies a registry and returns the instances in the copy, without processes: the user of the copy starts those that
+/// should run. Blocks.
 pub fn copy_registry(from: &Path, to: &Path) -> Result<Vec<InstanceRecord>> {
     copy_sqlite_file(from, to)?;
     let connection = Connection::open(to)?;

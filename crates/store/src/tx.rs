@@ -1,6 +1,6 @@
-//! One transaction on either engine. Parameters are written `$1`, `$2`: PostgreSQL's way, which SQLite reads
-//! as names. `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL, `/* lock */`
-//! likewise `FOR UPDATE`, and `/* hold */` `FOR NO KEY UPDATE`: rows that name it may still be made.
+//! One transaction on either engine. Parameters are written `$1`, `$2`, as in PostgreSQL; SQLite reads them as names.
+//! `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL. Likewise `/* lock */` is `FOR
+//! UPDATE`, and `/* hold */` is `FOR NO KEY UPDATE`, which still allows inserting rows that reference the locked one.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::error::{Error, Result, catch_panic};
 
-/// A statement that fails fails its transaction, even if the closure goes on: PostgreSQL would turn the commit
-/// into a silent rollback, SQLite would keep the rest.
+/// A transaction. A failed statement fails the whole transaction, even if the closure continues: PostgreSQL would turn
+/// the commit into a silent rollback, and SQLite would keep the rest.
 pub struct Tx<'a> {
     engine: TxEngine<'a>,
     failed: Option<Error>,
-    /// What the clock of a database that nodes share said when this began, and when that was here.
+    /// The clock of a shared database when this transaction began, and the local time of that reading.
     clock: Option<(Millis, Instant)>,
     plans: Option<Vec<String>>,
 }
@@ -48,8 +48,8 @@ impl<'a> Tx<'a> {
         Self { engine: TxEngine::Sqlite(connection), failed: None, clock: None, plans: None }
     }
 
-    /// On a connection that has begun a transaction, at this time of the database. Where there is none, every statement is
-    /// one of its own.
+    /// For a connection with an open transaction that began at `clock`. Without a clock every statement is its own
+    /// transaction.
     pub(crate) fn for_postgres(
         client: &'a mut postgres::Client,
         statements: &'a mut PreparedStatements,
@@ -58,7 +58,7 @@ impl<'a> Tx<'a> {
         Self { engine: TxEngine::Postgres { client, statements }, failed: None, clock, plans: None }
     }
 
-    /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
+    /// Runs the caller's closure. On `Err` nothing of it may be committed.
     pub(crate) fn run<T>(&mut self, body: &mut impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let value = catch_panic(|| body(self))?;
         self.failed.take().map_or(Ok(value), Err)
@@ -105,7 +105,7 @@ impl<'a> Tx<'a> {
         !matches!(self.engine, TxEngine::Postgres { .. })
     }
 
-    /// Wakes the other nodes when this transaction commits. On SQLite there are none.
+    /// Signals the other nodes when this transaction commits. On SQLite there are none.
     pub fn notify_nodes(&mut self, payload: &str) -> Result<()> {
         const NOTIFY_NODES: &str = "SELECT pg_notify('polyclaw', $1)";
         match self.engine {
@@ -114,7 +114,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Until this transaction has ended, no other that asks the same goes on. On SQLite none would.
+    /// Takes an advisory lock until the transaction ends. Not needed on SQLite.
     pub fn lock_advisory(&mut self, what: &str) -> Result<()> {
         const LOCK_ADVISORY: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
         match self.engine {
@@ -123,15 +123,15 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// The clock leases are measured by: the database's where several nodes share it, else the caller's. It goes on while
-    /// a transaction waits for others.
+    /// Returns the clock that leases are measured by: the database's if nodes share it, otherwise the caller's. It
+    /// advances while a transaction waits for others.
     pub fn lease_clock(&self, now: Millis) -> Millis {
         self.clock.map_or(now, |(clock, read)| {
             clock.plus(read.elapsed().as_millis().try_into().unwrap_or(i64::MAX))
         })
     }
 
-    /// Runs `body` and returns the plan of each statement it ran, for the tests of hot queries.
+    /// Runs `body` and returns the plan of each statement it ran, for tests of hot queries.
     pub fn explain_queries(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<Vec<String>> {
         self.plans = Some(Vec::new());
         let outcome = body(self);
@@ -201,7 +201,7 @@ impl TxEngine<'_> {
                 }
                 Ok(plan)
             }
-            // The plan made for any value at all: the one a statement settles on when it is run often.
+            // The generic plan, which a statement that runs often settles on.
             Self::Postgres { client, .. } => {
                 let values = if params == 0 {
                     String::new()
@@ -240,7 +240,7 @@ fn to_postgres_sql(sql: &str) -> String {
         .replace("/* hold */", "FOR NO KEY UPDATE")
 }
 
-/// `$3` is a name to SQLite, numbered by first appearance: each is bound by the number in its name.
+/// SQLite treats `$3` as a name and numbers parameters by first appearance, so each is bound by the number in its name.
 fn bind_params(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> Result<()> {
     for index in 1..=statement.parameter_count() {
         let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
@@ -268,14 +268,14 @@ impl ToSql for Param<'_> {
     ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
-            // Beside a bare number, as in `$2 = 1`, PostgreSQL expects its small integer.
+            // Next to a bare number, as in `$2 = 1`, PostgreSQL infers `INT4`.
             Self::Int(value) if *ty == Type::INT4 => i32::try_from(*value)?.to_sql(ty, out),
             Self::Int(value) if *ty == Type::INT8 => value.to_sql(ty, out),
             Self::Int(_) => Err(format!("a number was given where {ty} is expected").into()),
             Self::Text(_) if !<&str as ToSql>::accepts(ty) => {
                 Err(format!("text was given where {ty} is expected").into())
             }
-            // PostgreSQL text cannot hold NUL; SQLite's can. The character carries nothing a person wrote.
+            // PostgreSQL text cannot contain NUL, SQLite text can. The character carries nothing a person wrote.
             Self::Text(value) if value.contains('\0') => value.replace('\0', "\u{fffd}").to_sql(ty, out),
             Self::Text(value) => value.to_sql(ty, out),
             Self::Bytes(value) if *ty == Type::BYTEA => value.to_sql(ty, out),
@@ -290,7 +290,7 @@ impl ToSql for Param<'_> {
     to_sql_checked!();
 }
 
-/// One row of an answer, read by position.
+/// One row of a result, read by position.
 pub struct Row<'a>(RowSource<'a>);
 
 enum RowSource<'a> {
@@ -321,7 +321,7 @@ impl Row<'_> {
         }
     }
 
-    /// Bytes as they lie in the row: nothing is copied.
+    /// Reads bytes without copying them.
     pub fn bytes<T>(&self, at: usize, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self.0 {
             RowSource::Sqlite(row) => Ok(read(row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from)?)),
@@ -329,7 +329,7 @@ impl Row<'_> {
         }
     }
 
-    /// A measure, such as a rank.
+    /// Reads a floating-point number, such as a rank.
     pub fn real(&self, at: usize) -> Result<f64> {
         match self.0 {
             RowSource::Sqlite(row) => Ok(row.get(at)?),
@@ -365,7 +365,7 @@ impl Row<'_> {
         self.parse_column(at, |text| AgentId::parse(text).ok())
     }
 
-    /// Reads a word through the type that knows it.
+    /// Parses a text column.
     pub fn parse_column<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
         parse(&text).ok_or_else(|| Error::Unreadable(format!("column {at} holds '{text}'")))
@@ -463,7 +463,7 @@ param_of_ids!(
     TurnId
 );
 
-/// `params![a, b]`: each by reference or by value, as its type allows.
+/// `params![a, b]`: parameters by reference or by value, as their types allow.
 #[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::Param::from($value)),*] };

@@ -1,5 +1,5 @@
-//! What a transaction does, whatever it comes to. The engines know this one shape: they are compiled once, and not once
-//! for each of the hundreds of transactions there are.
+//! The body of a transaction with its type erased, so that the engines are compiled once and not for each of hundreds
+//! of transactions.
 
 use std::any::Any;
 
@@ -17,13 +17,13 @@ impl TxBody {
         Self(Box::new(move |tx| Ok(Box::new(body(tx)?))))
     }
 
-    /// `Err` means that nothing of it may be committed.
+    /// On `Err` nothing of it may be committed.
     pub fn run(&mut self, mut tx: Tx<'_>) -> Result<TxOutput> {
         tx.run(&mut self.0)
     }
 }
 
-/// The value of a body that was made to return this type.
+/// Returns the output of a body with this return type.
 pub(crate) fn downcast_output<T: 'static>(value: TxOutput) -> Result<T> {
     let same = value.downcast().map_err(|_| Error::Other("a transaction came to something else".into()))?;
     Ok(*same)

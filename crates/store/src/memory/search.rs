@@ -1,5 +1,5 @@
-//! Memories by their words. Ranking costs as much as there are rows that share a word, so what is ranked is bounded:
-//! by the owners where these have little, else by leaving out the words that many memories have.
+//! Full-text search of memories. Ranking costs as much as there are rows that share a word, so the number of ranked
+//! rows is bounded: by the owners if these have few memories, otherwise by leaving out frequent words.
 
 use polyclaw_domain::memory::words;
 use polyclaw_domain::recall::MemorySeq;
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::Tx;
 
-/// Rows that are ranked at the most, about: 2,000 take two to five milliseconds.
+/// Approximate maximum number of ranked rows: 2,000 take two to five milliseconds.
 const MAX_RANKED_ROWS: usize = 1_500;
 
-/// Memories of these owners that share words with a question, best first.
+/// Returns memories of these owners that share words with the text, best first.
 pub fn search_by_words(
     tx: &mut Tx<'_>,
     owners: &[MemoryOwnerCount],
@@ -36,7 +36,7 @@ pub fn search_by_words(
     }
 }
 
-/// The owners' own rows are few: the index is asked for those alone.
+/// Searches only the owners' own rows, for owners with few memories.
 fn search_few_owners(
     tx: &mut Tx<'_>,
     owners: &[MemoryOwnerCount],
@@ -51,7 +51,7 @@ fn search_few_owners(
     tx.query(SQL, params![&wanted, limit], |row| row.int(0))
 }
 
-/// They have much: the words are few, and what is not theirs is left out as it comes.
+/// Searches few words and filters by owner afterwards, for owners with many memories.
 fn search_many_owners(
     tx: &mut Tx<'_>,
     owners: &str,
@@ -77,9 +77,9 @@ fn search_many_owners(
 }
 
 enum SearchTerms {
-    /// Any of these; together few rows have one.
+    /// Rows with any of these words; there are few.
     Rare(Vec<String>),
-    /// Each of them is everywhere: those that have all, newest first, for ranks would hardly differ.
+    /// Every word is frequent: rows with all of them, newest first, because ranks would hardly differ.
     Frequent(Vec<String>),
 }
 
@@ -89,7 +89,7 @@ impl SearchTerms {
     }
 }
 
-/// The words that tell most, rarest first, as long as what they find is little enough to rank.
+/// Selects the rarest words whose rows are few enough to rank.
 fn select_search_terms(tx: &mut Tx<'_>, words: Vec<String>) -> Result<SearchTerms> {
     let mut counted = Vec::with_capacity(words.len());
     for word in words {
@@ -110,7 +110,7 @@ fn select_search_terms(tx: &mut Tx<'_>, words: Vec<String>) -> Result<SearchTerm
     Ok(SearchTerms::Rare(few.map(|(_, word)| word).collect()))
 }
 
-/// How many rows have a word; no more than would be ranked are counted.
+/// Counts the rows with a word, up to the ranking limit.
 fn count_rows_with(tx: &mut Tx<'_>, word: &str) -> Result<usize> {
     const SQL: &str =
         "SELECT COUNT(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH $1 LIMIT $2)";

@@ -1,4 +1,5 @@
-//! Vectors of memories: one signed byte a dimension, which loses less than a hundredth of what a model can tell apart.
+//! Vectors of memories, quantized to one signed byte per dimension. This loses less than a hundredth of what a model
+//! can distinguish.
 
 use polyclaw_domain::recall::MemorySeq;
 use polyclaw_domain::time::Millis;
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// A vector of length one, in bytes: `value = scale * byte`.
+/// A unit vector in bytes: `value = scale * byte`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizedVector {
     pub scale: f32,
@@ -33,7 +34,7 @@ pub struct PendingEmbedding {
     pub updated_at: Millis,
 }
 
-/// Those that wait, oldest first.
+/// Lists memories without a vector, oldest first.
 pub fn list_pending_embeddings(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<PendingEmbedding>> {
     const SQL: &str = "SELECT m.seq, m.owner, m.content, m.updated_at FROM embedding_queue p
         JOIN memories m ON m.seq = p.memory ORDER BY p.memory LIMIT $1";
@@ -47,14 +48,14 @@ pub fn list_pending_embeddings(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Pend
     })
 }
 
-/// Vectors of any other model wait to be made again.
+/// Queues the vectors of all other models to be computed again.
 pub fn requeue_other_models(tx: &mut Tx<'_>, model: &str) -> Result<usize> {
     const SQL: &str =
         "INSERT OR IGNORE INTO embedding_queue (memory) SELECT memory FROM vectors WHERE model_id <> $1";
     tx.execute(SQL, params![model])
 }
 
-/// Keeps the vector of a memory, unless it was changed or forgotten since it was read.
+/// Stores a memory's vector, unless the memory was changed or deleted since it was read.
 pub fn store_vector(
     tx: &mut Tx<'_>,
     of: &PendingEmbedding,
@@ -69,7 +70,7 @@ pub fn store_vector(
     Ok(tx.execute(SQL, values)? > 0)
 }
 
-/// Goes through the vectors of one model, newest memory first. A row is its number, its owner, its scale and its bytes.
+/// Scans the vectors of one model, newest memory first. `each` gets the memory's number, owner, scale and bytes.
 pub fn scan_vectors(
     tx: &mut Tx<'_>,
     model: &str,

@@ -1,5 +1,5 @@
-//! Who gets the next piece of work: the worker that rested last. Where one is enough, one stays warm: each connection has
-//! caches and prepared statements of its own.
+//! Distributes work to the worker that became idle last. If one worker is enough, its connection stays warm with its
+//! caches and prepared statements.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,14 +13,14 @@ struct PoolState<W> {
     is_closed: bool,
 }
 
-/// Where a worker gets its work.
+/// A worker's source of work.
 pub(super) struct PoolWorker<W> {
     state: Arc<Mutex<PoolState<W>>>,
-    /// It has a connection: those without are asked last.
+    /// It has a connection. Workers without one are used last.
     is_warm: Cell<bool>,
 }
 
-/// Says what work came to. It is said by a worker that rests already: whoever then has more finds it, and it is warm.
+/// Sends a result to its caller. The worker registers as idle first, so that the caller's next work finds it warm.
 pub(super) type SendReply = Box<dyn FnOnce() + Send>;
 
 impl<W> WorkerPool<W> {
@@ -46,7 +46,7 @@ impl<W> WorkerPool<W> {
     }
 }
 
-/// What waits is still done; then the workers go.
+/// Waiting work is still done before the workers exit.
 impl<W> Drop for WorkerPool<W> {
     fn drop(&mut self) {
         let mut state = lock_state(&self.0);
@@ -56,7 +56,7 @@ impl<W> Drop for WorkerPool<W> {
 }
 
 impl<W> PoolWorker<W> {
-    /// Tells what the last work came to and waits for more. `None`: there will be none.
+    /// Sends the result of the last work and waits for more. `None` when the pool is closed.
     pub fn next(&self, tell: Option<SendReply>) -> Option<W> {
         let next = self.next_or_register();
         if let Some(tell) = tell {
@@ -67,7 +67,7 @@ impl<W> PoolWorker<W> {
         work
     }
 
-    /// What there is to do, or where it will be given.
+    /// Returns waiting work, or the channel on which it will arrive.
     fn next_or_register(&self) -> Result<Option<W>, mpsc::Receiver<W>> {
         let mut state = lock_state(&self.state);
         let work = state.waiting.pop_front();

@@ -1,4 +1,4 @@
-//! The audit: only added to. The database refuses everything else.
+//! The audit log. It is append-only, which the database enforces.
 
 use polyclaw_domain::audit::{AuditEntry, AuditHead, AuditRecord, hash_entry};
 
@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Adds an entry behind the last one there was: where that was cut off, a gap stays that is found.
+/// Appends an entry after the recorded head. If entries were cut off, a detectable gap remains.
 pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
     const ADVANCE_HEAD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
     const SQL: &str =
         "INSERT INTO audit (seq, actor, action, target, before_hash, after_hash, detail, created_at,
           previous_hash, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    // Somebody took the head away: the chain goes on behind its last entry, and is found to be without a head.
+    // If the head was deleted, the chain continues after its last entry, and verification reports the missing head.
     let last = match get_head(tx)? {
         Some(head) => head,
         None => find_last_entry(tx)?.unwrap_or_default(),
@@ -35,13 +35,13 @@ pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
     tx.execute(ADVANCE_HEAD, params![seq, &hash]).map(drop)
 }
 
-/// How far the audit has come.
+/// Returns the recorded head of the log.
 pub fn get_head(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT entries, hash FROM audit_head";
     tx.query_one(SQL, &[], audit_head_from_row)
 }
 
-/// The same, by its last row.
+/// Returns the head according to the last row.
 fn find_last_entry(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, &[], audit_head_from_row)
@@ -51,7 +51,7 @@ fn audit_head_from_row(row: &Row<'_>) -> Result<AuditHead> {
     Ok(AuditHead { entries: row.int(0)?, hash: row.text(1)? })
 }
 
-/// Entries behind a number, in order.
+/// Lists entries after a number, in order.
 pub fn list_after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, actor, action, target, before_hash, after_hash, detail, created_at, previous_hash, hash
@@ -59,7 +59,7 @@ pub fn list_after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRe
     tx.query(SQL, params![seq, limit], audit_link_from_row)
 }
 
-/// The newest first, before a number.
+/// Lists entries before a number, newest first.
 pub fn list_latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, actor, action, target, before_hash, after_hash, detail, created_at, previous_hash, hash

@@ -1,7 +1,7 @@
-//! Messages between instances, from being taken in to being acknowledged or given up. Each change of state is one
-//! conditional statement, in one transaction with the event that tells of it.
+//! Messages between instances, from acceptance to acknowledgement or dead letter. Each change of state is one
+//! conditional statement, in one transaction with its event.
 
-// Above the modules that use them.
+// Defined above the modules that use them.
 macro_rules! columns {
     () => {
         "seq, id, sender, recipient,
@@ -50,18 +50,18 @@ pub struct StoredEnvelope {
     pub id: EnvelopeId,
     pub from: InstanceId,
     pub to: InstanceId,
-    /// Their names now; none of one that was deleted.
+    /// Current names; `None` for a deleted instance.
     pub from_name: Option<String>,
     pub to_name: Option<String>,
     pub kind: String,
-    /// JSON, as text.
+    /// JSON text.
     pub payload: String,
-    /// Something in the payload was a secret.
+    /// A secret in the payload was redacted.
     pub redacted: bool,
     pub correlation: Option<String>,
     pub key: Option<String>,
     pub hop: u32,
-    /// The trace it belongs to, where its sender said so.
+    /// Trace given by the sender, if any.
     pub trace: Option<String>,
     pub state: EnvelopeState,
     pub attempts: u32,
@@ -103,7 +103,7 @@ fn envelope_from_row(row: &Row<'_>) -> Result<StoredEnvelope> {
     })
 }
 
-/// The recipient of what waits could not be started: each message says why.
+/// Records in each queued message that its recipient could not be started.
 pub fn record_start_failure(tx: &mut Tx<'_>, recipient: &InstanceId, why: &str) -> Result<()> {
     const SQL: &str = "UPDATE messages SET error = $2 WHERE recipient = $1 AND state = 'queued'";
     tx.execute(SQL, params![recipient, why]).map(drop)

@@ -1,4 +1,4 @@
-//! Answers that were given to calls with an idempotency key.
+//! Stored responses of calls with an idempotency key.
 
 use polyclaw_domain::time::Millis;
 
@@ -6,14 +6,14 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdempotencyState {
-    /// It is new, and from now on under way.
+    /// The key is new, and its call is now running.
     Started,
-    /// The first call with it is still under way.
+    /// The first call with this key is still running.
     UnderWay,
-    /// It was used for another call.
+    /// The key was used for a different request.
     Other,
     Answered {
         status: u16,
@@ -21,16 +21,16 @@ pub enum IdempotencyState {
     },
 }
 
-/// A call: whose, under which key, and what it asks for.
+/// A call: its caller, its key and its request.
 #[derive(Clone, Debug)]
 pub struct IdempotentCall {
     pub caller: String,
     pub key: String,
-    /// A hash of the method, path and body.
+    /// Hash of the method, path and body.
     pub request: String,
 }
 
-/// Looks a key up, and takes it if it is free. Answers from before `oldest` are forgotten.
+/// Looks a key up and claims it if it is free. Responses from before `oldest` are deleted.
 pub fn begin_call(
     tx: &mut Tx<'_>,
     call: &IdempotentCall,
@@ -62,13 +62,13 @@ pub fn record_response(tx: &mut Tx<'_>, call: &IdempotentCall, status: u16, body
     tx.execute(SQL, params![&call.caller, &call.key, u32::from(status), body]).map(drop)
 }
 
-/// The call came to nothing that should be remembered: whoever asks again is heard.
+/// Forgets a call whose response is not kept, so that a repeat runs it again.
 pub fn delete_call(tx: &mut Tx<'_>, call: &IdempotentCall) -> Result<()> {
     const SQL: &str = "DELETE FROM idempotent_responses WHERE caller = $1 AND key = $2";
     tx.execute(SQL, params![&call.caller, &call.key]).map(drop)
 }
 
-/// Calls of a server that died are not under way any more.
+/// Deletes the calls that were running when the server died.
 pub fn delete_unfinished(tx: &mut Tx<'_>) -> Result<()> {
     const SQL: &str = "DELETE FROM idempotent_responses WHERE status IS NULL";
     tx.execute(SQL, &[]).map(drop)

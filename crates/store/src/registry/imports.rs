@@ -1,4 +1,4 @@
-//! Runs that brought something in from another program.
+//! Imports from other programs.
 
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::time::Millis;
@@ -35,13 +35,13 @@ pub struct StoredImport {
     pub digest: String,
     pub state: ImportState,
     pub instance: Option<InstanceId>,
-    /// What was found, as JSON.
+    /// The import report, as JSON.
     pub report: Option<String>,
     pub created_at: Millis,
     pub ended_at: Option<Millis>,
 }
 
-/// How a run ended: committed with the instance that it made.
+/// The end of a successful import, committed together with the instance it created.
 #[derive(Clone, Debug)]
 pub struct ImportCompletion {
     pub id: String,
@@ -71,20 +71,20 @@ pub fn finish_run(tx: &mut Tx<'_>, done: &ImportCompletion) -> Result<()> {
     tx.execute(SQL, params![&done.id, &done.instance, &done.report, done.now]).map(drop)
 }
 
-/// One that failed.
+/// Marks a failed import as rolled back.
 pub fn roll_back(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     const SQL: &str =
         "UPDATE imports SET state = 'rolled_back', ended_at = $2 WHERE id = $1 AND state = 'running'";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
-/// All whose maker died. What they made is swept away as every unfinished instance is.
+/// Marks all imports whose process died as rolled back. Their unfinished instances are removed like any others.
 pub fn roll_back_unfinished(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE imports SET state = 'rolled_back', ended_at = $1 WHERE state = 'running'";
     tx.execute(SQL, params![now]).map(drop)
 }
 
-/// The last run of the same source whose instance is still there.
+/// Returns the last import of the same source whose instance still exists.
 pub fn find_last_done(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Option<StoredImport>> {
     const SQL: &str = select!(
         "WHERE source = $1 AND digest = $2 AND state = 'done'
@@ -94,7 +94,7 @@ pub fn find_last_done(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Opt
     tx.query_one(SQL, params![source, digest], import_from_row)
 }
 
-/// The newest first, behind one: when it was begun, and its id.
+/// Lists imports, newest first. `behind` is a paging cursor: start time and id.
 pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<StoredImport>> {
     const SQL: &str = select!(
         "WHERE created_at < $1 OR (created_at = $1 AND id < $2) ORDER BY created_at DESC, id DESC LIMIT $3"

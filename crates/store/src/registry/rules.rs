@@ -1,4 +1,4 @@
-//! Routing rules: which instance may write what to which. Deny by default: no row, no message.
+//! Routing rules: which instance may send which types to which. Without a matching rule a message is rejected.
 
 use polyclaw_domain::envelope::EnvelopeKindPattern;
 use polyclaw_domain::id::InstanceId;
@@ -10,12 +10,12 @@ use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingRule {
-    /// Its place in the list; a new one has none.
+    /// Position in the list; assigned on insert.
     pub seq: i64,
     pub id: String,
     pub from: InstanceId,
     pub to: InstanceId,
-    /// Their names now; a rule goes with its instances.
+    /// Current names. Rules are deleted with their instances.
     pub from_name: Option<String>,
     pub to_name: Option<String>,
     pub pattern: EnvelopeKindPattern,
@@ -53,7 +53,7 @@ fn routing_rule_from_row(row: &Row<'_>) -> Result<RoutingRule> {
     })
 }
 
-/// Adds one. False: there is one for the same two and the same types.
+/// Adds a rule. Returns false if there is one for the same instances and types.
 pub fn insert(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO routing_rules (id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at)
@@ -71,7 +71,7 @@ pub fn insert(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
     Ok(tx.execute(SQL, params)? == 1)
 }
 
-/// In the order they were made, behind a place.
+/// Lists rules in the order of creation, after a position.
 pub fn list(tx: &mut Tx<'_>, after: i64, limit: usize) -> Result<Vec<RoutingRule>> {
     tx.query(select!("WHERE seq > $1 ORDER BY seq LIMIT $2"), params![after, limit], routing_rule_from_row)
 }
@@ -80,7 +80,7 @@ pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<RoutingRule>> {
     tx.query_one(select!("WHERE id = $1"), params![id], routing_rule_from_row)
 }
 
-/// Another in its place, for the same two. False: there is one for the same types.
+/// Replaces a rule between the same instances. Returns false if there is another one for the same types.
 pub fn update(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
     const FIND_SAME: &str =
         "SELECT 1 FROM routing_rules WHERE sender = $1 AND recipient = $2 AND type = $3 AND id <> $4";
@@ -94,7 +94,7 @@ pub fn update(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
     Ok(tx.execute(SQL, params)? == 1)
 }
 
-/// Takes one away and returns what it was.
+/// Removes a rule and returns it.
 pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<RoutingRule>> {
     const SQL: &str = "DELETE FROM routing_rules WHERE id = $1";
     let found = tx.query_one(select!("WHERE id = $1"), params![id], routing_rule_from_row)?;
@@ -104,7 +104,7 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<RoutingRule>> {
     Ok(found)
 }
 
-/// The rule that fits a type most closely.
+/// Returns the rule that matches a type most specifically.
 pub fn find_best_match(
     tx: &mut Tx<'_>,
     from: &InstanceId,

@@ -1,4 +1,4 @@
-//! Tokens that were given out. Of a token only its hash is kept.
+//! Issued access tokens. Only hashes of tokens are stored.
 
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::TokenAccess;
@@ -13,13 +13,13 @@ pub struct AccessToken {
     pub id: String,
     pub name: String,
     pub access: TokenAccess,
-    /// Whose it is, if an instance's.
+    /// The instance it belongs to, if any.
     pub instance: Option<InstanceId>,
     pub created_at: Millis,
     pub revoked_at: Option<Millis>,
 }
 
-/// Adds one; an instance's takes the place of the one it had.
+/// Adds a token. An instance's new token replaces its old one.
 pub fn insert_or_replace(tx: &mut Tx<'_>, token: &AccessToken, hash: &str) -> Result<()> {
     const DELETE_PREVIOUS: &str = "DELETE FROM tokens WHERE instance_id = $1";
     const SQL: &str = "INSERT INTO tokens (id, name, access, hash, instance_id, created_at)
@@ -36,21 +36,21 @@ pub fn insert_or_replace(tx: &mut Tx<'_>, token: &AccessToken, hash: &str) -> Re
     tx.execute(SQL, params).map(drop)
 }
 
-/// The token with this hash, unless it was revoked.
+/// Returns the token with this hash, unless it was revoked.
 pub fn find_by_hash(tx: &mut Tx<'_>, hash: &str) -> Result<Option<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE hash = $1 AND revoked_at IS NULL";
     tx.query_one(SQL, params![hash], access_token_from_row)
 }
 
-/// The token with this id, if a person made it and it was not revoked.
+/// Returns the token with this id, unless it was revoked or belongs to an instance.
 pub fn find_by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL";
     tx.query_one(SQL, params![id], access_token_from_row)
 }
 
-/// Those made by people, the newest first, behind one: when it was made, and its id.
+/// Lists tokens created by people, newest first. `behind` is a paging cursor: creation time and id.
 pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE instance_id IS NULL AND (created_at < $1 OR (created_at = $1 AND id < $2))
@@ -59,7 +59,7 @@ pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> 
     tx.query(SQL, params![at, &id, limit], access_token_from_row)
 }
 
-/// The hash of the token, where there was one to revoke.
+/// Revokes a token and returns its hash, or `None` if there was none to revoke.
 pub fn revoke(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<Option<String>> {
     const SQL: &str = "UPDATE tokens SET revoked_at = $2
         WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL RETURNING hash";

@@ -1,12 +1,12 @@
-//! How one who writes waits for those of other processes.
+//! How a writer waits for writers of other processes.
 
 use std::thread;
 use std::time::Duration;
 
-/// How long, before its caller is told that the file is taken.
+/// How long a writer waits before its caller gets an error.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// SQLite asks this each time it finds the file taken: whether to try again.
+/// Busy handler of SQLite: returns whether to try again.
 pub(super) fn on_busy(tried: i32) -> bool {
     wait_within(tried, BUSY_TIMEOUT)
 }
@@ -16,7 +16,7 @@ pub(super) fn wait_within(tried: i32, timeout: Duration) -> bool {
     pause.inspect(|pause| thread::sleep(*pause)).is_some()
 }
 
-/// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
+/// SQLite's own pauses grow to 100 ms, during which nobody writes. These stay short.
 fn busy_pause(tried: i32, timeout: Duration) -> Option<Duration> {
     let tried = u32::try_from(tried).ok()?;
     let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });

@@ -1,5 +1,4 @@
-//! Checkpoints: what the log holds is moved into the database by a thread of its own, so that no commit waits for
-//! the disk.
+//! Checkpoints: a separate thread moves the log into the database, so that no commit waits for the disk.
 
 use std::path::Path;
 use std::sync::{Weak, mpsc};
@@ -10,20 +9,20 @@ use rusqlite::{Connection, ErrorCode};
 use super::{SqliteWriter, plan_once, spawn_thread};
 use crate::error::Result;
 
-/// The log may gather for so long before it is looked at.
+/// How long the log may grow before it is checked.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Pages of the log that are worth moving.
+/// Number of log pages worth a checkpoint.
 const MIN_CHECKPOINT_PAGES: i64 = 1_000;
 
-/// Pages in the log at which writers are held for a moment, so that it starts from its beginning again: under a
-/// load that never pauses it would only grow.
+/// Number of log pages at which writers are blocked for a moment, so that the log restarts from its beginning. Under a
+/// load without pauses it would only grow.
 const MAX_LOG_PAGES: i64 = 16_000;
 
-/// After a reader was in the way.
+/// Pause after a checkpoint that a reader blocked.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Starts the thread. It is told after each commit; it ends when nobody is left to tell it.
+/// Starts the thread. It is signalled after each commit and ends when its sender is gone.
 pub(super) fn start_checkpointer(
     path: &Path,
     writer: Weak<SqliteWriter>,
@@ -40,12 +39,12 @@ pub(super) fn start_checkpointer(
             let Some(writer) = writer.upgrade() else { return };
             match checkpoint_log(&connection, &writer) {
                 Ok(()) => {}
-                // Somebody reads an old picture: writers are not held up again and again for that.
+                // A reader uses an old snapshot: do not block writers for it again and again.
                 Err(rusqlite::Error::SqliteFailure(error, _)) if error.code == ErrorCode::DatabaseBusy => {
                     std::thread::sleep(BUSY_RETRY_AFTER);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
+                    tracing::warn!(%error, "cannot checkpoint the database's log; retrying later");
                 }
             }
         }
@@ -66,7 +65,7 @@ fn checkpoint_log(connection: &Connection, writer: &SqliteWriter) -> rusqlite::R
     restarted
 }
 
-/// How many pages the log has, and how many of them are in the database.
+/// Returns how many pages the log has, and how many of them were moved into the database.
 pub(super) fn run_checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
     let (busy, log, moved): (bool, i64, i64) =
         connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;

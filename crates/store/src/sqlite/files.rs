@@ -1,5 +1,5 @@
-//! Whether the files of a database are still the ones that were opened. SQLite keeps writing into files that somebody
-//! removed or replaced: whatever is committed there is gone with the process.
+//! Checks whether the files of a database are still those that were opened. SQLite keeps writing into files that were
+//! removed or replaced, and such commits are lost when the process ends.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use super::{SqliteWriter, checkpoint};
 use crate::error::{Error, Result};
 
-/// Between two looks: a write waits for one at most this often.
+/// Minimum interval between two checks, because a write waits for a check.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) struct DatabaseFiles {
     opened: Vec<OpenedFile>,
     since: Instant,
-    /// When they are looked at next, in milliseconds from `since`.
+    /// Time of the next check, in milliseconds from `since`.
     next_check_ms: AtomicU64,
-    /// What was found wrong is in the log, and what could be saved is saved.
+    /// The fault was logged, and everything that could be saved was saved.
     is_noted: AtomicBool,
     is_lost: AtomicBool,
 }
 
-/// A file, and which one it was when it was opened.
+/// A file and its identity when it was opened.
 struct OpenedFile {
     path: PathBuf,
     device: u64,
@@ -37,7 +37,7 @@ impl OpenedFile {
         Some(Self { path, device: found.dev(), inode: found.ino() })
     }
 
-    /// What has become of it; `None` if it is still there, or nobody can tell.
+    /// Returns what happened to the file; `None` if it is still the same, or that is unknown.
     fn find_fault(&self) -> Option<&'static str> {
         match fs::metadata(&self.path) {
             Ok(found) if found.dev() == self.device && found.ino() == self.inode => None,
@@ -49,7 +49,7 @@ impl OpenedFile {
 }
 
 impl DatabaseFiles {
-    /// Call it when the database is open: the log and its index are there by then.
+    /// Call it after the database was opened, when the log and its index exist.
     pub fn for_database(path: &Path) -> Self {
         let sibling_of = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
@@ -67,7 +67,7 @@ impl DatabaseFiles {
         }
     }
 
-    /// Refuses where a file was removed or replaced; it ends when the very file is put back.
+    /// Fails if a file was removed or replaced. It succeeds again once the original file is put back.
     pub fn check_replaced(&self, writer: &SqliteWriter) -> Result<()> {
         let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let is_due = now >= self.next_check_ms.load(Ordering::Relaxed);
@@ -82,15 +82,15 @@ impl DatabaseFiles {
         let text = format!("{} was {fault}", file.path.display());
         if !self.is_noted.swap(true, Ordering::SeqCst) {
             tracing::error!(
-                "the database's files changed under the running process: {text}. Nothing more is accepted; restart it"
+                "database files changed under the running process: {text}; writes are rejected, restart it"
             );
             self.save_removed_log(writer);
         }
         Err(Error::FilesReplaced(text))
     }
 
-    /// What is committed in a log that was removed is still in the open file: it is moved into the database, so that the
-    /// next start finds it. Where another log took its place, or the database itself is gone, nothing is touched.
+    /// Moves the contents of a removed log, which the open file still has, into the database for the next start.
+    /// Nothing is changed if another log took its place or the database itself is gone.
     fn save_removed_log(&self, writer: &SqliteWriter) {
         let faults: Vec<_> = self.opened.iter().map(OpenedFile::find_fault).collect();
         let is_safe = faults.first() == Some(&None) && !faults.contains(&Some("replaced"));
@@ -99,8 +99,8 @@ impl DatabaseFiles {
         }
         writer.run_exclusively(|connection| {
             match checkpoint::run_checkpoint(connection, "PRAGMA wal_checkpoint(FULL)") {
-                Ok(_) => tracing::warn!("what the removed log held was moved into the database"),
-                Err(error) => tracing::error!(%error, "what the removed log held could not be saved"),
+                Ok(_) => tracing::warn!("saved the contents of the removed log into the database"),
+                Err(error) => tracing::error!(%error, "cannot save the contents of the removed log"),
             }
         });
     }

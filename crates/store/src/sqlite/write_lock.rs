@@ -1,7 +1,8 @@
-//! Turns at a file that several processes write. SQLite serves whoever asks at the right moment, and one that has just
-//! written asks before the others have woken up: of four, one may wait a hundred times as long as it writes. So only one
-//! process at a time asks SQLite, the one that holds a second lock, and whoever has written stands behind those who wait
-//! for it. A process that dies holds neither; behind one that lives and does not move nobody waits for ever.
+//! Fair write access for several processes to one file. SQLite serves whoever asks at the right moment, and a process
+//! that has just written asks again before the others wake up: of four, one may wait a hundred times as long as it
+//! writes. Therefore only the process that holds a second lock asks SQLite, and after a write it queues behind the
+//! waiting ones. The locks of a dead process are released, and a process that hangs is waited for only until the
+//! timeout.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -14,16 +15,16 @@ use std::time::Duration;
 use super::{BUSY_TIMEOUT, spawn_thread};
 use crate::error::{Error, Result};
 
-/// The place at the head of the queue.
+/// The lock at the head of the queue.
 pub(super) struct FileWriteLock {
     file: Arc<File>,
-    /// A thread stands in the queue.
+    /// A thread of this process is waiting for it.
     is_waited_for: Arc<AtomicBool>,
     timeout: Duration,
 }
 
 impl FileWriteLock {
-    /// Of the database at `path`: a file beside it.
+    /// Uses a file next to the database at `path`.
     pub fn for_database(path: &Path) -> Result<Self> {
         let mut name = OsString::from(path);
         name.push("-turn");
@@ -36,8 +37,8 @@ impl FileWriteLock {
         Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), timeout: BUSY_TIMEOUT })
     }
 
-    /// Runs `begin` at the head of the queue. Where a file system knows no locks, or nothing moves ahead, order is lost and
-    /// nothing else.
+    /// Runs `begin` at the head of the queue. If the file system has no locks or the queue does not move, it runs
+    /// anyway and only the order is lost.
     pub fn run_locked<T>(&self, begin: impl FnOnce() -> T) -> T {
         let is_held = self.acquire_in_time();
         let started = begin();
@@ -47,20 +48,20 @@ impl FileWriteLock {
         started
     }
 
-    /// Whether the head of the queue was reached in time.
+    /// Acquires the lock. Returns false on a timeout.
     fn acquire_in_time(&self) -> bool {
         match self.file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::Error(_)) => false,
-            // Where one was waited for in vain, the next is not waited for until the queue moves.
+            // After a timeout nobody waits again until the queue moves.
             Err(TryLockError::WouldBlock) => {
                 !self.is_waited_for.swap(true, Ordering::SeqCst) && self.wait_in_queue()
             }
         }
     }
 
-    /// Another thread waits, and lets go of what it gets when nobody wants it any more. Asking again and again instead,
-    /// one would be served by chance.
+    /// Waits in another thread, which releases the lock if nobody wants it any more. Polling instead would be served by
+    /// chance only.
     fn wait_in_queue(&self) -> bool {
         let (file, is_waited_for) = (Arc::clone(&self.file), Arc::clone(&self.is_waited_for));
         let (hand_over, reached) = mpsc::sync_channel(0);

@@ -1,4 +1,4 @@
-//! Taking a message in: everything that is checked about it, and then the row.
+//! Accepts a message: runs all checks, then inserts the row.
 
 use polyclaw_domain::envelope::{EnvelopeEventKind, EnvelopeState, IDEMPOTENCY_KEY_TTL_MS};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
@@ -13,7 +13,7 @@ use crate::registry::rules::{self, RoutingRule};
 use crate::registry::{self, InstanceRecord};
 use crate::tx::Tx;
 
-/// A message as its sender hands it in.
+/// A message as submitted by its sender.
 #[derive(Clone, Debug)]
 pub struct EnvelopeDraft {
     pub id: EnvelopeId,
@@ -24,7 +24,7 @@ pub struct EnvelopeDraft {
     pub payload: EnvelopePayload,
     pub correlation: Option<String>,
     pub key: Option<String>,
-    /// Through how many the sender knows it to have gone; never less than what is known here.
+    /// Hop count claimed by the sender. It is raised to what is known here.
     pub hop: u32,
     pub trace: Option<String>,
     pub now: Millis,
@@ -32,9 +32,9 @@ pub struct EnvelopeDraft {
 
 #[derive(Clone, Debug)]
 pub enum EnvelopePayload {
-    /// Without the secrets that were in it; whether there were any.
+    /// The redacted payload, and whether anything was redacted.
     Clean { json: String, redacted: bool },
-    /// Too large: so many bytes.
+    /// Too large; the size in bytes.
     TooLarge(usize),
 }
 
@@ -47,19 +47,19 @@ pub struct AcceptedEnvelope {
     pub hop: u32,
     pub expires_at: Millis,
     pub redacted: bool,
-    /// Whether the recipient is to be started where it is not running.
+    /// Whether to start the recipient if it is not running.
     pub auto_start: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum EnvelopeVerdict {
     Accepted(AcceptedEnvelope, Vec<EnvelopeEvent>),
-    /// The sender's key stands for this one.
+    /// An earlier message with the same idempotency key.
     Repeated(EnvelopeId, EnvelopeState),
     Refused(EnvelopeRefusal),
 }
 
-/// Why a message is not taken, in the order in which it is asked.
+/// Why a message is rejected, in the order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvelopeRefusal {
     Unknown(String),
@@ -116,8 +116,8 @@ fn find_active_instance(
     })
 }
 
-/// One more than the longest way of anything the sender was sent under the same correlation: what it passes on or
-/// answers has come at least that far, whatever it says.
+/// Returns one more than the highest hop count that the sender received under the same correlation. What it passes on
+/// or answers has come at least that far, whatever it claims.
 fn compute_hop(tx: &mut Tx<'_>, draft: &EnvelopeDraft, from: &InstanceRecord) -> Result<u32> {
     const HOP_BY_CORRELATION: &str =
         "SELECT MAX(hop_count) FROM messages WHERE correlation_id = $1 AND recipient = $2";
@@ -195,7 +195,7 @@ fn insert_envelope(
     Ok(vec![note(EnvelopeEventKind::Created)?, note(EnvelopeEventKind::Queued)?])
 }
 
-/// Keys that stand for nothing any more.
+/// Deletes expired idempotency keys.
 pub fn delete_expired_keys(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "DELETE FROM message_keys WHERE created_at <= $1";
     tx.execute(SQL, params![now.minus(IDEMPOTENCY_KEY_TTL_MS)]).map(drop)

@@ -1,4 +1,4 @@
-//! What happened to messages: only added to. The database refuses everything else.
+//! Events of messages. The table is append-only, which the database enforces.
 
 use polyclaw_domain::envelope::{EnvelopeEventKind, EnvelopeState};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
@@ -9,14 +9,14 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Which message an event is about. Of what it says nothing is here.
+/// The message an event is about, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvelopeRef {
     pub seq: i64,
     pub id: EnvelopeId,
     pub from: InstanceId,
     pub to: InstanceId,
-    /// Their names now; none of one that was deleted.
+    /// Current names; `None` for a deleted instance.
     pub from_name: Option<String>,
     pub to_name: Option<String>,
     pub kind: String,
@@ -42,16 +42,16 @@ impl From<&StoredEnvelope> for EnvelopeRef {
 pub struct EnvelopeEvent {
     pub envelope: EnvelopeRef,
     pub kind: EnvelopeEventKind,
-    /// The state it left the message in.
+    /// The state of the message after the event.
     pub state: EnvelopeState,
     pub detail: Option<String>,
     pub at: Millis,
 }
 
-/// Whose events somebody reads; all where nothing is said.
+/// A filter for events. `None` matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct EnvelopeEventFilter {
-    /// As sender or as recipient.
+    /// As sender or recipient.
     pub instance: Option<InstanceId>,
     pub correlation: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(super) fn record_event(
     Ok(EnvelopeEvent { envelope: about.clone(), kind, state, detail: detail.map(str::to_owned), at: now })
 }
 
-/// Everything that happened to one message, in order.
+/// Lists the events of one message, in order.
 pub fn list_events(tx: &mut Tx<'_>, one: &StoredEnvelope) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
         "SELECT kind, state, detail, created_at FROM message_events WHERE message = $1 ORDER BY seq";
@@ -93,7 +93,7 @@ pub fn list_events(tx: &mut Tx<'_>, one: &StoredEnvelope) -> Result<Vec<Envelope
     })
 }
 
-/// What happened last, in order.
+/// Lists the newest events, in order.
 pub fn list_recent_events(
     tx: &mut Tx<'_>,
     reader: &EnvelopeEventFilter,

@@ -1,4 +1,4 @@
-//! Looking for messages.
+//! Searching messages.
 
 use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
@@ -9,21 +9,21 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// Which messages are meant; what is not said is any.
+/// A filter for messages. `None` matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct EnvelopeFilter {
     pub from: Option<InstanceId>,
     pub to: Option<InstanceId>,
-    /// From it or to it.
+    /// As sender or recipient.
     pub participant: Option<InstanceId>,
     pub kind: Option<String>,
     pub state: Option<EnvelopeState>,
-    /// Also the message with this id: what others follow from need not name itself.
+    /// Also matches the message with this id, because the first message of a correlation need not name itself.
     pub correlation: Option<String>,
     pub after: Option<Millis>,
     pub before: Option<Millis>,
     pub hop: Option<u32>,
-    /// Behind this place.
+    /// Paging cursor.
     pub after_seq: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ macro_rules! filtered {
 }
 
 impl EnvelopeFilter {
-    /// The query that begins with the narrowest index there is for what is asked.
+    /// Returns the query that starts with the narrowest index for this filter.
     fn select_sql(&self) -> &'static str {
         match self {
             Self { correlation: Some(_), .. } => {
@@ -63,9 +63,9 @@ impl EnvelopeFilter {
     }
 }
 
-/// The newest first; those of one correlation in the order they were written.
+/// Returns matching messages, newest first; those of one correlation in the order they were written.
 pub fn search(tx: &mut Tx<'_>, filter: &EnvelopeFilter, limit: usize) -> Result<Vec<StoredEnvelope>> {
-    // `task.*` is all below `task.`, as in a rule.
+    // `task.*` matches everything below `task.`, as in a rule.
     let prefix = filter.kind.as_deref().and_then(|kind| kind.strip_suffix('*'));
     let params = params![
         filter.from.as_ref(),

@@ -1,4 +1,4 @@
-//! Handing messages out. A lease is one conditional update: nobody else gets what it took.
+//! Leasing messages to recipients. A lease is one conditional update, so nobody else gets the same messages.
 
 use polyclaw_domain::envelope::{ENVELOPE_LEASE_MS, EnvelopeEventKind, EnvelopeState};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
@@ -11,23 +11,23 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// Somebody who asks for messages.
+/// A request for messages.
 #[derive(Clone, Debug)]
 pub struct EnvelopePoll {
     pub to: InstanceId,
-    /// By which they are known again.
+    /// Id of the lease, under which the messages are acknowledged.
     pub lease: String,
-    /// They chose that word themselves, and may have asked with it before.
+    /// The client chose the lease id itself and may have sent this request before.
     pub asks_again: bool,
-    /// Names one life of the process that asks, where it says so.
+    /// Identifies one process of the client, if it sends one.
     pub process_epoch: Option<String>,
-    /// Only what answers something: it must not wait behind what asks for more work.
+    /// Only responses, which must not wait behind requests for more work.
     pub only_answers: bool,
     pub limit: usize,
     pub now: Millis,
 }
 
-/// Takes what is due, the oldest first. Who asks again under the same lease gets the same.
+/// Leases the due messages, oldest first. A repeated request with the same lease id returns the same messages.
 pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnvelope>, Vec<EnvelopeEvent>)> {
     const FIND_LEASED: &str =
         select!("WHERE state = 'delivered' AND recipient = $1 AND lease = $2 ORDER BY seq");
@@ -79,7 +79,7 @@ pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnve
     Ok((taken, events))
 }
 
-/// What an earlier life of the process that asks still holds is nobody's: it can be handed out again at once.
+/// Requeues the messages leased by an earlier process of the client, so that they can be leased again immediately.
 pub fn requeue_earlier_epochs(
     tx: &mut Tx<'_>,
     to: &InstanceId,
@@ -96,14 +96,14 @@ pub fn requeue_earlier_epochs(
     Ok(events)
 }
 
-/// When the next message of a recipient is due, if one waits.
+/// Returns when the next message of a recipient is due.
 pub fn next_due_at(tx: &mut Tx<'_>, to: &InstanceId) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT due_at FROM messages WHERE recipient = $1 AND state IN ('queued', 'failed')
         ORDER BY due_at, seq LIMIT 1";
     tx.query_one(SQL, params![to], |row| row.time(0))
 }
 
-/// Whoever works on it longer than a lease lasts says so. Until when it is theirs; `None`: it is not.
+/// Renews the lease of a message that takes longer, and returns its new end; `None` if the lease is lost.
 pub fn renew_lease(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str = "UPDATE messages SET due_at = $3, updated_at = $4
         WHERE id = $1 AND state = 'delivered' AND lease = $2";

@@ -1,4 +1,4 @@
-//! What becomes of messages that were handed out, or that nobody came for.
+//! The outcome of leased messages, and of messages that nobody fetched.
 
 use polyclaw_domain::envelope::{
     EXPIRED_REASON, EnvelopeEventKind, EnvelopeRetryDecision, EnvelopeState, decide_retry,
@@ -13,18 +13,18 @@ use crate::params;
 use crate::registry;
 use crate::tx::Tx;
 
-/// What came of the word of a leaseholder.
+/// The result of an acknowledgement or failure report.
 #[derive(Clone, Debug)]
 pub enum AckOutcome {
     Done(Box<StoredEnvelope>, Vec<EnvelopeEvent>),
-    /// It was settled so before, under the same lease.
+    /// It was acknowledged before under the same lease.
     AlreadySettled(Box<StoredEnvelope>),
-    /// The lease is not theirs any more.
+    /// The lease belongs to somebody else by now, or the message is settled.
     Lost,
     Unknown,
 }
 
-/// It was taken up, once and for all.
+/// Acknowledges a message for good.
 pub fn acknowledge(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -> Result<AckOutcome> {
     const SQL: &str = "UPDATE messages SET state = 'acknowledged', error = NULL, updated_at = $3
         WHERE id = $1 AND state = 'delivered' AND lease = $2";
@@ -39,7 +39,7 @@ pub fn acknowledge(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -
     Ok(if before { AckOutcome::AlreadySettled(Box::new(one)) } else { AckOutcome::Lost })
 }
 
-/// It could not be taken up now.
+/// Reports that a message could not be processed now.
 pub fn fail_delivery(
     tx: &mut Tx<'_>,
     id: &EnvelopeId,
@@ -55,7 +55,7 @@ pub fn fail_delivery(
     Ok(find::get(tx, id)?.map_or(AckOutcome::Unknown, |one| AckOutcome::Done(Box::new(one), events)))
 }
 
-/// Takes a message back from whoever had it: it is tried again, at `soon` if that is said, or given up.
+/// Ends a message's lease: it is retried, at `soon` if given, or becomes a dead letter.
 pub(super) fn retry_or_dead_letter(
     tx: &mut Tx<'_>,
     one: &StoredEnvelope,
@@ -87,7 +87,7 @@ pub(super) fn retry_or_dead_letter(
     Ok(notice)
 }
 
-/// Gives a message up that waits to be handed out.
+/// Turns a waiting message into a dead letter.
 fn dead_letter(
     tx: &mut Tx<'_>,
     one: &StoredEnvelope,
@@ -103,7 +103,7 @@ fn dead_letter(
     events::record_event(tx, &EnvelopeRef::from(one), what, Some(why), now).map(Some)
 }
 
-/// Leases that ended without a word, and messages whose time is over; at most so many of each.
+/// Handles leases that ended without an answer and messages that expired, at most `limit` of each.
 pub fn sweep_expired(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<EnvelopeEvent>> {
     const FIND_LEASES_ENDED: &str =
         select!("WHERE state = 'delivered' AND due_at <= $1 ORDER BY due_at LIMIT $2");
@@ -119,24 +119,24 @@ pub fn sweep_expired(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<E
     Ok(events)
 }
 
-/// Who is waited for by a message whose rule lets it start them.
+/// Lists the recipients of waiting messages whose rule starts them automatically.
 pub fn list_recipients_to_start(tx: &mut Tx<'_>) -> Result<Vec<InstanceId>> {
     const SQL: &str = "SELECT DISTINCT recipient FROM messages
         WHERE auto_start = 1 AND state IN ('queued', 'failed')";
     tx.query(SQL, &[], |row| Ok(InstanceId::new(row.text(0)?)))
 }
 
-/// What came of sending a dead letter again.
+/// The result of replaying a dead letter.
 #[derive(Clone, Debug)]
 pub enum ReplayOutcome {
     Done(Box<StoredEnvelope>, Vec<EnvelopeEvent>),
     NotDead(EnvelopeState),
-    /// Whoever it is for was deleted.
+    /// The recipient was deleted.
     RecipientGone,
     Unknown,
 }
 
-/// A dead letter begins anew, with all its attempts and all its time.
+/// Queues a dead letter again, with all attempts and its full time to live.
 pub fn replay_dead_letter(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Result<ReplayOutcome> {
     const SQL: &str =
         "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, process_epoch = NULL, error = NULL,
