@@ -1,4 +1,4 @@
-//! Which node has an account of a platform: one at a time, for as long as it renews its lease.
+//! Leases of channel accounts: one node at a time holds an account, as long as it renews its lease.
 
 use polyclaw_domain::id::NodeId;
 use polyclaw_domain::time::Millis;
@@ -8,23 +8,23 @@ use crate::jobs::earlier_epoch_prefix;
 use crate::params;
 use crate::tx::Tx;
 
-/// What other nodes are told when an account is free.
+/// Signal to other nodes that an account is free.
 pub const ACCOUNTS_SIGNAL: &str = "accounts";
 
 /// A channel and one of its accounts.
 pub type ChannelAccount = (String, String);
 
-/// Who takes, and until when it may keep silent.
+/// The node that takes a lease, and for how long.
 #[derive(Clone, Debug)]
 pub struct LeaseHolder {
     pub node: NodeId,
-    /// What names the earlier lives of this node: their leases are its own.
+    /// Shared name of this node's processes. Leases of its earlier processes are its own.
     pub node_name: Option<String>,
     pub now: Millis,
     pub lease_ms: i64,
 }
 
-/// Takes an account that nobody has, or renews the lease of one; `false` if another node has it.
+/// Acquires a free account or renews the own lease. Returns `false` if another node has it.
 pub fn acquire_or_renew(
     tx: &mut Tx<'_>,
     (channel, account): &ChannelAccount,
@@ -41,7 +41,7 @@ pub fn acquire_or_renew(
     Ok(tx.execute(SQL, params![channel, account, &taker.node, until, now, &earlier])? == 1)
 }
 
-/// Gives up all that a node has. Other nodes are told.
+/// Releases all leases of a node and notifies other nodes.
 pub fn release_all_of_node(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
     if tx.execute("DELETE FROM account_leases WHERE node = $1", params![node])? > 0 {
         tx.notify_nodes(ACCOUNTS_SIGNAL)?;
@@ -49,7 +49,7 @@ pub fn release_all_of_node(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
     Ok(())
 }
 
-/// The accounts that a node has, each with that node. A lease that has ended is none.
+/// Lists the held accounts with their nodes. Expired leases are excluded.
 pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<(ChannelAccount, NodeId)>> {
     const SQL: &str = "SELECT channel, account, node FROM account_leases WHERE lease_until >= $1
         ORDER BY channel, account";

@@ -1,4 +1,4 @@
-//! Agents: stored AgentSpecs.
+//! Agents: stored `AgentSpec`s.
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Where a spec came from: the config file wins at start, the API's live in the table alone.
+/// The origin of a spec. At startup the config file overwrites its own specs; those of the API exist only in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentSource {
     Config,
@@ -62,14 +62,14 @@ pub fn delete(tx: &mut Tx<'_>, id: &AgentId) -> Result<bool> {
     Ok(tx.execute("DELETE FROM agent_specs WHERE agent_id = $1", params![id])? > 0)
 }
 
-/// The merge patch that lies over an agent the config does not write.
+/// Returns the merge patch applied to an agent that the config does not define.
 pub fn get_overlay(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Value>> {
     let read =
         |row: &Row<'_>| serde_json::from_str(&row.text(0)?).map_err(|e| Error::Unreadable(e.to_string()));
     tx.query_one("SELECT patch_json FROM agent_overlays WHERE agent_id = $1", params![id], read)
 }
 
-/// An empty patch takes the overlay away.
+/// Stores the overlay. An empty patch removes it.
 pub fn set_overlay(tx: &mut Tx<'_>, id: &AgentId, patch: &Value, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO agent_overlays (agent_id, patch_json, updated_at) VALUES ($1, $2, $3)
         ON CONFLICT (agent_id) DO UPDATE SET patch_json = excluded.patch_json, updated_at = excluded.updated_at";
@@ -79,7 +79,7 @@ pub fn set_overlay(tx: &mut Tx<'_>, id: &AgentId, patch: &Value, now: Millis) ->
     tx.execute(SQL, params![id, &patch.to_string(), now]).map(drop)
 }
 
-/// Removes the agents a config file no longer names; their sessions stay readable.
+/// Removes agents that the config file no longer names. Their sessions stay readable.
 pub fn retain_configured(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
     const SQL: &str = "SELECT agent_id FROM agent_specs WHERE source = 'config'";
     for id in tx.query(SQL, &[], |row| row.agent_id(0))? {

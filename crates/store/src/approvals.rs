@@ -1,4 +1,4 @@
-//! Approvals: durable questions to a person. One per call; it is answered once.
+//! Approvals: durable questions to a person. A call has one, and it is answered once.
 
 use polyclaw_domain::approval::{ApprovalBinding, ApprovalState};
 use polyclaw_domain::channel::ChatAddress;
@@ -20,17 +20,17 @@ pub struct StoredApproval {
     pub call_id: String,
     pub tool: String,
     pub arguments: Value,
-    /// Of the tool and its arguments: what was asked about is what runs.
+    /// Fingerprint of the tool and its arguments, so that exactly the approved call runs.
     pub fingerprint: String,
-    /// The channel's conversation it was asked in; none where the owner reads it in place.
+    /// The channel conversation in which it was asked; `None` if the owner answers in place.
     pub origin: Option<ChatAddress>,
-    /// What the person is told, in plain words.
+    /// The question in plain words.
     pub question: String,
-    /// The name of the agent or team member that asks; empty in rows of before there was a name.
+    /// Name of the requesting agent or team member; empty in old rows.
     pub requested_by: String,
     pub state: ApprovalState,
     pub reason: Option<String>,
-    /// Who answered.
+    /// The person who answered.
     pub decided_by: Option<String>,
     pub expires_at: Millis,
     pub created_at: Millis,
@@ -42,7 +42,7 @@ impl StoredApproval {
     }
 }
 
-/// Why a question was closed whose time was not over.
+/// Reason of a question that was closed before it expired.
 pub const TURN_ENDED_REASON: &str = "its turn has ended";
 
 macro_rules! select {
@@ -55,8 +55,7 @@ macro_rules! select {
     };
 }
 
-/// Asks, unless this very call was asked about before; returns the stored question either way, and whether it
-/// is new.
+/// Stores a question, unless this call has one already. Returns the stored question and whether it is new.
 pub fn insert_once(tx: &mut Tx<'_>, approval: &StoredApproval) -> Result<(StoredApproval, bool)> {
     const SQL: &str = "INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state,
           expires_at, created_at, fingerprint, origin_json, question, requested_by)
@@ -89,12 +88,12 @@ pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<StoredApproval>> {
     tx.query_one(select!("WHERE id = $1"), params![id], approval_from_row)
 }
 
-/// When an answer came.
+/// When an answer arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionTime {
-    /// By the clock, for the record.
+    /// Wall-clock time, for the record.
     pub now: Millis,
-    /// As it counts against the time the question had: the clock may have been set since it was asked.
+    /// Time compared with the expiry. It differs from `now` if the clock was set since the question was asked.
     pub counted: Millis,
 }
 
@@ -104,7 +103,7 @@ impl From<Millis> for DecisionTime {
     }
 }
 
-/// Answers a pending question. `false`: it was answered before, or has expired.
+/// Answers a pending question. Returns `false` if it was answered before or has expired.
 pub fn record_decision(
     tx: &mut Tx<'_>,
     id: &ApprovalId,
@@ -117,14 +116,14 @@ pub fn record_decision(
     Ok(tx.execute(SQL, params![id, state.as_str(), reason, now, by, counted])? == 1)
 }
 
-/// Closes the questions of a turn that has ended: nothing waits for their answer any more.
+/// Closes the questions of a turn that has ended, because nothing waits for their answers.
 pub fn expire_by_turn(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2, reason = $3
         WHERE turn_id = $1 AND state = 'pending'";
     tx.execute(SQL, params![turn, now, TURN_ENDED_REASON]).map(drop)
 }
 
-/// Whether a turn waits for an answer, or has a yes that it has not acted upon yet.
+/// Whether a turn waits for an answer, or has an approval that it has not used yet.
 pub fn is_turn_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM approvals WHERE turn_id = $1
         AND (state = 'pending' AND expires_at > $2
@@ -133,7 +132,7 @@ pub fn is_turn_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bo
     Ok(tx.query_one(SQL, params![turn, now], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-/// Questions without an answer, the first to expire first. Whether their time is over is for whoever waits to say.
+/// Lists unanswered questions, earliest expiry first. Waiters decide themselves whether one has expired.
 pub fn list_pending(tx: &mut Tx<'_>) -> Result<Vec<StoredApproval>> {
     tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], approval_from_row)
 }

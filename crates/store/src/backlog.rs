@@ -1,4 +1,4 @@
-//! Backlog rows: tasks a newer message interrupted, which their session must still take up.
+//! Backlog rows: tasks that a newer message interrupted and their session must still resume.
 
 use polyclaw_domain::backlog::{BacklogTask, ResumeToken};
 use polyclaw_domain::id::{MessageId, TurnId};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Puts an interrupted task into the backlog.
+/// Adds an interrupted task to the backlog.
 pub fn push(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO backlog (session_key, message_id, turn_id, steer_count, created_at)
         VALUES ($1, $2, $3, $4, $5)";
@@ -35,7 +35,7 @@ pub fn has_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.is_some())
 }
 
-/// Marks a row as taken up; the interrupted turn learns who answers for it.
+/// Marks a row as resumed by `turn`, and links the interrupted turn to it.
 pub fn assign_to_turn(tx: &mut Tx<'_>, waiting: &BacklogEntry, turn: &TurnId) -> Result<()> {
     const ASSIGN_ENTRY: &str = "UPDATE backlog SET drained_by_turn = $2 WHERE seq = $1";
     const LINK_JOB: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
@@ -43,14 +43,14 @@ pub fn assign_to_turn(tx: &mut Tx<'_>, waiting: &BacklogEntry, turn: &TurnId) ->
     tx.execute(LINK_JOB, params![&waiting.task.token.turn_id, turn]).map(drop)
 }
 
-/// What a turn took up when it started; a restart finds it again.
+/// Lists the tasks a turn resumed when it started, so that a restart finds them again.
 pub fn list_assigned_to_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<BacklogEntry>> {
     const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steer_count, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.drained_by_turn = $1 ORDER BY b.seq";
     tx.query(SQL, params![turn], backlog_entry_from_row)
 }
 
-/// Gives up what waits, when a person stops the session or starts it anew; the turns end as cancelled.
+/// Cancels waiting tasks when a person stops or renews the session. Their turns end as cancelled.
 pub fn cancel_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
     const CANCEL_TURNS: &str =
         "UPDATE jobs SET state = 'cancelled', error_code = 'stopped' WHERE state = 'steered'

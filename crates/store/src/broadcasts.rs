@@ -1,4 +1,4 @@
-//! Rounds: one message that several agents answer. Its seats say which agents, in which order, and the turn each became.
+//! Broadcasts: one message that several agents answer. The targets hold the agents, their order and the turn of each.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -21,9 +21,9 @@ pub struct Broadcast {
     pub address: ChatAddress,
     pub meta: Option<Value>,
     pub priority: JobPriority,
-    /// One agent after the other, not all at once.
+    /// The agents answer one after the other instead of concurrently.
     pub is_sequential: bool,
-    /// Each is shown what those before it said.
+    /// Each agent is shown the replies of those before it.
     pub see_previous: bool,
     pub targets: Vec<BroadcastTarget>,
     pub created_at: Millis,
@@ -33,19 +33,19 @@ pub struct Broadcast {
 pub struct BroadcastTarget {
     pub agent: AgentId,
     pub session: SessionKey,
-    /// What the message became there; `None` until it is there.
+    /// The result in this session; `None` while it is pending.
     pub outcome: Option<TargetOutcome>,
 }
 
-/// What a message became in one of the sessions of its round.
+/// What a broadcast message became in one of its sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetOutcome {
     Turn(TurnId),
-    /// The session did not take it; whoever wrote was told.
+    /// The session rejected it, and the sender was told.
     Refused,
 }
 
-/// Turns have ids, so an empty one stands for none.
+/// Turn ids are never empty, so an empty one marks a rejection.
 const REFUSED_TURN_ID: &str = "";
 
 pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
@@ -93,14 +93,14 @@ pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Broadcast>> {
     Ok(Some(Broadcast { targets, ..round }))
 }
 
-/// Rounds in which not every agent has had its turn, oldest first.
+/// Lists broadcasts with pending targets, oldest first.
 pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<String>> {
     tx.query("SELECT broadcast_id FROM broadcasts WHERE is_open = 1 ORDER BY broadcast_id", &[], |row| {
         row.text(0)
     })
 }
 
-/// Notes what the message became at one seat. The first word stands: two nodes that look at once say the same.
+/// Records the result of one target. The first write wins, so nodes that write concurrently agree.
 pub fn record_target_outcome(
     tx: &mut Tx<'_>,
     round: &str,
@@ -120,7 +120,7 @@ pub fn close(tx: &mut Tx<'_>, round: &str) -> Result<()> {
     media::detach_from_broadcast(tx, round)
 }
 
-/// Forgets rounds that ended and began before this.
+/// Deletes closed broadcasts created before `before`.
 pub fn delete_closed_before(tx: &mut Tx<'_>, before: Millis) -> Result<usize> {
     tx.execute("DELETE FROM broadcasts WHERE is_open = 0 AND created_at < $1", params![before])
 }

@@ -1,6 +1,5 @@
-//! Budgets: what was spent from a purse on a day, and what calls under way have reserved of it. A limit is checked
-//! against both in the transaction that reserves, with the purse's row taken, so calls at the same time can not each
-//! see what the other is about to spend.
+//! Budgets: the amounts spent per scope and day, and the reservations of running calls. The reserving transaction
+//! checks the limit against both with the scope's row locked, so concurrent calls cannot overspend together.
 
 use polyclaw_domain::budget::{BudgetAmount, BudgetScope, DailyLimits, ReachedLimit};
 use polyclaw_domain::id::TurnId;
@@ -11,30 +10,30 @@ use crate::jobs::TurnClaim;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// A purse with its limits, and the day that is spent from.
+/// A budget scope with its limits and the current day.
 #[derive(Clone, Debug)]
 pub struct BudgetLimit {
     pub scope: BudgetScope,
     pub limits: DailyLimits,
     pub day: i64,
-    /// When the day began.
+    /// When the day started.
     pub since: Millis,
 }
 
-/// What a purse says of itself.
+/// The usage of one budget scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetUsage {
     pub spent: BudgetAmount,
     pub reserved: BudgetAmount,
-    /// Calls whose provider did not say what they took: counted as what was reserved for them.
+    /// Calls whose provider reported no usage. They count with their reserved amount.
     pub unknown_calls: i64,
 }
 
-/// Days a purse's past is kept.
+/// Days for which past usage is kept.
 const RETAINED_USAGE_DAYS: i64 = 35;
 
-/// Reserves for one call in every purse, or says which one has nothing left. Purses come in the order of their names,
-/// so that two calls never wait for each other.
+/// Reserves an amount for one call in every scope, or returns the scope whose limit is reached. Scopes are locked in
+/// the order of their names, so that two calls never deadlock.
 pub fn reserve_budget(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
@@ -65,8 +64,8 @@ pub fn reserve_budget(
     Ok(None)
 }
 
-/// Takes what a call came to out of every purse and ends its reservations; in the transaction that stores the call.
-/// Returns the purses that have now passed four fifths, each once a day.
+/// Adds a call's usage to every scope and ends its reservations, in the transaction that stores the call. Returns the
+/// scopes that have now passed 80 % of a limit, each once a day.
 pub fn commit_usage(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -94,7 +93,7 @@ pub fn commit_usage(
     Ok(warned)
 }
 
-/// Ends the reservations of a call that came to nothing.
+/// Releases the reservations of a call that cost nothing.
 pub fn release_reservations(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     const SQL: &str = "DELETE FROM budget_reservations WHERE turn_id = $1";
     tx.execute(SQL, params![turn]).map(drop)
@@ -111,7 +110,7 @@ pub fn get_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetUsage
     Ok(BudgetUsage { spent, reserved: sum_reserved(tx, &name, None)?, unknown_calls })
 }
 
-/// Sessions that were spent from on a day, dearest first.
+/// Lists the sessions with usage on a day, most expensive first.
 pub fn list_session_scopes(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<BudgetScope>> {
     const SQL: &str =
         "SELECT scope FROM budget_usage WHERE day = $1 AND scope >= 'session:' AND scope < 'session;'
@@ -120,7 +119,7 @@ pub fn list_session_scopes(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Ve
     Ok(names.iter().filter_map(|name| BudgetScope::parse(name)).collect())
 }
 
-/// The purse's row, taken; it is made at the first call of a day, from what calls have stored since it began.
+/// Locks the scope's usage row. The first call of a day creates it from the usage stored since the day started.
 fn lock_usage_row(tx: &mut Tx<'_>, allowance: &BudgetLimit, name: &str) -> Result<BudgetAmount> {
     const LOCK_USAGE: &str =
         "SELECT tokens, nanos FROM budget_usage WHERE day = $1 AND scope = $2 /* lock */";
@@ -136,7 +135,7 @@ fn lock_usage_row(tx: &mut Tx<'_>, allowance: &BudgetLimit, name: &str) -> Resul
     Ok(tx.query_one(LOCK_USAGE, params![allowance.day, name], amount_from_row)?.unwrap_or_default())
 }
 
-/// What calls have stored since the day began: a budget that is set at noon counts the morning.
+/// Sums the usage stored since the day started, so that a budget set at noon counts the morning.
 fn sum_stored_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetAmount> {
     macro_rules! sum {
         ($which:literal) => {
@@ -167,8 +166,8 @@ fn sum_stored_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetAm
     Ok(found?.unwrap_or_default())
 }
 
-/// What calls under way have reserved. One whose process died is not under way: its turn has another claim by now, or
-/// will have before anything else is made of it.
+/// Sums the reservations of running calls. A reservation of a dead process does not count: its turn has or will get
+/// another claim before it is used.
 fn sum_reserved(tx: &mut Tx<'_>, scope: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)

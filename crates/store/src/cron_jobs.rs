@@ -1,4 +1,4 @@
-//! Schedules: up to when each has been looked after, and the errands that are in no config file.
+//! Cron jobs: how far each schedule has been processed, and the jobs that are not in the config file.
 
 use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::id::AgentId;
@@ -9,25 +9,25 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// An errand that was made while the instance runs.
+/// A cron job created at run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredCronJob {
     pub job: CronJobConfig,
-    /// None where a person made it.
+    /// `None` if a person created it.
     pub created_by: Option<CronJobCreator>,
     pub created_at: Millis,
     pub updated_at: Millis,
 }
 
-/// The agent that made an errand.
+/// The agent that created a cron job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronJobCreator {
     pub agent: AgentId,
-    /// For whom it did, as the rules about senders name them.
+    /// The people it was created for, in the form used by sender rules.
     pub on_behalf_of: Vec<String>,
 }
 
-/// Up to when a schedule has been looked after. One that is new, or has another rule than before, begins now.
+/// Returns the time up to which a schedule was processed. A schedule that is new or has changed starts now.
 pub fn get_or_init_last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) -> Result<Millis> {
     const FIND_SAME_RULE: &str = "SELECT last_due FROM cron_schedules WHERE schedule_id = $1 AND rule = $2";
     const INSERT_OR_RESET: &str =
@@ -41,27 +41,27 @@ pub fn get_or_init_last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) 
     Ok(now)
 }
 
-/// Up to when it has been looked after, without beginning it.
+/// Like `get_or_init_last_due`, without starting the schedule.
 pub fn find_last_due(tx: &mut Tx<'_>, id: &str) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT last_due FROM cron_schedules WHERE schedule_id = $1";
     Ok(tx.query_one(SQL, params![id], |row| row.int(0))?.map(Millis))
 }
 
-/// The clock was set back: it goes on from now.
+/// Moves a schedule back to `now` after the clock was set back.
 pub fn rewind_last_due(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     const SQL: &str =
         "UPDATE cron_schedules SET last_due = $2, updated_at = $2 WHERE schedule_id = $1 AND last_due > $2";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
-/// A due time has been run or left out. Never goes back.
+/// Records that a due time was run or skipped. It never moves back.
 pub fn advance_last_due(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE cron_schedules SET last_due = $2, updated_at = $3
         WHERE schedule_id = $1 AND last_due < $2";
     tx.execute(SQL, params![id, due, now]).map(drop)
 }
 
-/// Stores a new errand; false where there is one of the name.
+/// Stores a new job. Returns false if the name is taken.
 pub fn insert(
     tx: &mut Tx<'_>,
     job: &CronJobConfig,
@@ -78,7 +78,7 @@ pub fn insert(
     Ok(added)
 }
 
-/// Replaces an errand; false where there is none of the name.
+/// Replaces a job. Returns false if there is none of this name.
 pub fn update(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE cron_jobs SET job_json = $2, updated_at = $3 WHERE job_id = $1";
     let changed = tx.execute(SQL, params![&job.id, &to_json(job)?, now])? > 0;
@@ -86,7 +86,7 @@ pub fn update(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool>
     Ok(changed)
 }
 
-/// Forgets an errand and how far it was looked after: one of its name that is made later begins anew.
+/// Removes a job and the progress of its schedule, so that a later job of the same name starts fresh.
 pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
     let removed = tx.execute("DELETE FROM cron_jobs WHERE job_id = $1", params![id])? > 0;
     if removed {
@@ -96,7 +96,7 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
     Ok(removed)
 }
 
-/// Forgets what was made for somebody, and says how much it was.
+/// Removes the jobs created for a sender, and returns their number.
 pub fn remove_by_requester(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
     let is_theirs = |one: &StoredCronJob| {
         one.created_by.as_ref().is_some_and(|maker| maker.on_behalf_of.iter().any(|by| by == sender))
@@ -124,7 +124,7 @@ pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
     Ok(tx.query_one("SELECT COUNT(*) FROM cron_jobs", &[], |row| row.count(0))?.unwrap_or(0))
 }
 
-/// What other nodes hear when errands are others.
+/// Signal to other nodes that cron jobs have changed.
 pub const CRON_JOBS_SIGNAL: &str = "cron_jobs";
 
 fn cron_job_from_row(row: &Row<'_>) -> Result<StoredCronJob> {

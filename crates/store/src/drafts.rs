@@ -1,4 +1,4 @@
-//! Drafts: answers that a platform shows while they grow, and that their end is written over.
+//! Drafts: messages that a platform shows while an answer streams, and that the final answer replaces.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::TurnId;
@@ -9,14 +9,14 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::Tx;
 
-/// A draft is about to be sent.
+/// Records that a draft is about to be sent.
 pub fn insert(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO drafts (turn_id, address_json, created_at) VALUES ($1, $2, $3)
         ON CONFLICT (turn_id, address_json) DO NOTHING";
     tx.execute(SQL, params![turn, &to_json(address)?, now]).map(drop)
 }
 
-/// The platform shows it under this id.
+/// Sets the platform's id of a draft.
 pub fn set_platform_id(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -27,13 +27,13 @@ pub fn set_platform_id(
     tx.execute(SQL, params![turn, &to_json(address)?, platform_id]).map(drop)
 }
 
-/// It is a draft no more: the platform did not take it, or what stands there stays.
+/// Removes a draft that the platform rejected or that becomes permanent.
 pub fn delete(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress) -> Result<()> {
     const SQL: &str = "DELETE FROM drafts WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
 }
 
-/// A draft that was about to be sent, and the platform's id if it is known to be there.
+/// A draft that was about to be sent, and the platform's id if it is known to exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDraft {
     pub address: ChatAddress,
@@ -41,7 +41,7 @@ pub struct StoredDraft {
     pub at: Millis,
 }
 
-/// Where a turn has drafts.
+/// Lists the drafts of a turn.
 pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<StoredDraft>> {
     const SQL: &str =
         "SELECT address_json, platform_id, created_at FROM drafts WHERE turn_id = $1 ORDER BY address_json";
@@ -54,7 +54,7 @@ pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<StoredDraft>> 
     })
 }
 
-/// A turn has ended: its answer stands where its drafts stood.
+/// Removes the drafts of an ended turn, whose answer has replaced them.
 pub fn delete_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("DELETE FROM drafts WHERE turn_id = $1", params![turn]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Events: what happened, for people and tools to read.
+//! Events: a record of what happened, for people and tools.
 
 use polyclaw_domain::event::NewEvent;
 use polyclaw_domain::session_key::SessionKey;
@@ -64,7 +64,7 @@ pub fn list(
     }
 }
 
-/// The last ones, in order.
+/// Returns the newest events, in order.
 pub fn list_latest(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<EventRecord>> {
     const SQL: &str =
         "SELECT seq, kind, session_key, turn_id, agent_id, trace_id, data_json, created_at FROM events

@@ -1,4 +1,4 @@
-//! Ingress: a platform's message id is taken once in seven days; a trace has a budget of automatic turns.
+//! Ingress: a platform message id is accepted once in seven days; a trace has a budget of automatic turns.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{MessageId, TraceId};
@@ -10,7 +10,7 @@ use crate::tx::Tx;
 
 const RETAINED_DEDUP_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// The message an earlier delivery of the same platform message became.
+/// Returns the message that an earlier delivery of the same platform message became.
 pub fn find_duplicate(
     tx: &mut Tx<'_>,
     address: &ChatAddress,
@@ -34,7 +34,7 @@ pub fn record_platform_id(
     tx.execute(SQL, params![&address.channel, &address.account, platform_id, message, now]).map(drop)
 }
 
-/// Forgets ids no platform redelivers any more.
+/// Deletes ids that no platform redelivers any more.
 pub fn delete_expired(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
     tx.execute("DELETE FROM inbound_dedup WHERE created_at < $1", params![now.minus(RETAINED_DEDUP_MS)])
 }
@@ -44,7 +44,7 @@ pub fn get_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<u32> {
     Ok(tx.query_one(SQL, params![trace], |row| row.as_u32(0))?.unwrap_or(0))
 }
 
-/// A person goes on with it: what follows is counted anew.
+/// Resets the count when a person continues the trace.
 pub fn reset_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<()> {
     tx.execute("DELETE FROM traces WHERE trace_id = $1", params![trace]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What `polyclaw doctor` asks about the database, beside a daemon that may be using it.
+//! Database checks of `polyclaw doctor`, which may run while a daemon uses the database.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use crate::error::{Error, Result};
 use crate::migrate::{self, MAIN_SCHEMA, MEMORY_SCHEMA, SqliteSchema};
 use crate::sqlite;
 
-/// The linked SQLite, if it is one we trust.
+/// Returns the version of the linked SQLite, or an error if it is not trusted.
 pub fn check_linked_sqlite() -> Result<String> {
     sqlite::check_sqlite_version(rusqlite::version(), rusqlite::version_number())?;
     Ok(rusqlite::version().to_owned())
 }
 
-/// What is wrong with a SQLite file; empty if nothing is. Reads only.
+/// Returns the problems of a SQLite file; empty if there are none. Reads only.
 pub fn check_main_file(path: &Path) -> Result<Vec<String>> {
     run_quick_check(path, MAIN_SCHEMA)
 }
 
-/// The same for the file of memories.
+/// Like `check_main_file`, for the memory database.
 pub fn check_memory_file(path: &Path) -> Result<Vec<String>> {
     run_quick_check(path, MEMORY_SCHEMA)
 }

@@ -1,4 +1,4 @@
-//! Intents: a row says that a tool is about to run before it runs, and that it has, once its result is stored.
+//! Intents: a row records that a tool is about to run, and later that its result is stored.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::time::Millis;
@@ -8,16 +8,16 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// What a restart may do with a call that has no result.
+/// Whether a restart may run a call that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayDecision {
-    /// Nobody started it, or running it again is harmless: run it.
+    /// It was never started, or running it again is harmless.
     Run,
-    /// It was started once and may have happened: never again.
+    /// It was started and may have taken effect: never run it again.
     Unknown,
 }
 
-/// Records that the call is about to run, and says whether it may.
+/// Records that a call is about to run, and returns whether it may.
 pub fn start_call(
     tx: &mut Tx<'_>,
     turn: &TurnId,
@@ -39,13 +39,13 @@ pub fn start_call(
     }
 }
 
-/// Whether a call was begun before: whoever had to agree to it has.
+/// Whether a call was started before, which implies that it was approved.
 pub fn is_started(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM intents WHERE turn_id = $1 AND call_id = $2";
     Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-/// Whether a call was begun and its result is not stored yet.
+/// Whether a call was started and its result is not stored yet.
 pub fn is_unfinished(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM intents WHERE turn_id = $1 AND call_id = $2 AND state = 'intent'";
     Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
@@ -63,8 +63,8 @@ pub fn finish_call(
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
 
-/// Calls of a turn that were started and have no result, and of each whether it only reads. Of others nobody knows what
-/// they did.
+/// Lists a turn's calls that were started and have no result, and whether each is read-only. The effect of the others
+/// is unknown.
 pub fn list_unfinished(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
     const SQL: &str = "SELECT call_id, effect FROM intents WHERE turn_id = $1 AND state = 'intent'";
     tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? == ToolEffect::Pure.as_str())))

@@ -1,5 +1,5 @@
-//! All the SQL there is. A query is a constant beside the function that runs it; the same text runs on SQLite
-//! and on PostgreSQL, and only the migrations differ.
+//! All SQL of the project. A query is a constant next to the function that runs it. The same text runs on SQLite and
+//! PostgreSQL; only the migrations differ.
 
 pub mod account_leases;
 pub mod agents;

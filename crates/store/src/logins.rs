@@ -1,4 +1,4 @@
-//! Logins of browsers. The same table is in the database of an instance and in the registry of a control plane.
+//! Browser logins. The same table exists in the database of an instance and in the registry of a control plane.
 
 use polyclaw_domain::time::Millis;
 
@@ -6,15 +6,15 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Logins that one token keeps; the least recently used are removed.
+/// Maximum number of logins per token. The least recently used are removed.
 const MAX_LOGINS_PER_TOKEN: usize = 64;
 
 /// Whose rights a login has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginOwner {
-    /// Of whoever has the server's own token, by the hash of that token: a changed token ends the login.
+    /// The holder of the server's own token, by the token's hash: changing the token ends the login.
     Server { token_hash: String },
-    /// Of a token that was given out, by its id.
+    /// An issued token, by its id.
     Token { id: String },
 }
 
@@ -31,14 +31,14 @@ impl LoginOwner {
 pub struct StoredLogin {
     pub id: String,
     pub owner: LoginOwner,
-    /// What the browser calls itself.
+    /// User agent of the browser.
     pub client: String,
     pub created_at: Millis,
     pub used_at: Millis,
     pub expires_at: Millis,
 }
 
-/// The hashes of both halves of a login: the cookie, and the key that the page keeps beside it.
+/// Hashes of both halves of a login: the cookie, and the key that the page keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginHashes {
     pub cookie: String,
@@ -71,7 +71,7 @@ pub fn insert(tx: &mut Tx<'_>, login: &StoredLogin, hashes: &LoginHashes) -> Res
     tx.execute(DELETE_SURPLUS, params![token.unwrap_or_default(), MAX_LOGINS_PER_TOKEN]).map(drop)
 }
 
-/// The login with this cookie that has not expired, with the hash of its key.
+/// Returns the unexpired login of a cookie, with the hash of its key.
 pub fn find_by_cookie(
     tx: &mut Tx<'_>,
     cookie_hash: &str,
@@ -82,7 +82,7 @@ pub fn find_by_cookie(
     tx.query_one(SQL, params![cookie_hash, now], |row| Ok((login_from_row(row)?, row.text(7)?)))
 }
 
-/// Those that have not expired, the most recently used first; of one token where it is named.
+/// Lists unexpired logins, most recently used first; optionally those of one token.
 pub fn list(tx: &mut Tx<'_>, token: Option<&str>, now: Millis) -> Result<Vec<StoredLogin>> {
     const SQL: &str = "SELECT id, token_id, owner_hash, client, created_at, used_at, expires_at
         FROM logins WHERE expires_at > $1 AND ($2 = '' OR token_id = $2) ORDER BY used_at DESC, id DESC";
@@ -93,18 +93,18 @@ pub fn mark_used(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     tx.execute("UPDATE logins SET used_at = $2 WHERE id = $1 AND used_at < $2", params![id, now]).map(drop)
 }
 
-/// Whether there was one; of this token, where one is named.
+/// Removes a login, optionally only if it belongs to `token`. Returns whether there was one.
 pub fn remove(tx: &mut Tx<'_>, id: &str, token: Option<&str>) -> Result<bool> {
     const SQL: &str = "DELETE FROM logins WHERE id = $1 AND ($2 = '' OR token_id = $2)";
     Ok(tx.execute(SQL, params![id, token.unwrap_or_default()])? > 0)
 }
 
-/// The ids of the logins that ended with the token.
+/// Removes the logins of a token and returns their ids.
 pub fn remove_by_token(tx: &mut Tx<'_>, token: &str) -> Result<Vec<String>> {
     tx.query("DELETE FROM logins WHERE token_id = $1 RETURNING id", params![token], |row| row.text(0))
 }
 
-/// The browser logs in anew: its earlier login is of no use any more.
+/// Removes the earlier login of a browser that logs in again.
 pub fn remove_by_cookie(tx: &mut Tx<'_>, cookie_hash: &str) -> Result<()> {
     tx.execute("DELETE FROM logins WHERE cookie_hash = $1", params![cookie_hash]).map(drop)
 }

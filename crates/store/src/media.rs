@@ -1,4 +1,4 @@
-//! Images by the hash of their bytes, each kept once for as long as a message or an open round shows it.
+//! Images by the hash of their bytes. Each is stored once, as long as a message or an open broadcast uses it.
 
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::media::{AttachmentImage, Image, MediaHash};
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-/// Keeps what a message shows, with the message.
+/// Stores an image used by a message.
 pub(crate) fn attach_to_message(
     tx: &mut Tx<'_>,
     message: &MessageId,
@@ -21,7 +21,8 @@ pub(crate) fn attach_to_message(
     tx.execute(INSERT_MESSAGE_USE, params![message, media.hash()]).map(drop)
 }
 
-/// Keeps what a round shows until it is closed: its agents are given the message one after the other, and from the round.
+/// Stores an image used by a broadcast until it is closed. Its agents get the message, with the image, one after the
+/// other.
 pub(crate) fn attach_to_broadcast(
     tx: &mut Tx<'_>,
     round: &str,
@@ -34,7 +35,7 @@ pub(crate) fn attach_to_broadcast(
     tx.execute(INSERT_BROADCAST_USE, params![round, media.hash()]).map(drop)
 }
 
-/// Every agent of the round has its copy, and that keeps the image from now on.
+/// Removes a closed broadcast's uses. The messages of its agents keep the image from now on.
 pub(crate) fn detach_from_broadcast(tx: &mut Tx<'_>, round: &str) -> Result<()> {
     tx.execute("DELETE FROM broadcast_media WHERE broadcast_id = $1", params![round]).map(drop)
 }
@@ -44,11 +45,11 @@ fn upsert_image(tx: &mut Tx<'_>, media: &AttachmentImage, now: Millis) -> Result
         "INSERT INTO media (hash, media_type, bytes, created_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at";
     let AttachmentImage::Fresh(image) = media else { return Ok(()) };
-    // One that is there is written to as well, so that nobody removes it before it is used.
+    // An existing row is updated too, so that its lock keeps others from removing it before it is used.
     tx.execute(UPSERT_IMAGE, params![image.hash(), image.media_type(), image.bytes(), now]).map(drop)
 }
 
-/// What is there under a hash, if it still is an image.
+/// Returns the image with this hash, if it is still valid.
 pub fn load_image(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
     const SQL: &str = "SELECT bytes FROM media WHERE hash = $1";
     let found =
@@ -56,8 +57,8 @@ pub fn load_image(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
     Ok(found.flatten())
 }
 
-/// Removes what nothing shows any more and says how many there were. Whoever is just about to show one is waited for:
-/// the second look sees what they have stored.
+/// Removes unused images and returns their number. The row lock waits for transactions that are about to use one, and
+/// the second check sees their use.
 pub fn remove_unused(tx: &mut Tx<'_>) -> Result<usize> {
     const FIND_UNUSED: &str = "SELECT m.hash FROM media m
         WHERE NOT EXISTS (SELECT 1 FROM message_media u WHERE u.hash = m.hash)

@@ -1,5 +1,5 @@
-//! Messages: what was said, in ticket order. A message that waits has the turn that will take it up; it gets
-//! its final ticket when that turn starts, so a transcript never shows it between a call and its result.
+//! Messages of a session, in ticket order. A queued message belongs to the turn that will answer it and gets its final
+//! ticket when that turn starts, so it never stands between a call and its result in the transcript.
 
 use polyclaw_domain::author::MessageAuthor;
 use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
@@ -36,18 +36,18 @@ pub struct SessionMessage {
 }
 
 impl SessionMessage {
-    /// A reply that ended at the model's length limit says so.
+    /// Whether the reply ended at the model's length limit.
     pub fn is_truncated(&self) -> bool {
         let reason = self.meta.as_ref().and_then(|meta| meta.get("finish_reason"));
         reason.is_some_and(|reason| reason == "length")
     }
 
-    /// Notes, beside the line that says why a turn ended early, what was heard of its answer.
+    /// Attaches the partial answer streamed before a turn was cut off to the message that says why.
     pub fn set_partial_text(&mut self, words: &str) {
         self.meta.get_or_insert_with(|| json!({}))["said"] = words.into();
     }
 
-    /// A line the runtime writes for a turn: inside, with no address, until its maker says otherwise.
+    /// Builds an internal message that the runtime writes for a turn: not delivered and without an address.
     pub fn new_internal(id: MessageId, claim: &TurnClaim, session_id: SessionId, now: Millis) -> Self {
         Self {
             id,
@@ -73,7 +73,7 @@ pub fn insert(tx: &mut Tx<'_>, message: &SessionMessage) -> Result<()> {
     insert_at(tx, message, message.position)
 }
 
-/// Stores a message under a ticket only the transaction knows, and the images that came with it.
+/// Stores a message under a ticket allocated by the transaction, with its images.
 pub fn insert_at(tx: &mut Tx<'_>, message: &SessionMessage, ticket: i64) -> Result<()> {
     const SQL: &str =
         "INSERT INTO messages (id, session_key, session_id, position, role, text, parts_json, origin,
@@ -127,7 +127,7 @@ pub fn find_by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<O
     })
 }
 
-/// The newest key in a session.
+/// Returns the newest idempotency key in a session.
 pub fn find_last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>> {
     const SQL: &str =
         "SELECT idempotency_key FROM messages WHERE session_key = $1 AND idempotency_key IS NOT NULL
@@ -135,25 +135,25 @@ pub fn find_last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Str
     tx.query_one(SQL, params![session], |row| row.text(0))
 }
 
-/// Everything one turn has stored: its inputs, then its steps.
+/// Lists all messages of a turn: its inputs, then its steps.
 pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SessionMessage>> {
     tx.query(select!("WHERE turn_id = $1 ORDER BY position"), params![turn], message_from_row)
 }
 
-/// Changes what goes with a message.
+/// Replaces a message's metadata.
 pub fn set_meta(tx: &mut Tx<'_>, id: &MessageId, meta: &serde_json::Value) -> Result<()> {
     tx.execute("UPDATE messages SET meta_json = $2 WHERE id = $1", params![id, &to_json(meta)?]).map(drop)
 }
 
-/// Removes a message that another one stands for.
+/// Removes a message that another one replaces.
 pub fn remove(tx: &mut Tx<'_>, id: &MessageId) -> Result<()> {
     tx.execute("DELETE FROM messages WHERE id = $1", params![id]).map(drop)
 }
 
-/// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
+/// Moves a queued turn's inputs behind everything stored meanwhile, in the same order.
 pub fn move_to_end(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
     const FIND_IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY position";
-    // A conversation begun anew meanwhile is the one they are answered in.
+    // If a new conversation was started meanwhile, they are answered in that one.
     const MOVE_MESSAGE: &str = "UPDATE messages SET position = $2, session_id =
         (SELECT s.session_id FROM sessions s WHERE s.session_key = messages.session_key) WHERE id = $1";
     let ids = tx.query(FIND_IDS, params![turn], |row| row.text(0))?;
@@ -164,9 +164,9 @@ pub fn move_to_end(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Mi
     Ok(())
 }
 
-/// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
-/// for `queued`. What the runtime said to people of a turn that failed is no word of the model's: it is only told how far
-/// it came, so that it does not take the task for one that waits.
+/// Loads the lines of a prompt: everything of one session id after `after`, without the inputs of `queued`. Error texts
+/// for people are not shown to the model as its own words. It only sees how far a failed turn came, so that it does not
+/// take the task for a pending one.
 pub fn load_history(
     tx: &mut Tx<'_>,
     (session, id): (&SessionKey, &SessionId),
@@ -201,7 +201,7 @@ pub fn load_history(
     Ok(lines.into_iter().flatten().collect())
 }
 
-/// What a model is told of an answer that was none.
+/// Returns the text that a model sees in place of a failed answer.
 fn failure_text(meta: &Value) -> Option<String> {
     let code = meta["error"].as_str()?;
     Some(match meta["said"].as_str() {
@@ -210,7 +210,7 @@ fn failure_text(meta: &Value) -> Option<String> {
     })
 }
 
-/// A page of the transcript of one session id, without what still waits.
+/// Returns a page of the transcript of one session id, without queued messages.
 pub fn list_page(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -226,7 +226,7 @@ pub fn list_page(
     tx.query(SQL, params![session, after, id, limit], message_from_row)
 }
 
-/// The last messages of a conversation, in order.
+/// Returns the newest messages of a conversation, in order.
 pub fn list_newest(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -239,7 +239,7 @@ pub fn list_newest(
     Ok(found)
 }
 
-/// What was said in all conversations of a session, in order, behind a ticket.
+/// Returns the messages of all conversations of a session after a ticket, in order.
 pub fn list_all(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -250,7 +250,7 @@ pub fn list_all(
     tx.query(SQL, params![session, after, limit], message_from_row)
 }
 
-/// Inputs of the turn that has not started yet.
+/// Returns the inputs of the queued turn.
 pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
         "WHERE turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
@@ -259,27 +259,27 @@ pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Session
     tx.query(SQL, params![session], message_from_row)
 }
 
-/// Whether somebody has written from an address in the conversation a session has now.
+/// Whether somebody has written from an address in the session's current conversation.
 pub fn has_message_from(tx: &mut Tx<'_>, session: &SessionKey, address: &ChatAddress) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM messages m JOIN sessions s ON s.session_key = m.session_key
         WHERE m.session_key = $1 AND m.session_id = s.session_id AND m.address_json = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![session, &to_json(address)?], |_| Ok(()))?.is_some())
 }
 
-/// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.
+/// Returns the addresses from which somebody wrote in a session, newest first, among the newest `most` messages.
 pub fn list_last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<ChatAddress>> {
     const SQL: &str = "SELECT address_json FROM messages WHERE session_key = $1 AND address_json IS NOT NULL
         ORDER BY position DESC LIMIT $2";
     tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
 }
 
-/// When something was last said there, in any of its conversations.
+/// Returns the time of the newest message, in any conversation of the session.
 pub fn last_message_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY position DESC LIMIT 1";
     tx.query_one(SQL, params![session], |row| row.time(0))
 }
 
-/// The ticket of the newest stored message, 0 where there is none.
+/// Returns the ticket of the newest stored message, or 0.
 pub fn last_position(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
     const SQL: &str = "SELECT COALESCE(MAX(position), 0) FROM messages WHERE session_key = $1";
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.unwrap_or(0))

@@ -15,7 +15,7 @@ use crate::tx::{Row, Tx};
 #[derive(Clone, Debug)]
 pub struct OutboxMessage {
     pub id: OutboxId,
-    /// Names this visible part for ever.
+    /// Permanent key of this visible part.
     pub part_key: String,
     pub session: SessionKey,
     pub turn: TurnId,
@@ -25,7 +25,7 @@ pub struct OutboxMessage {
     pub state: OutboxState,
     pub attempts: u32,
     pub expires_at: Millis,
-    /// The platform's id of the message: once it is sent, or before, where a draft is written over.
+    /// The platform's message id. It is set once the message is sent, or before if a draft is to be replaced.
     pub platform_id: Option<String>,
     pub error: Option<String>,
     pub created_at: Millis,
@@ -33,8 +33,8 @@ pub struct OutboxMessage {
 }
 
 impl OutboxMessage {
-    /// A word beside what a turn says, the `n`th. Its id is derived, so that a transaction that is run again makes the
-    /// same row.
+    /// Builds the `n`th notice sent besides a turn's reply. Its id is derived, so that a repeated transaction writes
+    /// the same row.
     pub fn new_notice(
         (session, turn): (&SessionKey, &TurnId),
         n: usize,
@@ -61,7 +61,7 @@ impl OutboxMessage {
     }
 }
 
-/// The node that has the account may be another: it is told.
+/// Stores a message and notifies other nodes, because another one may hold the account.
 pub fn push(tx: &mut Tx<'_>, message: &OutboxMessage) -> Result<()> {
     const SQL: &str =
         "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
@@ -97,8 +97,8 @@ macro_rules! select {
     };
 }
 
-/// A part that this node may send when it is due: a session's parts leave in order, so that a later one waits for the
-/// earlier ones, and the account is not another node's.
+/// Parts that this node may send when they are due. Parts of a session are sent in order, so a later one waits for the
+/// earlier ones. Parts of accounts leased by another node are excluded.
 macro_rules! is_next {
     () => {
         "o.state = 'pending'
@@ -109,14 +109,14 @@ macro_rules! is_next {
     };
 }
 
-/// The next parts to send.
+/// Lists the next parts to send.
 pub fn list_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!("WHERE ", is_next!(), " AND o.next_at <= $3 ORDER BY o.next_at LIMIT $4");
     let clock = tx.lease_clock(now);
     tx.query(SQL, params![node, clock, now, limit], outbox_message_from_row)
 }
 
-/// When the next part falls due, for the loop to sleep until then.
+/// Returns when the next part is due, so that the loop can sleep until then.
 pub fn next_due_at(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str =
         concat!("SELECT o.next_at FROM outbox o WHERE ", is_next!(), " ORDER BY o.next_at LIMIT 1");
@@ -124,7 +124,7 @@ pub fn next_due_at(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option
     tx.query_one(SQL, params![node, clock], |row| row.time(0))
 }
 
-/// Marks a part as being sent; `false` if another node has it.
+/// Marks a part as being sent. Returns `false` if another node has it.
 pub fn mark_sending(
     tx: &mut Tx<'_>,
     id: &OutboxId,
@@ -139,7 +139,7 @@ pub fn mark_sending(
     Ok(tx.execute(SQL, params![id, node, until, now])? == 1)
 }
 
-/// What became of a part. `next_at` only matters for `pending`.
+/// The result of sending a part. `next_at` only matters for `pending`.
 #[derive(Clone, Debug)]
 pub struct DeliveryOutcome {
     pub state: OutboxState,
@@ -168,8 +168,8 @@ pub fn record_outcome(
     Ok(tx.execute(SQL, params)? == 1)
 }
 
-/// Parts whose sender died while sending: nobody knows whether they arrived. Their rows are taken for this
-/// transaction, so that a sender that was only slow can not settle one in between.
+/// Lists parts whose sender died while sending, so it is unknown whether they arrived. Their rows are locked, so that a
+/// sender that was only slow cannot settle one meanwhile.
 pub fn lock_orphans(
     tx: &mut Tx<'_>,
     node: &NodeId,
@@ -185,21 +185,21 @@ pub fn lock_orphans(
     tx.query(SQL, params![node, now, &earlier], outbox_message_from_row)
 }
 
-/// After the clock was set back: parts that wait for a moment of the old time are due now. A minute is left for
-/// nodes whose clocks differ.
+/// Makes parts due now that were scheduled before the clock was set back. A minute of tolerance allows for clock
+/// differences between nodes.
 pub fn reset_future_due_times(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
     const SQL: &str =
         "UPDATE outbox SET next_at = $1, updated_at = $1 WHERE state = 'pending' AND updated_at > $2";
     tx.execute(SQL, params![now, now.plus(60_000)])
 }
 
-/// Parts that waited past their time.
+/// Lists parts that have expired.
 pub fn list_expired(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!("WHERE o.state = 'pending' AND o.expires_at < $1 ORDER BY o.next_at, o.id");
     tx.query(SQL, params![now], outbox_message_from_row)
 }
 
-/// Parts still on their way.
+/// Counts parts that are not sent yet.
 pub fn count_unsent(tx: &mut Tx<'_>) -> Result<i64> {
     const SQL: &str = "SELECT COUNT(*) FROM outbox WHERE state IN ('pending', 'sending')";
     Ok(tx.query_one(SQL, &[], |row| row.int(0))?.unwrap_or(0))
@@ -209,7 +209,7 @@ pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<OutboxMessage>> {
     tx.query_one(select!("WHERE o.id = $1"), params![id], outbox_message_from_row)
 }
 
-/// The turn that a part is of.
+/// Returns the turn of a part.
 pub fn find_turn(tx: &mut Tx<'_>, part_key: &str) -> Result<Option<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM outbox WHERE part_key = $1";
     tx.query_one(SQL, params![part_key], |row| Ok(TurnId::new(row.text(0)?)))

@@ -1,4 +1,4 @@
-//! Pairings: strangers who wait to be let in, and people who were. One row for each sender of an account.
+//! Pairings: senders that wait for approval, and approved ones. One row for each sender of an account.
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::pairing::{MAX_PENDING_CODES, PairingCode};
@@ -9,7 +9,7 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Who wrote to which account, by the platform's id.
+/// A sender, by the platform's id, and the account written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairingSender {
     pub channel: String,
@@ -20,14 +20,14 @@ pub struct PairingSender {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pairing {
     pub sender: PairingSender,
-    /// What the platform calls the sender.
+    /// The platform's display name of the sender.
     pub name: Option<String>,
     pub code: PairingCode,
     pub is_approved: bool,
-    /// Where the sender is answered.
+    /// The address for replies.
     pub address: ChatAddress,
     pub created_at: Millis,
-    /// When the code ends; what was approved does not.
+    /// When the code expires. Approvals do not expire.
     pub expires_at: Millis,
 }
 
@@ -47,7 +47,7 @@ pub fn is_paired(tx: &mut Tx<'_>, sender: &PairingSender) -> Result<bool> {
     Ok(tx.query_one(SQL, params, |row| row.text(0))?.as_deref() == Some("approved"))
 }
 
-/// The code a stranger was told and when, if it can still be approved.
+/// Returns a sender's pending code and when it was last sent.
 pub fn find_pending_code(
     tx: &mut Tx<'_>,
     sender: &PairingSender,
@@ -59,15 +59,15 @@ pub fn find_pending_code(
     tx.query_one(SQL, params, |row| Ok((row.parse_column(0, PairingCode::parse)?, row.time(1)?)))
 }
 
-/// Notes that a stranger is told their code again.
+/// Records that a sender was sent the code again.
 pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> Result<()> {
     const SQL: &str =
         "UPDATE pairings SET notified_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
     tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id, now]).map(drop)
 }
 
-/// A stranger begins to wait. `false`: too many wait already. Two that take the last place at once meet at its
-/// index, and one of them fails.
+/// Adds a pending sender. Returns `false` if there are too many. If two take the last slot at once, its unique index
+/// makes one of them fail.
 pub fn insert_pending(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,
           address_json, notified_at, created_at, expires_at)
@@ -87,7 +87,7 @@ fn find_free_slot(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<Optio
     Ok((1..=MAX_PENDING_CODES).find(|slot| !taken.contains(slot)))
 }
 
-/// Lets in whoever was told this code. `None`: nobody was, or too long ago.
+/// Approves the sender with this code. `None` if the code is unknown or expired.
 pub fn approve(tx: &mut Tx<'_>, code: &PairingCode, now: Millis) -> Result<Option<Pairing>> {
     const SQL: &str = "UPDATE pairings SET state = 'approved', slot = NULL
         WHERE code = $1 AND state = 'pending' AND expires_at > $2";
@@ -97,13 +97,13 @@ pub fn approve(tx: &mut Tx<'_>, code: &PairingCode, now: Millis) -> Result<Optio
     Ok(found.filter(|_| changed == 1).map(|found| Pairing { is_approved: true, ..found }))
 }
 
-/// Takes somebody's access or code away. `false`: they had none.
+/// Removes a sender's approval or code. Returns `false` if there was none.
 pub fn revoke(tx: &mut Tx<'_>, sender: &PairingSender) -> Result<bool> {
     const SQL: &str = "DELETE FROM pairings WHERE channel = $1 AND account = $2 AND sender = $3";
     Ok(tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id])? > 0)
 }
 
-/// Those who wait, then those who were let in.
+/// Lists pending senders, then approved ones.
 pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Pairing>> {
     let all = select!(
         "WHERE state = 'approved' OR expires_at > $1 ORDER BY state DESC, created_at, channel, account, sender"

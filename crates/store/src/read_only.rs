@@ -1,4 +1,4 @@
-//! A look into the file of an instance, beside the daemon that may be using it.
+//! Read-only access to an instance's file while a daemon may be using it.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::migrate::{self, MAIN_SCHEMA};
 use crate::tx::Tx;
 
-/// Runs queries on a SQLite file of sessions that belongs to another process, or to none right now. Reads only;
-/// a file of another build's schema is refused. Blocks.
+/// Runs queries on a main SQLite file that may belong to another process. Reads only, and rejects an unknown newer
+/// schema. Blocks.
 pub fn query_read_only<T>(path: &Path, mut body: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

@@ -1,4 +1,4 @@
-//! Todos: an agent's own list of things to do, one per session. It outlives turns, restarts and compaction.
+//! Todos: an agent's own todo list, one per session. It survives turns, restarts and compaction.
 
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;

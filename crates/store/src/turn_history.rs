@@ -1,4 +1,4 @@
-//! Turns as an operator looks back on them: what was asked, where, what came of it.
+//! Past turns for operators: request, session and result.
 
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::time::Millis;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// What of a text is shown.
+/// Length of an excerpt.
 const MAX_EXCERPT_CHARS: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct PastTurn {
     pub state: JobState,
     pub model: Option<String>,
     pub trace: String,
-    /// How the message began that the turn is about.
+    /// Beginning of the message that the turn answers.
     pub request_excerpt: Option<String>,
-    /// How the reply began.
+    /// Beginning of the reply.
     pub reply_excerpt: Option<String>,
     pub error_code: Option<String>,
     pub error: Option<String>,
@@ -36,12 +36,12 @@ pub struct PastTurnFilter {
     pub channel: Option<String>,
     pub after: Option<Millis>,
     pub before: Option<Millis>,
-    /// Those behind this one: when it was queued, and its id.
+    /// Paging cursor: turns after this one, by queue time and id.
     pub behind: Option<(Millis, String)>,
     pub limit: usize,
 }
 
-/// The newest first; of those queued in the same moment, by id.
+/// Lists turns, newest first; those queued at the same time by id.
 pub fn list_past_turns(tx: &mut Tx<'_>, filter: &PastTurnFilter) -> Result<Vec<PastTurn>> {
     const SQL: &str = "SELECT j.turn_id, j.session_key, j.agent_id, s.channel, j.state, j.model, j.trace_id,
           (SELECT m.text FROM messages m WHERE m.turn_id = j.turn_id AND m.role = 'user' ORDER BY m.position LIMIT 1),

@@ -1,4 +1,4 @@
-//! Turns as people read them: newest first, page by page. The queue they are taken from is `jobs`.
+//! Pages of turns for people, newest first. The queue itself is in `jobs`.
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
@@ -13,12 +13,12 @@ use crate::tx::{Row, Tx};
 pub struct TurnListFilter {
     pub session: Option<SessionKey>,
     pub state: Option<JobState>,
-    /// Turns queued before the one with this number.
+    /// Only turns queued before the one with this number.
     pub before: Option<i64>,
     pub limit: usize,
 }
 
-/// Each turn with its number in the queue.
+/// Lists turns, each with its number in the queue.
 pub fn list(tx: &mut Tx<'_>, filter: &TurnListFilter) -> Result<Vec<(i64, TurnJob)>> {
     const ALL: &str = "SELECT seq, turn_id FROM jobs
         WHERE seq < $1 AND (CAST($2 AS TEXT) IS NULL OR state = $2) ORDER BY seq DESC LIMIT $3";

@@ -1,4 +1,4 @@
-//! Usage: one row per model call, with what the provider did not say left null.
+//! Usage: one row per model call. Values that the provider did not report are null.
 
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::provider::TokenUsage;
@@ -16,7 +16,7 @@ pub struct ModelCallUsage<'a> {
     pub agent: &'a AgentId,
     pub model: &'a str,
     pub usage: TokenUsage,
-    /// Billionths of a dollar, where usage and price are known.
+    /// Billionths of a dollar, if usage and price are known.
     pub cost_nanos: Option<i64>,
 }
 
@@ -40,17 +40,17 @@ pub fn record(tx: &mut Tx<'_>, call: &ModelCallUsage<'_>, now: Millis) -> Result
     tx.execute(SQL, params).map(drop)
 }
 
-/// What one turn has spent so far, over all its calls.
+/// Usage of one turn so far, over all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnUsage {
     pub usage: TokenUsage,
-    /// What is known of it.
+    /// The known part of the cost.
     pub cost_nanos: i64,
-    /// The model that was asked last.
+    /// The model called last.
     pub model: Option<String>,
 }
 
-/// The calls a turn has stored, for one that goes on after a restart or ends early.
+/// Sums the stored calls of a turn that continues after a restart or ends early.
 pub fn sum_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<TurnUsage> {
     const SQL: &str = "SELECT model, input_tokens, output_tokens, cached_tokens, cost_nanos FROM usage
         WHERE turn_id = $1 ORDER BY seq";
@@ -71,13 +71,13 @@ pub fn sum_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<TurnUsage> {
     }))
 }
 
-/// Totals since a time. A sum with an unknown part counts the unknown calls beside it.
+/// Totals since a time. Unknown values are left out of the sums and counted separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupedUsage {
     pub group: String,
     pub calls: i64,
     pub unknown_calls: i64,
-    /// Calls whose cost is not known: their usage or the price of their model.
+    /// Calls with unknown cost, because their usage or the model's price is unknown.
     pub unpriced_calls: i64,
     pub input_tokens: Option<i64>,
     pub output_tokens: Option<i64>,
@@ -86,7 +86,7 @@ pub struct GroupedUsage {
 }
 
 impl GroupedUsage {
-    /// In and out, as far as it is known.
+    /// Returns input plus output tokens, as far as known.
     pub fn total_tokens(&self) -> Option<i64> {
         match (self.input_tokens, self.output_tokens) {
             (None, None) => None,
@@ -100,7 +100,7 @@ pub enum UsageGroupKey {
     Agent,
     Model,
     Session,
-    /// Days since 1970, of a clock so many milliseconds ahead of UTC.
+    /// Days since 1970, for a clock this many milliseconds ahead of UTC.
     Day(i64),
 }
 
@@ -135,7 +135,7 @@ pub fn sum_totals(tx: &mut Tx<'_>, since: Millis, by: UsageGroupKey) -> Result<V
     }
 }
 
-/// What one session has used in all its time; `None` where no model was asked.
+/// Returns the total usage of one session; `None` if it made no model call.
 pub fn sum_by_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<GroupedUsage>> {
     const SQL: &str = sums!("session_key", "session_key = $1");
     tx.query_one(SQL, params![session], |row| grouped_usage_from_row(row.text(0)?, row))

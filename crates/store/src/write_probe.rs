@@ -1,4 +1,4 @@
-//! A write that is there to see whether writes work.
+//! A probe write that tests whether writes work.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,11 +8,10 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::Tx;
 
-/// As much as a message with its job takes in the log. Less would fit into what the log has to spare, and say nothing of
-/// the disk.
+/// The log space of a message with its job. Less could fit into spare log space and prove nothing about the disk.
 const PROBE_BYTES: usize = 128 * 1024;
 
-/// Writes beside the database, where it is a file, and into it. Neither is left.
+/// Writes to a file next to the database, if it is a file, and into the database. Both writes are removed.
 pub(crate) fn write_probe(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         write_probe_file(&file.with_extension("probe"))?;
@@ -56,7 +55,7 @@ mod tests {
         db.check_writes().await.unwrap();
         let full = |_: &mut Tx<'_>| Err::<(), _>(Error::Full("so it is".into()));
         assert!(db.write(full).await.is_err());
-        // A folder where the probe would be: the disk is still no better.
+        // A folder at the probe's path simulates a disk that still fails.
         let probe = file.with_extension("probe");
         fs::create_dir(&probe).unwrap();
         db.write(|_| Ok(())).await.unwrap();
