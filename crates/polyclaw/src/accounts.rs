@@ -1,10 +1,10 @@
-//! The accounts of chat platforms as a daemon sees them, in a line each.
+//! Formats the daemon's chat accounts, one line each.
 
 use serde_json::Value;
 
 use crate::output::cell_text;
 
-/// `telegram/main: connected`, for one of `GET /channels`.
+/// Formats an account from `GET /channels`, such as `telegram/main: connected`.
 pub fn describe_account(account: &Value) -> String {
     let state = match account["state"].as_str().unwrap_or_default() {
         "connecting" => "not connected yet".to_owned(),

@@ -1,6 +1,6 @@
-//! The Agent Client Protocol, version 1: an editor on the other end of stdin and stdout, an instance behind us. A session
-//! of the editor is a session of the instance, so it is found again by `polyclaw sessions`, by the chat page and by
-//! `session/load`.
+//! The Agent Client Protocol (ACP), version 1. The editor is on stdin and stdout; an instance answers its requests.
+//! An editor session is a session of the instance, so `polyclaw sessions`, the chat page and `session/load` find it
+//! again.
 
 mod progress;
 mod prompt;
@@ -22,13 +22,13 @@ use crate::failure::{CommandFailure, FailureExit};
 use wire::{EditorMessage, EditorPeer, WireLine};
 
 const ACP_PROTOCOL_VERSION: u32 = 1;
-/// One message of the editor: as much as an instance takes.
+/// Maximum size of one editor message; the same limit as an instance's.
 const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
-/// How long an instance that went away may take to come back.
+/// How long to wait for an instance that went away to come back.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// What the editor is told of a call that failed.
+/// A failed call, as reported to the editor.
 #[derive(Debug)]
 pub struct AcpError {
     number: i32,
@@ -57,17 +57,17 @@ impl From<CommandFailure> for AcpError {
 
 type AcpResult = Result<Value, AcpError>;
 
-/// One editor.
+/// A connection to one editor.
 struct EditorConnection {
     context: CommandContext,
-    /// Who answers in new conversations.
+    /// Agent that answers in new conversations.
     agent: Option<String>,
     peer: EditorPeer,
-    /// How often each session was cancelled.
+    /// Number of cancellations of each session.
     cancels: Mutex<HashMap<String, u64>>,
 }
 
-/// Serves until the editor closes its end. What agents do then goes on.
+/// Serves until the editor closes its end. Turns that run then continue in the instance.
 pub async fn serve(context: CommandContext, agent: Option<String>) -> anyhow::Result<()> {
     let editor = Arc::new(EditorConnection {
         context,
@@ -86,7 +86,7 @@ pub async fn serve(context: CommandContext, agent: Option<String>) -> anyhow::Re
             Some(EditorMessage::Call { id, method, params }) => {
                 let cancels = editor.count_cancels(&method, &params);
                 let editor = Arc::clone(&editor);
-                // Each by itself: a prompt takes long, and what cancels it comes behind it.
+                // Each call runs in its own task: a prompt takes long, and its cancellation arrives behind it.
                 tokio::spawn(async move {
                     let done = editor.dispatch_method(&method, &params, cancels).await;
                     if let Some(id) = id {
@@ -116,8 +116,8 @@ impl EditorConnection {
         }
     }
 
-    /// How often a session was cancelled up to this call. Counted as lines come in: calls run beside each other, and one
-    /// that cancels may overtake what it is to cancel.
+    /// Returns how often the session was cancelled up to this call. Counted in the order of the incoming lines: calls
+    /// run concurrently, and a cancellation may overtake the call that it cancels.
     fn count_cancels(&self, method: &str, params: &Value) -> u64 {
         let Some(session) = params["sessionId"].as_str() else { return 0 };
         let mut cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,18 +127,18 @@ impl EditorConnection {
         cancels.get(session).copied().unwrap_or_default()
     }
 
-    /// Whether a session was cancelled again since.
+    /// Returns whether the session was cancelled again since.
     fn is_cancelled(&self, session: &str, since: u64) -> bool {
         let cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
         cancels.get(session).is_some_and(|count| *count > since)
     }
 
-    /// Whichever daemon runs now: an editor lives longer than one.
+    /// Returns a client of the daemon that runs now. An editor may outlive several daemons.
     fn current_client(&self) -> Result<ApiClient, AcpError> {
         Ok(ApiClient::new(&self.context)?)
     }
 
-    /// A call that may be made twice, made again while the instance is away.
+    /// Repeats an idempotent call while the instance is unavailable.
     async fn retry_while_unavailable<T, F: Future<Output = Result<T, CommandFailure>>>(
         &self,
         call: impl Fn(ApiClient) -> F,

@@ -1,4 +1,4 @@
-//! Files of this machine as attachments of a message.
+//! Reads local files as message attachments.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::failure::CommandFailure;
 
-/// As the API takes it: an image, or text.
+/// Reads a file into the API's attachment format: an image, or text.
 pub fn read_attachment(path: &Path) -> Result<Value, CommandFailure> {
     let refuse = |why: String| CommandFailure::usage(format!("{} is not attached: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;

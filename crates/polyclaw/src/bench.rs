@@ -1,4 +1,4 @@
-//! Benchmarks against the real binary and a scripted model, printed with the bar each has to meet.
+//! Benchmarks of the real binary with a scripted model. Each result is printed with its target.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub mod subagents;
 pub mod teams;
 pub mod turns;
 
-/// One measured number and what it should be.
+/// A measured value and its target.
 struct BenchFigure {
     name: String,
     value: f64,
@@ -79,7 +79,7 @@ impl BenchFigure {
     }
 }
 
-/// Times of single operations.
+/// Durations of single operations.
 #[derive(Default)]
 pub struct OperationTimes(Vec<Duration>);
 
@@ -96,7 +96,7 @@ impl OperationTimes {
         self.0.len()
     }
 
-    /// The time below which this share of all operations stayed, in milliseconds.
+    /// Returns a percentile of the durations in milliseconds; `share` is from 0 to 1.
     pub fn percentile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
         let last = self.0.len().saturating_sub(1);
@@ -111,7 +111,7 @@ impl OperationTimes {
     }
 }
 
-/// Operations per second.
+/// Returns operations per second.
 pub fn per_second(count: usize, time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts of operations are small")]
     let count = count as f64;

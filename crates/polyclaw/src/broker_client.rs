@@ -1,8 +1,8 @@
-//! An instance's end of the messages between instances: fetches its own from the control plane, brings them into
-//! sessions, sends what agents answer, and lets agents write.
+//! An instance's client of the control plane's broker. It fetches the instance's messages, puts them into sessions,
+//! sends the agents' answers, and lets agents write to other instances.
 //!
-//! Nothing is remembered here. A message is acknowledged after the turn that took it up is committed; until then the
-//! control plane has it, and hands it out again to the next life of this process. Brought in twice, it is there once.
+//! The client stores nothing. A message is acknowledged only after the turn that took it is committed. Until then the
+//! control plane keeps it and delivers it again to the next process. A repeated delivery is stored once.
 
 mod answers;
 mod envelope;
@@ -31,36 +31,36 @@ use crate::hot_swap::HotSwap;
 use crate::ids;
 use waiters::AnswerWaiters;
 
-/// The channel that other instances are.
+/// The channel that represents other instances.
 pub const INSTANCE_CHANNEL: &str = REMOTE_CHANNEL;
 
-/// Seconds for which a poll waits at the control plane.
+/// Seconds that a long poll waits at the control plane.
 const POLL_WAIT_SECONDS: u64 = 30;
 
 pub struct BrokerClient {
     client: HotSwap<ApiClient>,
     token: String,
-    /// Where a control plane says how it is reached.
+    /// The file in which a control plane publishes its address.
     notes: Option<ControlPlaneNotes>,
-    /// Which instance this is.
+    /// ID of this instance.
     instance_id: String,
-    /// Names this life of the process.
+    /// Identifies this run of the process.
     process_epoch: String,
     db: Db,
     redactor: Arc<HotSwap<Redactor>>,
-    /// Agents that may write to other instances, as the config says now.
+    /// Agents that may write to other instances, from the current config.
     granted_agents: RwLock<Vec<String>>,
     tools: Vec<Arc<ToolSpec>>,
     waiters: AnswerWaiters,
 }
 
-/// A word nobody else uses.
+/// Returns a random, unique string.
 fn random_nonce() -> String {
     polyclaw_domain::hex::encode_hex(&ids::random_bytes::<16>())
 }
 
 impl BrokerClient {
-    /// Nothing where no control plane started this process.
+    /// Returns `None` if this process was not started by a control plane.
     pub fn from_environment(
         db: &Db,
         redactor: &Arc<HotSwap<Redactor>>,
@@ -82,7 +82,7 @@ impl BrokerClient {
         }))
     }
 
-    /// These agents may write to other instances from now on, and no others.
+    /// Replaces the set of agents that may write to other instances.
     pub fn set_granted_agents(&self, agents: &[String]) {
         *self.granted_agents.write().unwrap_or_else(PoisonError::into_inner) = agents.to_vec();
     }
@@ -92,7 +92,7 @@ impl BrokerClient {
         granted.iter().any(|entry| glob_matches(entry, agent.as_str()))
     }
 
-    /// Fetches messages for as long as what is returned lives.
+    /// Starts fetching messages. Stops when the returned set is dropped.
     pub fn start_receivers(self: &Arc<Self>, engine: &Engine) -> JoinSet<()> {
         let mut running = JoinSet::new();
         running.spawn(receive::run(Arc::clone(self), engine.clone()));
@@ -100,7 +100,7 @@ impl BrokerClient {
         running
     }
 
-    /// Asked again with the same word, because no answer came, it gets the same messages.
+    /// Fetches pending messages under a lease name. A repeated request with the same name returns the same messages.
     async fn fetch_pending(
         &self,
         word: &str,
@@ -117,18 +117,19 @@ impl BrokerClient {
         serde_json::from_value(answer["messages"].clone()).map_err(wrong)
     }
 
-    /// One that was started again may listen elsewhere.
+    /// Updates the client if the control plane was restarted at another address.
     fn refresh_control_plane_url(&self) {
         let Some(url) = self.notes.as_ref().and_then(ControlPlaneNotes::url) else { return };
         if url != self.client.get().url()
             && let Ok(client) = ApiClient::for_control_url(&url, self.token.clone())
         {
-            tracing::info!(%url, "the control plane is elsewhere now");
+            tracing::info!(%url, "control plane address changed; using the new one");
             self.client.replace(client);
         }
     }
 
-    /// The receipt says whether secrets were taken out, here or there.
+    /// Sends a message with secrets redacted. The receipt says whether anything was redacted, here or by the control
+    /// plane.
     async fn send_message(&self, message: &Value) -> Result<Value, CommandFailure> {
         let mut clean = message.clone();
         self.redactor.get().redact_payload(&mut clean["payload"]);
@@ -139,7 +140,7 @@ impl BrokerClient {
         Ok(receipt)
     }
 
-    /// A word about a message that was handed to us.
+    /// Reports a state change of a leased message to the control plane.
     async fn update_message(
         &self,
         envelope: &envelope::LeasedEnvelope,

@@ -1,4 +1,4 @@
-//! The chat in the terminal. `model` decides, `view` draws, `net` talks; this loop carries between them.
+//! The terminal chat. `state` decides, `view` draws, `connection` talks to the instance; this loop connects them.
 
 mod card;
 mod completion;
@@ -40,18 +40,18 @@ use state::{ChatEffect, ChatEvent, ChatState};
 use terminal::TerminalScreen;
 use view::ChatView;
 
-/// Frames that arrive together are drawn together.
+/// Frames that arrive within this time are drawn together.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(33);
 
 pub struct TerminalChat {
     pub client: ApiClient,
     pub home: Home,
     pub session: String,
-    /// Whose session it becomes, if it is new.
+    /// Agent of the session, if the session is new.
     pub agent: Option<String>,
-    /// The model that answers unless the session picked another.
+    /// Model that answers unless the session chose another.
     pub model: String,
-    /// How agents show themselves, by id.
+    /// Display names of agents, by ID.
     pub faces: HashMap<String, String>,
 }
 
@@ -70,7 +70,7 @@ impl TerminalChat {
         model.faces = self.faces;
         model.agent =
             self.agent.or_else(|| model.session.split(':').nth(1).map(str::to_owned)).unwrap_or_default();
-        // The lines of a person who pastes a key are a file, too.
+        // The input history is stored in a file, so a pasted key is redacted there too.
         let redactor = redaction::build_redactor(&self.home.read_config().unwrap_or_default(), &self.home);
         tokio::spawn(net.clone().follow_session());
         let mut screen = TerminalScreen::open()?;
@@ -105,12 +105,13 @@ fn apply_input(model: &mut ChatState, input: Input) -> Vec<ChatEffect> {
             model.paste_text(&text);
             Vec::new()
         }
-        // A resize is drawn like everything else.
+        // A resize needs no action: the next draw handles it.
         _ => Vec::new(),
     }
 }
 
-/// Takes everything that has arrived, and a moment more where tokens stream, so that a burst is one drawing.
+/// Handles everything that has arrived. While tokens stream it waits a moment for more, so that a burst is one
+/// redraw.
 async fn drain_events(
     model: &mut ChatState,
     first: ChatEvent,

@@ -1,4 +1,4 @@
-//! The command line. The enum is the table of contents: one command, one file.
+//! The command line. The `Command` enum is the table of contents: one command, one file.
 
 use clap::{Args, Parser, Subcommand};
 
@@ -37,24 +37,24 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every command takes stands apart from what is its own.
+/// Help heading that separates the global options from those of the command.
 const GLOBAL_OPTIONS_HEADING: &str = "Options of every command";
 
 #[derive(Args, Clone, Debug)]
 pub struct GlobalOptions {
-    /// One JSON object for machines: {"ok": …} or {"error": {code, message, hint}}.
+    /// Print one JSON object for scripts: {"ok": …} or {"error": {code, message, hint}}.
     #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING)]
     pub json: bool,
-    /// Talk to the instance at this address, not to the one of this home.
+    /// Connect to the instance at this URL instead of the one of this home.
     #[arg(long, global = true, env = "POLYCLAW_URL", value_name = "URL", help_heading = GLOBAL_OPTIONS_HEADING)]
     pub url: Option<String>,
-    /// That instance's token. Others on this machine can read it here; POLYCLAW_TOKEN keeps it to yourself.
+    /// Token of that instance. Visible in the process list; prefer POLYCLAW_TOKEN.
     #[arg(long, global = true, value_name = "TOKEN", help_heading = GLOBAL_OPTIONS_HEADING)]
     pub token: Option<String>,
 }
 
 impl GlobalOptions {
-    /// The address that is stated. A variable that is set to nothing states none.
+    /// Returns the address from `--url` or POLYCLAW_URL. An empty variable counts as unset.
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
     }
@@ -107,7 +107,7 @@ pub enum Command {
     Worker(worker::Args),
 }
 
-/// What every command gets.
+/// The context that every command receives.
 #[derive(Clone)]
 pub struct CommandContext {
     pub home: Home,
@@ -117,7 +117,7 @@ pub struct CommandContext {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
-        // These have no home: they run in the environment of what they guard or confine.
+        // These commands have no home: they run in the environment of the process that they guard or confine.
         match &self.command {
             Command::Guard(args) => return guard::run(args),
             Command::SandboxExec(args) => sandbox_exec::run(args),
@@ -144,7 +144,7 @@ impl Cli {
             other => {
                 let runtime = client_runtime()?;
                 let outcome = runtime.block_on(other.run_client_command(&context));
-                // A thread that waits for a line nobody types must not hold the end up.
+                // Does not wait for a thread that blocks on stdin: its line may never come.
                 runtime.shutdown_background();
                 outcome
             }
@@ -153,7 +153,7 @@ impl Cli {
 }
 
 impl Command {
-    /// The commands that talk to an instance.
+    /// Runs a command that is a client of an instance or of the control plane.
     async fn run_client_command(self, context: &CommandContext) -> anyhow::Result<()> {
         match self {
             Self::Chat(args) => chat::run(&args, context).await,

@@ -1,4 +1,4 @@
-//! The client of an instance: its address and token come from the home unless the command line says otherwise.
+//! HTTP client of an instance. Address and token come from the home unless the command line gives them.
 
 use std::fs;
 use std::time::Duration;
@@ -13,31 +13,31 @@ use crate::failure::{CommandFailure, FailureExit};
 use crate::home::{self, Home};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longer than any wait we ask the instance for.
+/// Longer than any wait requested from the instance.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// The code of a call that may have arrived, although no answer came back.
+/// Error code of a call that may have arrived although no response came back.
 pub const CONNECTION_LOST_CODE: &str = "connection_lost";
-/// The code of a call that arrived nowhere.
+/// Error code of a call that did not arrive.
 pub const UNREACHABLE_CODE: &str = "unavailable";
 
 #[derive(Clone)]
 pub struct ApiClient {
     http: reqwest::Client,
     url: String,
-    /// What every path begins with.
+    /// Prefix of every path.
     root: &'static str,
     token: Option<String>,
-    /// Sent with every call.
+    /// Headers sent with every call.
     headers: Vec<(&'static str, &'static str)>,
-    /// No daemon of this home runs: whoever answers at its address is somebody else.
+    /// True if no daemon of this home runs; a response then comes from another program.
     is_absent: bool,
 }
 
 impl ApiClient {
     pub fn new(context: &CommandContext) -> Result<Self, CommandFailure> {
         let given = context.global.url().map(str::to_owned);
-        // Nobody else who has the port of a daemon that is not there is shown the home's token. One that is stated is
-        // for whoever listens there: a daemon in a container, say.
+        // The home's token is sent only to a daemon known to run here: another program may have taken the port. A
+        // token given explicitly is always sent, for example to a daemon in a container.
         let is_known = given.is_some() || context.home.is_daemon_running();
         let url = given.map_or_else(|| local_url(&context.home), Ok)?;
         let stated = context.global.token.clone().or_else(home::stated_token);
@@ -47,18 +47,18 @@ impl ApiClient {
     }
 
     pub fn for_url(url: &str, token: Option<String>) -> Result<Self, CommandFailure> {
-        // The instance is on this machine or in front of a proxy of its own; a system proxy is never meant.
+        // No system proxy: the instance is on this machine or behind a proxy of its own.
         let mut http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
         if url.starts_with("http://") {
-            // Reading the system's certificates takes longer than most commands.
+            // Loading the system's certificates takes longer than most commands, and plain HTTP needs none.
             http = http.tls_certs_only([]);
         }
         let http = http.build().map_err(|error| CommandFailure::failed("client", error.to_string()))?;
         Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new(), is_absent: false })
     }
 
-    /// The control plane of this home, or the one at the address given. Where none has said that it serves this home,
-    /// none is asked: whoever has its usual port may be somebody else, who must not be shown the token.
+    /// Creates a client of this home's control plane, or of the given address. Fails if no control plane has
+    /// announced that it serves this home: another program on the usual port must not receive the token.
     pub fn for_control_plane(context: &CommandContext) -> Result<Self, CommandFailure> {
         let given = context.global.url().map(str::to_owned);
         let note = control::ControlPlaneNotes::for_home(&context.home);
@@ -71,7 +71,7 @@ impl ApiClient {
         Ok(Self { root: "/api", ..Self::for_url(url.trim_end_matches('/'), token)? })
     }
 
-    /// A control plane at an address that is known.
+    /// Creates a client of a control plane at a known address.
     pub fn for_control_url(url: &str, token: String) -> Result<Self, CommandFailure> {
         Ok(Self { root: "/api", ..Self::for_url(url.trim_end_matches('/'), Some(token))? })
     }
@@ -88,7 +88,7 @@ impl ApiClient {
         self.send_json(Method::POST, path, Some(body)).await
     }
 
-    /// A call that may take so many seconds, and the time to start something besides.
+    /// Posts a call that may take `seconds` longer than the usual timeout.
     pub async fn post_with_extra_time(
         &self,
         path: &str,
@@ -116,12 +116,12 @@ impl ApiClient {
         self.send_json(Method::DELETE, path, None).await
     }
 
-    /// Whether an instance answers there.
+    /// Returns whether an instance answers at the address.
     pub async fn is_up(&self) -> bool {
         self.get("/health").await.is_ok()
     }
 
-    /// Every item of a paged list, up to `limit`.
+    /// Returns the items of a paged list, up to `limit`.
     pub async fn list_items(
         &self,
         path: &str,
@@ -148,12 +148,12 @@ impl ApiClient {
         }
     }
 
-    /// Opens a stream of server-sent events; it stays open for as long as both sides want.
+    /// Opens a stream of server-sent events. It has no timeout.
     pub async fn open_stream(&self, path: &str) -> Result<Response, CommandFailure> {
         self.open_response(self.build_request(Method::GET, path).header("Accept", "text/event-stream")).await
     }
 
-    /// A file, piece by piece.
+    /// Downloads a file as a stream.
     pub async fn download(&self, path: &str) -> Result<Response, CommandFailure> {
         self.open_response(self.build_request(Method::GET, path)).await
     }
@@ -239,8 +239,8 @@ impl ApiClient {
     }
 }
 
-/// Where this home's daemon listens: what it wrote when it started, else what the config says. A config that says
-/// nothing that can be understood is what is wrong then: nobody knows where to ask.
+/// Returns the address of this home's daemon: the one it wrote when it started, else the one in the config. An
+/// invalid config is an error, because the address is then unknown.
 fn local_url(home: &Home) -> Result<String, CommandFailure> {
     let written = fs::read_to_string(home.url_file()).unwrap_or_default().trim().to_owned();
     if !written.is_empty() {
@@ -257,7 +257,7 @@ async fn parse_refusal(response: Response) -> CommandFailure {
     let (status, place) = (response.status(), response.url().origin().ascii_serialization());
     let body: Value = response.json().await.unwrap_or_default();
     let error = &body["error"];
-    // Whoever is meant names a code; what a proxy in front of it says has none either.
+    // An instance always names an error code. A response without one may come from a proxy.
     if error["code"].as_str().is_none() && status.is_client_error() {
         return CommandFailure::failed(
             "not_polyclaw",
@@ -271,17 +271,17 @@ async fn parse_refusal(response: Response) -> CommandFailure {
     let mut failure = CommandFailure::new(exit_for_status(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
     failure.details = error.get("details").map(|details| Box::new(details.clone()));
-    // Why an instance did not start is in the lines it logged last.
+    // When an instance does not start, its last log lines say why.
     let logged = error["details"]["log"].as_array().into_iter().flatten().filter_map(Value::as_str);
     logged.for_each(|line| failure.message.push_str(&format!("\n  {line}")));
-    // The instance's own hint is for programs that speak HTTP.
+    // Replaces the instance's own hint, which is meant for HTTP clients.
     if status == StatusCode::UNAUTHORIZED {
         failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");
     }
     failure
 }
 
-/// Without a place in the body: no person wrote that.
+/// Removes the JSON position from a message: users of the command line did not write that JSON.
 fn strip_json_position(message: &str) -> &str {
     match message.rsplit_once(" at line 1 column ") {
         Some((text, column)) if column.bytes().all(|byte| byte.is_ascii_digit()) => text,
@@ -299,7 +299,7 @@ fn exit_for_status(status: StatusCode) -> FailureExit {
     }
 }
 
-/// One part of a path or query, percent-encoded.
+/// Percent-encodes one path segment or query value.
 pub fn encode_segment(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -1,5 +1,5 @@
-//! Changes the config file of this home: comments stay, what can not be taken is not written, and a daemon that runs
-//! works with it at once or keeps the old.
+//! Edits the config file of this home. Comments are kept and an invalid config is not written. A running daemon
+//! applies the change immediately, or the old config is restored.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::client::{ApiClient, UNREACHABLE_CODE};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::home::access_failure;
 
-/// How long whoever else acts on this home is waited for.
+/// How long to wait for another process to release the home's lock.
 const HOME_LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 const HOME_LOCK_RETRY_AFTER: Duration = Duration::from_millis(50);
 
@@ -42,7 +42,7 @@ pub async fn edit_config(
     print_reloaded(context, reloaded)
 }
 
-/// Writes what can be taken, where nobody wrote meanwhile: whoever does so by hand takes no lock.
+/// Writes the new config if it is valid and the file has not changed since. People who edit by hand take no lock.
 fn replace_config(context: &CommandContext, before: &str, after: &str) -> Result<(), CommandFailure> {
     let checked = context.home.load_unresolved(after);
     checked.map_err(|errors| {
@@ -68,7 +68,8 @@ fn print_reloaded(context: &CommandContext, mut reloaded: Value) -> anyhow::Resu
     })?)
 }
 
-/// The old config again, unless nobody is there who could object. What somebody wrote meanwhile is theirs.
+/// Restores the old config after a failed reload, unless no daemon runs. A file that was edited again since is left
+/// alone.
 fn restore_config(
     context: &CommandContext,
     (before, after): (&str, &str),
@@ -82,7 +83,7 @@ fn restore_config(
     undone.err().unwrap_or(failure)
 }
 
-/// The control plane changes this file under the same lock.
+/// Locks the home. The control plane changes the config under the same lock.
 async fn lock_home(context: &CommandContext) -> Result<HeldLock, CommandFailure> {
     let (place, began) = (InstancePaths::from_folder(context.home.path().to_owned()), Instant::now());
     loop {
@@ -103,7 +104,7 @@ fn read_config(context: &CommandContext) -> Result<String, CommandFailure> {
 
 fn write_config(context: &CommandContext, text: &str) -> Result<(), CommandFailure> {
     let path = context.home.config_file();
-    // What was there before stays beside it.
+    // The previous version is kept as a backup next to the file.
     let before = InstancePaths::from_folder(context.home.path().to_owned()).config_backup();
     file::replace_with_backup(&path, text.as_bytes(), &before).map_err(|error| access_failure(&path, &error))
 }

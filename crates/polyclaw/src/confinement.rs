@@ -1,4 +1,4 @@
-//! What the config says of the sandbox, in the words of the crate `tool`.
+//! Translates the config's sandbox settings into those of the `tool` crate.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use polyclaw_tool::worker;
 
 use crate::home::Home;
 
-/// Where distributions put it. The environment's PATH is not asked: it may name a folder others can write to.
+/// Where distributions install bubblewrap. PATH is not used: it may name a folder that others can write to.
 const BUBBLEWRAP_PATHS: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
 
 pub fn sandbox_settings(config: &SandboxConfig, home: &Home) -> SandboxLauncherSettings {
     SandboxLauncherSettings {
-        // Ourselves as we run, even after an update has put another file in our place.
+        // The running executable, even after an update has replaced its file.
         helper: ["/proc/self/exe", "sandbox-exec"].map(str::to_owned).to_vec(),
         temporary: home.temporary_dir(),
         readable: config.readable.iter().map(PathBuf::from).collect(),
@@ -41,11 +41,11 @@ fn namespace_modes(config: &SandboxConfig) -> Vec<NamespaceMode> {
     [NamespaceMode::Own].into_iter().chain(wrap).chain([NamespaceMode::Bare]).collect()
 }
 
-/// What a daemon that was killed left of its programs' runs. Only for who holds the home's lock.
+/// Removes temporary folders that a killed daemon left behind. The caller must hold the home's lock.
 pub fn sweep_leftover_runs(home: &Home) {
     if let Err(error) = std::fs::remove_dir_all(home.temporary_dir())
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, "temporary folders of an earlier life could not be removed");
+        tracing::warn!(%error, "could not remove temporary folders of an earlier process");
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the control plane of a home: serves it, supervises its instances, and ends without ending them unless it is
-//! asked to.
+//! Runs the control plane of a home: serves its API and supervises its instances. When it ends, instances keep
+//! running unless it was asked to stop them.
 
 use std::fs;
 use std::io;
@@ -28,32 +28,33 @@ use crate::log;
 use crate::redaction::RedactedLog;
 use crate::secrets::SecretStore;
 
-/// Where a control plane listens that is told nothing else.
+/// Default port of a control plane.
 pub const DEFAULT_CONTROL_PORT: u16 = 18800;
-/// How long answers on the wire get to end.
+/// How long open responses may take to finish at shutdown.
 const RESPONSE_DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How a control plane is to run.
+/// Options of a control plane.
 #[derive(Clone, Debug)]
 pub struct ControlPlaneOptions {
     pub bind: IpAddr,
-    /// `None`: the usual one.
+    /// `None` uses the default port.
     pub port: Option<u16>,
-    /// Where another home has the usual port, any will do.
+    /// Use any free port if the default port is taken by another home.
     pub takes_any_port: bool,
     pub asks_for_token: bool,
-    /// Names it is reached by besides loopback and the address it listens on.
+    /// Host names accepted besides loopback and the listen address.
     pub allowed_hosts: Vec<String>,
-    /// At the end those it started end too.
+    /// Stop the instances that it started when it ends.
     pub stops_instances: bool,
-    /// Log less: what a person wants to know is said on the terminal.
+    /// Log less, because the essentials are printed on the terminal.
     pub quiet: bool,
-    /// Whoever says nothing on a socket for this long is let go; 90 seconds if not stated.
+    /// Idle timeout of sockets. Defaults to 90 seconds.
     pub idle: Option<Duration>,
 }
 
 impl ControlPlaneOptions {
-    /// From the command line, else `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`. Names are added to those of the environment.
+    /// Reads the options from the command line, else from `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`. Allowed hosts
+    /// come from the environment; the caller adds its own.
     pub fn from_options(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, CommandFailure> {
         let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let wrong = |name: &str| CommandFailure::usage(format!("{name} can not be read"));
@@ -79,7 +80,8 @@ impl ControlPlaneOptions {
         GatewayConfig { bind: self.bind, port, ..GatewayConfig::default() }
     }
 
-    /// The usual port may be another home's; one that was asked for is taken or nothing is.
+    /// Binds the listen port. Falls back to any free port only for the default port, never for one that was asked
+    /// for.
     fn bind_listener(&self) -> Result<TcpListener, CommandFailure> {
         let usual = daemon::bind_listener(&self.gateway_config(self.port.unwrap_or(DEFAULT_CONTROL_PORT)));
         match usual {
@@ -92,7 +94,7 @@ impl ControlPlaneOptions {
     }
 }
 
-/// Where a control plane listens is no setting of an instance's config.
+/// Replaces hints about an instance's config: a control plane's address is not set there.
 fn control_plane_failure(failure: CommandFailure) -> CommandFailure {
     let hint = match failure.code.as_str() {
         "port_in_use" => {
@@ -104,17 +106,17 @@ fn control_plane_failure(failure: CommandFailure) -> CommandFailure {
     failure.hint(hint)
 }
 
-/// Names, with commas between them.
+/// Comma-separated host names.
 const ALLOWED_HOSTS_ENV: &str = "POLYCLAW_CP_ALLOWED_HOSTS";
 
 fn parse_hosts(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|host| !host.is_empty()).map(str::to_owned).collect()
 }
 
-/// Tells instances where the notes are.
+/// Tells instances where the control plane's notes are.
 pub const CONTROL_FOLDER_ENV: &str = "POLYCLAW_CP_FOLDER";
 
-/// What a running control plane leaves in the home for clients.
+/// Files that a running control plane leaves in the home for clients.
 pub struct ControlPlaneNotes(PathBuf);
 
 impl ControlPlaneNotes {
@@ -131,7 +133,8 @@ impl ControlPlaneNotes {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Where it listens. A note of one that was killed is none: whoever has its port now is somebody else.
+    /// Returns the control plane's URL. Ignores the note of a killed control plane, because another program may have
+    /// its port now.
     pub fn url(&self) -> Option<String> {
         self.read_note("control.url").filter(|_| lock::is_held(&self.0.join(LOCK_FILE)))
     }
@@ -140,7 +143,7 @@ impl ControlPlaneNotes {
         self.read_note("control.pid")?.parse().ok()
     }
 
-    /// `POLYCLAW_TOKEN`, else the one in the file.
+    /// Returns the token from `POLYCLAW_TOKEN`, else from the file.
     pub fn token(&self) -> Option<String> {
         home::stated_token().or_else(|| self.read_note("token"))
     }
@@ -166,7 +169,7 @@ impl ControlPlaneNotes {
     }
 }
 
-/// After how long an instance that answers nothing is ended: `POLYCLAW_CP_HUNG_AFTER` in seconds, 0 for never.
+/// Returns the time after which an unresponsive instance is killed: `POLYCLAW_CP_HUNG_AFTER` in seconds, 0 for never.
 fn hung_timeout() -> Result<Option<Duration>, CommandFailure> {
     const HUNG_AFTER_ENV: &str = "POLYCLAW_CP_HUNG_AFTER";
     const DEFAULT_HUNG_AFTER_SECONDS: u64 = 120;
@@ -214,11 +217,11 @@ pub fn open(home: &Home) -> Result<Control, CommandFailure> {
     })
 }
 
-/// What a command does once the control plane serves.
+/// Callback that runs once the control plane serves.
 pub type OnControlReady =
     Box<dyn FnOnce(Control, String) -> BoxFuture<'static, Result<(), CommandFailure>> + Send>;
 
-/// Runs until a signal ends it. Where `ready` fails, it ends with that.
+/// Runs until a signal arrives. Ends with the error of `ready` if that fails.
 pub fn run(home: &Home, plan: &ControlPlaneOptions, ready: OnControlReady) -> anyhow::Result<()> {
     if !plan.asks_for_token && !plan.bind.is_loopback() {
         return Err(CommandFailure::usage("without a token only a loopback address can be bound")
@@ -263,7 +266,7 @@ async fn serve_until_stopped(
     let logins = LoginCodes::default();
     let mut server = start_server(plan, &control, token, port, &logins, listener)?;
     ControlPlaneNotes::for_home(home).write_url(&url)?;
-    tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
+    tracing::info!(%url, pid = std::process::id(), "control plane is ready");
     warn_about_exposure(plan);
     let (looking, keeping) = (control.clone(), control.clone());
     let supervisor = tokio::spawn(async move { looking.run_supervisor().await });
@@ -280,20 +283,20 @@ async fn serve_until_stopped(
         () = stops.recv() => Ok(()),
         ended = server.wait_for_end() => Err(ended),
     };
-    tracing::info!("the control plane ends");
+    tracing::info!("control plane is shutting down");
     supervisor.abort();
     keeper.abort();
     let _ = tokio::time::timeout(RESPONSE_DRAIN_TIMEOUT, server.stop()).await;
     if plan.stops_instances {
         tokio::select! {
             () = control.stop_children(DRAIN_TIMEOUT) => {}
-            () = stops.recv() => tracing::warn!("a second signal: instances are left running"),
+            () = stops.recv() => tracing::warn!("second signal received; instances are left running"),
         }
     }
     outcome.map_err(anyhow::Error::from)
 }
 
-/// The home's own instance is one of ours, if there is one.
+/// Checks only the control plane's own exposure; the home's instance checks its own.
 fn warn_about_exposure(plan: &ControlPlaneOptions) {
     let auth = if plan.asks_for_token { config::GatewayAuth::Token } else { config::GatewayAuth::Off };
     let is_root = rustix::process::geteuid().is_root();

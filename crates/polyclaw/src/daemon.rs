@@ -1,4 +1,4 @@
-//! Runs one instance: serves it, reads its config again on SIGHUP, drains it on SIGTERM and SIGINT.
+//! Runs one instance: serves its API, reloads the config on SIGHUP, drains on SIGTERM and SIGINT.
 
 mod store_wait;
 
@@ -25,16 +25,16 @@ use crate::instance::{ConfigOverrides, InstanceRuntime, store_target};
 use crate::log;
 use crate::redaction::{self, RedactedLog};
 
-/// How long running turns get to reach a boundary. What is left goes on at the next start.
+/// How long running turns may take to reach a boundary. The others resume at the next start.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long answers on the wire get to end once nothing runs any more.
+/// How long open responses may take to finish once all work has ended.
 const RESPONSE_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OPEN_FILE_LIMIT: u64 = 32 * 1024;
-/// Sent with a write beyond the size a file may have.
+/// Sent for a write beyond the file size limit.
 const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
 
-/// Runs until a signal ends it. `ready` is called once it serves and the model is known.
+/// Runs until a signal arrives. Calls `ready` once it serves and the model is known.
 pub fn run<F>(home: &Home, overrides: ConfigOverrides, ready: F) -> anyhow::Result<()>
 where
     F: FnOnce(&InstanceRuntime) -> io::Result<()> + Send + 'static,
@@ -58,13 +58,13 @@ where
     outcome
 }
 
-/// With pages of 2 MB a daemon at rest holds twice the memory it uses.
+/// With 2 MB pages an idle daemon would hold twice the memory it uses.
 fn disable_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// The usual limit of 1,024 descriptors is less than a busy gateway has connections, and is there for programs of
-/// another age. What it can not be raised to is lived with.
+/// Raises the limit of open files. The usual 1,024 is fewer than a busy gateway has connections. A limit that cannot
+/// be raised is accepted.
 pub fn raise_open_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -74,25 +74,27 @@ pub fn raise_open_file_limit() {
     }
 }
 
-/// Whether a start would get as far as listening: nothing is fetched for one that would not. [`run`] says why.
+/// Returns whether a start would get as far as listening, so that nothing is downloaded for one that would fail.
+/// [`run`] reports the reason.
 pub fn can_start(home: &Home, overrides: ConfigOverrides) -> bool {
     let config = || overrides.apply_overrides(home.read_config()?);
     home.create_missing().is_ok() && config().is_ok_and(|config| bind_listener(&config.gateway).is_ok())
 }
 
-/// A dump of this process is all its secrets in one file.
+/// A core dump would contain all secrets of this process.
 pub fn disable_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
-/// Where clients on this machine reach an instance with this config.
+/// Returns the URL at which clients on this machine reach an instance with this config.
 pub fn local_url(config: &Config) -> String {
     base_url(&config.gateway)
 }
 
-/// Few threads: the work is waiting for models, and each thread costs memory. One for blocking work is started
-/// now and none ever ends: where no more can be started, work waits for those there are.
+/// Builds the runtime. Few threads suffice, because the work is waiting for models and each thread costs memory. One
+/// blocking thread starts now and threads never end: if the system allows no more threads, work waits for the
+/// existing ones.
 pub fn build_runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let runtime = Builder::new_multi_thread()
@@ -140,7 +142,7 @@ where
     F: FnOnce(&InstanceRuntime) -> io::Result<()> + Send + 'static,
 {
     let (mut reloads, mut stops) = (signal(SignalKind::hangup())?, StopSignals::listen()?);
-    // Heard and ignored: a file at its size limit is a write that fails, not the end of the process.
+    // With a handler installed, a write beyond the file size limit fails instead of killing the process.
     let _oversized = signal(SignalKind::from_raw(SIGXFSZ))?;
     instance.apply_stored_accounts().await?;
     instance.store_agents(&instance.config).await?;
@@ -157,7 +159,7 @@ where
     let mut tasks = DaemonTasks::start(&instance.engine, is_looked);
     let _exchange =
         instance.broker_client.as_ref().map(|exchange| exchange.start_receivers(&instance.engine));
-    // Before anybody is answered: whoever is answered reads where to ask on.
+    // Written before the server accepts requests, because clients read the address from this file.
     let url = local_url(&instance.config);
     write_url(&instance.home, &url)?;
     let mut server = http::HttpServer::start(instance, listener)?;
@@ -187,7 +189,7 @@ where
     }
 }
 
-/// What an earlier life left in workspaces in the middle of a write.
+/// Removes temporary files that an earlier process left in workspaces in the middle of a write.
 async fn remove_unfinished_writes(instance: Arc<InstanceRuntime>) {
     let Ok(agents) = instance.engine.list_agents().await else { return };
     let (root, default) = (instance.home.workspace_dir(), instance.config.agents.default_agent_id());
@@ -198,15 +200,15 @@ async fn remove_unfinished_writes(instance: Arc<InstanceRuntime>) {
         .collect();
     let sweep = move || folders.iter().map(|folder| polyclaw_tool::sweep_temporary(folder)).sum::<usize>();
     if let Ok(removed @ 1..) = tokio::task::spawn_blocking(sweep).await {
-        tracing::info!(removed, "temporary files of an earlier life were removed from workspaces");
+        tracing::info!(removed, "removed temporary files of an earlier process from workspaces");
     }
 }
 
-/// Named at every start: what was meant once may be forgotten.
+/// Warns about unsafe settings at every start, because an old decision may be forgotten.
 async fn warn_about_unsafe_settings(instance: &InstanceRuntime) {
     match instance.engine.safety_warnings().await {
         Ok(found) => log::log_safety_warnings(found),
-        Err(error) => tracing::warn!(%error, "unsafe settings could not be looked for"),
+        Err(error) => tracing::warn!(%error, "could not check for unsafe settings"),
     }
 }
 
@@ -215,17 +217,18 @@ fn write_url(home: &Home, url: &str) -> Result<(), CommandFailure> {
     home::write_note(&path, &format!("{url}\n")).map_err(|error| home::access_failure(&path, &error))
 }
 
-/// Looks for a model where none is named, for which turns wait, then says which one answers.
+/// Looks for a model if none is configured, then lets turns start, starts the MCP servers and reports the model in
+/// use.
 async fn finish_startup<F>(instance: Arc<InstanceRuntime>, looked: oneshot::Sender<()>, ready: F)
 where
     F: FnOnce(&InstanceRuntime) -> io::Result<()>,
 {
     if let Err(error) = instance.search_model().await {
-        tracing::error!(%error, "the model found on this machine can not be used");
+        tracing::error!(%error, "model found on this machine cannot be used");
     }
     let _ = looked.send(());
     if let Err(error) = instance.start_servers().await {
-        tracing::error!(%error, "the MCP servers were not started");
+        tracing::error!(%error, "could not start the MCP servers");
     }
     let choice = instance.model_selection();
     tracing::info!(model = %choice.describe_selection(), "model in use");
@@ -236,23 +239,23 @@ where
 
 async fn reload_config(instance: &InstanceRuntime) {
     match instance.reload().await {
-        Ok(later) if later.is_empty() => tracing::info!("config read again"),
+        Ok(later) if later.is_empty() => tracing::info!("config reloaded"),
         Ok(later) => tracing::warn!(
             sections = later.join(", "),
-            "config read again; these take effect at the next start"
+            "config reloaded; these sections take effect at the next start"
         ),
-        Err(error) => tracing::error!(%error, "the config was not taken up; the old one stays in force"),
+        Err(error) => tracing::error!(%error, "could not reload the config; the old one stays in force"),
     }
 }
 
-/// Nothing new is accepted; turns reach a boundary; then the last answers leave the wire.
+/// Stops accepting work, waits until turns reach a boundary, then lets the last responses finish.
 async fn drain_instance(instance: &InstanceRuntime, tasks: &mut DaemonTasks, server: http::HttpServer) {
-    tracing::info!("draining: nothing new is accepted");
+    tracing::info!("draining; new work is rejected");
     instance.engine.start_draining();
     match tokio::time::timeout(DRAIN_TIMEOUT, tasks.wait_for_end()).await {
         Ok(()) => tracing::info!("drained"),
         Err(_) => {
-            tracing::warn!("some turns reached no boundary in time; they go on at the next start");
+            tracing::warn!("some turns reached no boundary in time; they resume at the next start");
             tasks.working.shutdown().await;
             instance.engine.hand_back_all_turns().await;
         }
@@ -262,12 +265,12 @@ async fn drain_instance(instance: &InstanceRuntime, tasks: &mut DaemonTasks, ser
         tokio::time::timeout(2 * RESPONSE_DRAIN_TIMEOUT, instance.mcp.stop())
     );
     if let Err(error) = instance.engine.checkpoint_databases() {
-        tracing::warn!(%error, "the log of a database stays beside it: both files belong together");
+        tracing::warn!(%error, "could not checkpoint a database; keep its log file together with it");
     }
 }
 
-/// The allocator gives freed memory back to the machine when something large is freed a while later, and an idle daemon
-/// frees nothing: a model that was unloaded would stay in memory for hours.
+/// Makes the allocator return freed memory to the system. It does so when a large block is freed some time later, and
+/// an idle daemon frees none: an unloaded model would stay in memory for hours.
 async fn release_freed_memory() {
     const RELEASE_TRIGGER_BYTES: usize = 2 * 1024 * 1024;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -277,11 +280,12 @@ async fn release_freed_memory() {
     }
 }
 
-/// The signals that end a daemon.
+/// The signals that stop a daemon.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
-    /// Of one that runs in a terminal: the terminal was closed. Heard once, for a shell and the kernel both say it.
+    /// SIGHUP for a process in a terminal: the terminal was closed. Received once, because both the shell and the
+    /// kernel send it.
     hangup: Option<Signal>,
 }
 
@@ -291,7 +295,7 @@ impl StopSignals {
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())?, hangup: None })
     }
 
-    /// The same, and the end of the terminal, unless whoever started this process wants it to outlive that.
+    /// Like [`Self::listen`], and also stops when the terminal closes, unless SIGHUP was ignored at start.
     pub fn with_terminal() -> io::Result<Self> {
         let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
         Ok(Self { hangup, ..Self::listen()? })
@@ -315,23 +319,23 @@ impl StopSignals {
     }
 }
 
-/// `nohup` starts a program deaf to it, and a program that listens would hear it again. Where the system does not
-/// tell, nobody asked for it.
+/// Returns whether SIGHUP was ignored when this process started, as with `nohup`: installing a handler would undo
+/// that. Returns false if the system does not say.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The engine's loops. Channels stop receiving at once when it drains, turns and deliveries when they are done; the
-/// others only wait and are let go.
+/// The engine's background tasks. `working` holds those that a drain waits for: receivers stop immediately, turns and
+/// deliveries when they are done. The others are dropped.
 struct DaemonTasks {
     working: JoinSet<()>,
     _waiting: JoinSet<()>,
 }
 
 impl DaemonTasks {
-    /// Turns begin when it is known which model there is: before, each would end for want of one.
+    /// Starts the tasks. Turns wait until the model is known; earlier ones would fail for lack of one.
     fn start(engine: &Engine, is_looked: oneshot::Receiver<()>) -> Self {
         let (mut working, mut waiting) = (JoinSet::new(), JoinSet::new());
         let worker = engine.clone();

@@ -1,4 +1,4 @@
-//! Starts a daemon of this home that outlives the command that wanted one.
+//! Starts a daemon of this home that outlives the command.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,13 +13,13 @@ use crate::home::{DAEMON_START_TIMEOUT, Home, access_failure};
 
 const START_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Returns when the daemon answers, or says why it does not.
+/// Starts the daemon and returns when it responds, or with the reason why it does not.
 pub async fn start_daemon(context: &CommandContext) -> Result<(), CommandFailure> {
     context.home.create_missing()?;
     let mut child = spawn_detached(&context.home)?;
     let began = Instant::now();
     while began.elapsed() < DAEMON_START_TIMEOUT {
-        // Made anew each time: a daemon that has just started may have written another address.
+        // A new client each time: a daemon that has just started may have written another address.
         if ApiClient::new(context)?.is_up().await {
             return Ok(());
         }
@@ -31,7 +31,7 @@ pub async fn start_daemon(context: &CommandContext) -> Result<(), CommandFailure
     Err(start_failure(&context.home))
 }
 
-/// In a process group of its own, so that Ctrl-C in this terminal is not meant for it.
+/// Spawns the daemon in its own process group, so that Ctrl-C in this terminal does not reach it.
 fn spawn_detached(home: &Home) -> Result<Child, CommandFailure> {
     let path = home.log_file();
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);

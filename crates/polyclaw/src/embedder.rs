@@ -1,4 +1,4 @@
-//! Who makes embeddings: the provider the config names, else the model inside Polyclaw where its weights are.
+//! Chooses the embedding model: the configured provider, else the built-in model if its weights are present.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 use crate::model_selection::ModelSelection;
 use crate::weights::{EMBEDDING_WEIGHTS, ModelDir};
 
-/// `None`: memories are found by their words alone.
+/// Returns `None` if there is no embedding model; memories are then found by keyword only.
 pub fn choose_embedder(
     config: &Config,
     choice: &ModelSelection,

@@ -1,11 +1,11 @@
-//! How a command fails: a code for machines, a sentence and a hint for people, and an exit code for scripts.
+//! A command's failure: an error code for programs, a message and a hint for people, an exit code for scripts.
 
 use std::fmt;
 
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::sanitize;
 
-/// What the shell sees.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureExit {
     Failed = 1,
@@ -21,7 +21,7 @@ pub struct CommandFailure {
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
-    /// What machines get to read besides.
+    /// More information for programs.
     pub details: Option<Box<serde_json::Value>>,
 }
 
@@ -43,8 +43,8 @@ impl CommandFailure {
         self
     }
 
-    /// Without anything that looks like a key: an error may quote an address with a password in it. Nor with numbers of
-    /// the system, which tell people nothing.
+    /// Returns the failure without anything that looks like a secret, since an error may quote a URL with a password.
+    /// Also removes OS error numbers, which mean nothing to people.
     pub fn redacted(mut self) -> Self {
         self.message = sanitize::strip_os_error(&self.message);
         let redactor = Redactor::default();
@@ -54,7 +54,7 @@ impl CommandFailure {
         self
     }
 
-    /// What any error of a command comes to.
+    /// Converts any command error into a failure.
     pub fn from_error(error: &anyhow::Error) -> Self {
         error.downcast_ref::<Self>().cloned().unwrap_or_else(|| Self::failed("failed", format!("{error:#}")))
     }

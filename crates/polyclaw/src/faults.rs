@@ -1,4 +1,4 @@
-//! Kill points in the real process. Armed by `POLYCLAW_KILL_AT`, for crash tests; without it nothing happens.
+//! Kill points in the real process, for crash tests. Armed by `POLYCLAW_KILL_AT`; inactive without it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use crate::failure::CommandFailure;
 
 pub const KILL_AT_ENV: &str = "POLYCLAW_KILL_AT";
 
-/// Passes every point.
+/// Ignores every kill point.
 pub struct NoFaults;
 
 impl FaultInjector for NoFaults {
@@ -18,7 +18,7 @@ impl FaultInjector for NoFaults {
     }
 }
 
-/// Kills this process, as the machine would: no destructor, no flush.
+/// Kills this process with SIGKILL: no destructors, no flush.
 pub struct ArmedFaults {
     plan: FaultPlan,
     reached: AtomicU64,
@@ -26,14 +26,14 @@ pub struct ArmedFaults {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FaultPlan {
-    /// When this point is reached the n-th time.
+    /// When this kill point is reached for the n-th time.
     At(KillPoint, u64),
-    /// At any point, so many times in 10,000, the same every time for one seed.
+    /// At any kill point with this probability per 10,000, deterministic for a seed.
     Random { seed: u64, per_10_000: u64 },
 }
 
 impl ArmedFaults {
-    /// `<kill point>:<n>` or `random:<seed>:<probability per 10000>`.
+    /// Parses `<kill point>:<n>` or `random:<seed>:<probability per 10000>`.
     pub fn parse(text: &str) -> Result<Self, CommandFailure> {
         let plan = parse_plan(text).ok_or_else(|| {
             let points: Vec<&str> = KillPoint::ALL.iter().map(|point| point.as_str()).collect();
@@ -62,7 +62,7 @@ impl FaultInjector for ArmedFaults {
         if !self.is_due(point) {
             return Box::pin(std::future::ready(()));
         }
-        tracing::error!(point = point.as_str(), "killing this process at a kill point");
+        tracing::error!(point = point.as_str(), "kill point reached; killing this process");
         let killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         if killed.is_err() {
             std::process::abort();

@@ -1,4 +1,4 @@
-//! What `polyclaw doctor` looks at. A check finds something out and judges it; it changes nothing.
+//! The checks of `polyclaw doctor`. A check inspects and judges; it changes nothing.
 
 mod workspace;
 
@@ -23,10 +23,10 @@ use crate::model_selection::{DEMO_MODEL_NOTICE, ModelSelection};
 use crate::output::visible_line;
 use crate::weights::{ALL_WEIGHTS, ModelDir, PULL_AGAIN_HINT, WeightsState};
 
-/// Below this a database can not grow for long.
+/// Below this much free space, doctor warns that the database cannot grow for long.
 const LOW_DISK_BYTES: u64 = 500 * 1024 * 1024;
 const FULL_DISK_BYTES: u64 = 20 * 1024 * 1024;
-/// 2025: a clock before that makes every id and lease wrong.
+/// The start of 2025. An earlier clock makes every ID and lease wrong.
 const EARLIEST_PLAUSIBLE_UNIX_SECS: u64 = 1_735_689_600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl HealthCheck {
     }
 }
 
-/// Creates what is missing and takes away what others may do.
+/// Creates missing files and restricts permissions to the owner.
 pub fn fix_home(home: &Home) -> Result<(), CommandFailure> {
     home.create_missing()?;
     home.ensure_token()?;
@@ -87,7 +87,7 @@ pub fn fix_home(home: &Home) -> Result<(), CommandFailure> {
 
 pub async fn run_all_checks(context: &CommandContext) -> Vec<HealthCheck> {
     let home = &context.home;
-    // A running daemon has read its config with everything in its own environment, which is not this one.
+    // A running daemon resolved its config in its own environment, which this process does not have.
     let config = if home.is_daemon_running() { home.read_unresolved_config() } else { home.read_config() };
     let mut checks = vec![
         check_home_folder(home),
@@ -119,7 +119,7 @@ pub async fn run_all_checks(context: &CommandContext) -> Vec<HealthCheck> {
     checks
 }
 
-/// One line for each unsafe setting.
+/// Returns one check for each unsafe setting.
 fn unsafe_settings(config: &Config) -> Vec<HealthCheck> {
     let found = safety::config_warnings(config, rustix::process::geteuid().is_root());
     found.into_iter().map(|found| HealthCheck::warn("safety", found.message, &found.hint)).collect()
@@ -222,7 +222,7 @@ fn check_database(home: &Home) -> HealthCheck {
     }
 }
 
-/// The file of memories, and how they are found.
+/// Checks the memory file and how memories are searched.
 async fn check_memory(context: &CommandContext) -> HealthCheck {
     let path = context.home.memory_database();
     if path.exists() {
@@ -257,7 +257,7 @@ async fn check_memory(context: &CommandContext) -> HealthCheck {
     }
 }
 
-/// Nothing is said of weights that are as they should be: they are for those who want them.
+/// Reports damaged model weights. Intact or missing weights are not mentioned, because they are optional.
 fn check_weights(home: &Home) -> Option<HealthCheck> {
     let models = ModelDir::for_home(home);
     let damaged =
@@ -267,7 +267,7 @@ fn check_weights(home: &Home) -> Option<HealthCheck> {
     (!names.is_empty()).then(|| HealthCheck::fail("weights", found(), PULL_AGAIN_HINT))
 }
 
-/// Of the store of secrets, where it is a file and not as it should be.
+/// Checks the permissions of the secret key, if it is a file.
 fn check_secrets_key(home: &Home) -> Option<HealthCheck> {
     let is_open = is_open_to_others(&home.secrets_key());
     is_open.then(|| HealthCheck::fail("secrets", "others can read the key of the secrets", CLOSE_KEY_HINT))
@@ -287,7 +287,7 @@ async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) 
     }
 }
 
-/// Each account of a chat platform as the daemon sees it.
+/// Checks each chat account as the daemon reports it.
 async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
     let body = match ApiClient::new(context) {
         Ok(client) => client.get("/channels").await,
@@ -308,7 +308,7 @@ async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
     body["channels"].as_array().into_iter().flatten().map(check).collect()
 }
 
-/// Each server as it answers now, and whether anybody uses it.
+/// Probes each MCP server now, and warns about servers that no agent uses.
 async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
     let states = match crate::command::mcp::probe_servers(context, None).await {
         Ok(states) => states,
@@ -338,7 +338,7 @@ async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
     }
 }
 
-/// As the daemon sees it; without one, as it would be chosen.
+/// Checks the model that the daemon uses, or the one it would choose if none runs.
 async fn check_model(home: &Home, config: &Config, models: Option<&Value>) -> HealthCheck {
     let mut choice = ModelSelection::from_config(config, |name| std::env::var(name).ok());
     if choice.model.is_none() && models.is_none() {

@@ -1,4 +1,4 @@
-//! The home of an instance: where its files are, how they are made at the first start, and whose they are.
+//! The home of an instance: its paths, their creation at the first start, and their permissions.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use crate::ids::random_bytes;
 use crate::keyring;
 use crate::secrets::SecretStore;
 
-/// Readable by the owner alone: there are secrets and conversations in it.
+/// Readable by the owner only, because files hold secrets and conversations.
 const FILE_MODE: u32 = file::FILE_MODE;
-/// Names the folder of weights that several instances share.
+/// Names the model directory that several instances share.
 pub const MODELS_DIR_ENV: &str = "POLYCLAW_MODELS";
 
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
 impl Home {
-    /// `POLYCLAW_HOME`, else `~/.polyclaw`.
+    /// Returns `POLYCLAW_HOME`, else `~/.polyclaw`.
     pub fn locate() -> Result<Self, CommandFailure> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = set("POLYCLAW_HOME").or_else(|| set("HOME").map(|home| home.join(".polyclaw")));
@@ -33,7 +33,7 @@ impl Home {
                 .hint("set POLYCLAW_HOME to a folder")
         })?;
         let absolute = std::path::absolute(&path).unwrap_or(path);
-        // Confined programs see the home where it really is, and a link to it perhaps not at all.
+        // Sandboxed programs see the home's real path, but perhaps not a symlink to it.
         Ok(Self(absolute.canonicalize().unwrap_or(absolute)))
     }
 
@@ -53,12 +53,12 @@ impl Home {
         self.0.join("token")
     }
 
-    /// Secrets, encrypted.
+    /// The encrypted secrets.
     pub fn secrets_file(&self) -> PathBuf {
         self.0.join("secrets.json")
     }
 
-    /// Their key, where the system has no keyring.
+    /// The key of the secrets, if the system has no keyring.
     pub fn secrets_key(&self) -> PathBuf {
         self.0.join("secrets.key")
     }
@@ -80,33 +80,33 @@ impl Home {
         self.memory_dir().join("sessions.db")
     }
 
-    /// What agents remember.
+    /// The memories of agents.
     pub fn memory_database(&self) -> PathBuf {
         self.memory_dir().join("brain.db")
     }
 
-    /// Folders of single runs of programs.
+    /// Temporary folders of single program runs.
     pub fn temporary_dir(&self) -> PathBuf {
         self.0.join("tmp")
     }
 
-    /// The weights of embedded models; `POLYCLAW_MODELS` where instances share them.
+    /// Weights of the built-in models. `POLYCLAW_MODELS` overrides it if instances share them.
     pub fn models_dir(&self) -> PathBuf {
         let shared = std::env::var_os(MODELS_DIR_ENV).filter(|path| !path.is_empty());
         shared.map_or_else(|| self.0.join("models"), PathBuf::from)
     }
 
-    /// What a control plane on this home has.
+    /// The control plane's files.
     pub fn control_dir(&self) -> PathBuf {
         self.0.join("cp")
     }
 
-    /// What was said in sessions that were removed.
+    /// Transcripts of removed sessions.
     pub fn archive_dir(&self) -> PathBuf {
         self.0.join("archive")
     }
 
-    /// What teams are, their tasks and their mail.
+    /// Teams, their tasks and messages.
     pub fn teams_dir(&self) -> PathBuf {
         self.0.join("teams")
     }
@@ -119,7 +119,7 @@ impl Home {
         self.0.join("daemon.pid")
     }
 
-    /// Where the running daemon listens, for clients on this machine.
+    /// URL of the running daemon, for clients on this machine.
     pub fn url_file(&self) -> PathBuf {
         self.0.join("daemon.url")
     }
@@ -128,7 +128,7 @@ impl Home {
         self.0.join("daemon.log")
     }
 
-    /// Makes what is not there yet. Nothing that is there is changed.
+    /// Creates missing files and folders. Existing ones are not changed.
     pub fn create_missing(&self) -> Result<(), CommandFailure> {
         for folder in [self.0.clone(), self.workspace_dir(), self.memory_dir()] {
             make_private(&folder)?;
@@ -164,7 +164,7 @@ impl Home {
         .hint("stop it, or set POLYCLAW_HOME to another home")
     }
 
-    /// The daemon's process as it was last written; it may have died since.
+    /// Returns the daemon's process ID as last written. The process may have died since.
     pub fn daemon_pid(&self) -> Option<u32> {
         fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()
     }
@@ -173,23 +173,24 @@ impl Home {
         self.0.join("daemon.lock")
     }
 
-    /// Whether a daemon of this home runs. Where none does, whoever has its port now is somebody else.
+    /// Returns whether a daemon of this home runs. If none does, another program may have its port.
     pub fn is_daemon_running(&self) -> bool {
         lock::is_held(&self.lock_file())
     }
 
-    /// `POLYCLAW_TOKEN`, else the one in the file, if there is one.
+    /// Returns the token from `POLYCLAW_TOKEN`, else from the file.
     pub fn read_token(&self) -> Option<String> {
         let stored = || fs::read_to_string(self.token_file()).ok().and_then(|token| usable_token(&token));
         stated_token().or_else(stored)
     }
 
-    /// The same, made at the first start.
+    /// Returns the token, creating it at the first start.
     pub fn ensure_token(&self) -> Result<String, CommandFailure> {
         self.read_token().map_or_else(|| make_token(&self.token_file()), Ok)
     }
 
-    /// A name that stays the same across restarts, so that this node knows its own earlier lives.
+    /// Returns this node's name. It stays the same across restarts, so that the node recognizes its earlier
+    /// processes.
     pub fn node_name(&self) -> Result<String, CommandFailure> {
         let path = self.0.join("node");
         let stored = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
@@ -201,13 +202,13 @@ impl Home {
         Ok(name)
     }
 
-    /// Reads the config; a home without one has the defaults.
+    /// Reads the config. A home without a config file has the defaults.
     pub fn read_config(&self) -> Result<Config, CommandFailure> {
         let text = self.read_config_text()?;
         self.load_config(&text).map_err(|errors| bad_config(&errors))
     }
 
-    /// The same where secrets that only the daemon's environment has are not needed.
+    /// Reads the config without resolving secrets that only the daemon's environment has.
     pub fn read_unresolved_config(&self) -> Result<Config, CommandFailure> {
         let text = self.read_config_text()?;
         self.load_unresolved(&text).map_err(|errors| bad_config(&errors))
@@ -232,16 +233,16 @@ impl Home {
         }
     }
 
-    /// Reads the text of a config, and takes all it refers to to be there.
+    /// Parses a config text, assuming that every reference resolves.
     pub fn check_config(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config_file().display().to_string();
         config::load(text, &file, &|_: ExternalReference<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
     }
 
-    /// Reads the text of a config with all it refers to.
+    /// Parses a config text and resolves every reference.
     pub fn load_config(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config_file().display().to_string();
-        // Opened once, and only if the config refers to it.
+        // Opened once, and only if the config refers to a stored secret.
         let stored = std::cell::LazyCell::new(|| SecretStore::for_home(self).open_all());
         let look_up = |source: ExternalReference<'_>| match source {
             ExternalReference::Stored(name) => match &*stored {
@@ -256,8 +257,8 @@ impl Home {
         config::load_with_unknown_agents(text, &file, &look_up)
     }
 
-    /// The same for a change of the file alone: what only the daemon's environment has is not needed to write it. A daemon
-    /// that runs reads it with everything, and a start does.
+    /// Parses a config text for an edit of the file. References that only the daemon's environment can resolve get a
+    /// placeholder; the daemon resolves them at a start or reload.
     pub fn load_unresolved(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config_file().display().to_string();
         let look_up = |source: ExternalReference<'_>| {
@@ -272,10 +273,10 @@ fn bad_config(errors: &ConfigErrors) -> CommandFailure {
         .hint("mend the lines above; `polyclaw config check` reads the file without starting")
 }
 
-/// Stands for a value that is not known where the file is changed. It has the form of the tokens of platforms.
+/// Placeholder for an unresolved value. It has the form of a platform token.
 const UNRESOLVED_TOKEN: &str = "1:unresolved";
 
-/// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
+/// Held while the daemon runs. Dropping it removes the files that tell clients where the daemon is.
 pub struct HomeLock {
     _held: lock::HeldLock,
     left: Vec<PathBuf>,
@@ -289,7 +290,7 @@ impl Drop for HomeLock {
     }
 }
 
-/// The token that the environment states.
+/// Returns the token from the environment.
 pub fn stated_token() -> Option<String> {
     std::env::var("POLYCLAW_TOKEN").ok().and_then(|token| usable_token(&token))
 }
@@ -298,31 +299,31 @@ fn usable_token(token: &str) -> Option<String> {
     Some(token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
-/// A folder for its owner alone, with those above it that are not there.
+/// Creates a folder that only its owner can access, with missing parents.
 pub fn make_private(folder: &Path) -> Result<(), CommandFailure> {
     file::make_private(folder).map_err(|error| access_failure(folder, &error))
 }
 
-/// Writes a file that only its owner reads, whole or not at all.
+/// Writes a file atomically. Only its owner can read it.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file::write_atomically(path, text.as_bytes())
 }
 
-/// A token nobody can guess, in a file of its own.
+/// Creates a random token in a file of its own.
 pub fn make_token(path: &Path) -> Result<String, CommandFailure> {
     let token = encode_hex(&random_bytes::<32>());
     write_private(path, &format!("{token}\n")).map_err(|error| access_failure(path, &error))?;
     Ok(token)
 }
 
-/// The same for what means nothing after a crash: it costs no wait for the disk.
+/// Writes an owner-only file without waiting for the disk. For content that is worthless after a crash.
 pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).open(path)?;
     file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
     file.write_all(text.as_bytes())
 }
 
-/// Stands for what a reference leads to: a text wherever a text is wanted, and an address where one is.
+/// Placeholder for an unresolved reference. Valid as text and as a URL.
 const UNRESOLVED_ADDRESS: &str = "http://unresolved.invalid";
 
 fn resolve_source(source: ExternalReference<'_>) -> Result<String, String> {
@@ -354,16 +355,16 @@ pub fn access_failure(path: &Path, error: &io::Error) -> CommandFailure {
     }
 }
 
-/// Whether anybody but its owner may do anything with a file.
+/// Returns whether anybody but the owner has any permission on a file.
 pub fn is_open_to_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
 }
 
-/// Of the disk a path lies on, in bytes; the path need not be there yet.
+/// Returns the free bytes of the disk that holds a path. The path need not exist.
 pub fn free_space(path: &Path) -> Option<u64> {
     let place = path.ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
     rustix::fs::statvfs(place).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// How long a client waits for a daemon it started.
+/// How long a client waits for a daemon that it started.
 pub const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(10);

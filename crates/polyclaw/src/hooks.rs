@@ -1,5 +1,5 @@
-//! Tells hooks what happens, after it has happened. Nothing waits for them: a slow one is ended, and what comes while
-//! too many are at work is left out and said.
+//! Notifies hooks of events after they have happened. Nothing waits for hooks: a slow one is killed, and an event is
+//! dropped with a warning while too many hooks run.
 
 mod command;
 mod gate;
@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::clock::SystemClock;
 use crate::failure::CommandFailure;
 
-/// Hooks at work at once.
+/// Maximum number of concurrent hooks.
 const MAX_CONCURRENT_HOOKS: usize = 16;
 
 pub struct HookListeners {
@@ -30,7 +30,7 @@ pub struct HookListeners {
     room: Arc<Semaphore>,
 }
 
-/// Ends when it is dropped; hooks at work go on.
+/// Stops notifying when dropped. Hooks that run continue.
 pub struct HooksHandle(JoinHandle<()>);
 
 impl Drop for HooksHandle {
@@ -65,7 +65,7 @@ impl HookListeners {
         Ok(Self { hooks, room: Arc::new(Semaphore::new(MAX_CONCURRENT_HOOKS)) })
     }
 
-    /// Listens from now on. `None` where there is nobody to tell.
+    /// Starts listening. Returns `None` if no hooks are configured.
     pub fn start(self, engine: &Engine) -> Option<HooksHandle> {
         let deciding = self
             .hooks
@@ -86,7 +86,7 @@ impl HookListeners {
                     self.notify_hooks(event, &frame, &body);
                 }
             }
-            tracing::warn!("hooks fell behind and missed something");
+            tracing::warn!("hooks fell behind; some events were not delivered");
         }
     }
 
@@ -98,13 +98,13 @@ impl HookListeners {
                 continue;
             }
             let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
-                tracing::warn!(hook.event = event.as_str(), "too many hooks are at work: one was not told");
+                tracing::warn!(hook.event = event.as_str(), "too many hooks are running; an event was not delivered");
                 continue;
             };
             let (hook, body) = (Arc::clone(hook), body.to_string().into_bytes());
             tokio::spawn(async move {
                 if let Err(error) = hook.run_hook(event, body).await {
-                    tracing::warn!(hook.event = event.as_str(), %error, "a hook failed");
+                    tracing::warn!(hook.event = event.as_str(), %error, "hook failed");
                 }
                 drop(place);
             });
@@ -127,7 +127,7 @@ fn hook_timeout(settings: &config::HookConfig) -> Duration {
     Duration::from_secs(settings.timeout_seconds.into())
 }
 
-/// What a frame means to hooks. Frames are clean: nothing in them must not be seen.
+/// Converts a frame to a hook event. Frames are already redacted.
 fn event_of_frame(frame: &HubFrame) -> Option<(HookEvent, Value)> {
     let (event, mut body) = match &frame.kind {
         FrameKind::Accepted { message_id, turn_id, text, .. } => {

@@ -1,4 +1,4 @@
-//! Ports that a reload replaces: a call under way keeps what it began with, the next one gets the new.
+//! Ports that a reload replaces. A running call keeps the old value; the next call gets the new one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};

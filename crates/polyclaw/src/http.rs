@@ -1,4 +1,4 @@
-//! The HTTP side of a running instance.
+//! The HTTP server of a running instance.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,13 +28,13 @@ impl HttpServer {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(serve(listener, router, async move {
-            // Dropping the other end says the same.
+            // Dropping the sender also stops the server.
             let _ = stopped.await;
         }));
         Ok(Self { stop, task })
     }
 
-    /// Returns if serving ends by itself, which it should not.
+    /// Returns if serving ends unexpectedly.
     pub async fn wait_for_end(&mut self) -> CommandFailure {
         let why = match (&mut self.task).await {
             Ok(Ok(())) => "it stopped".to_owned(),
@@ -44,10 +44,10 @@ impl HttpServer {
         CommandFailure::failed("server_ended", format!("the HTTP server ended: {why}"))
     }
 
-    /// Takes no more connections and lets open calls end.
+    /// Stops accepting connections and lets open requests finish.
     pub async fn stop(self) {
         let _ = self.stop.send(());
-        // One that has ended by itself is not asked again.
+        // A finished task must not be awaited again.
         if !self.task.is_finished() {
             let _ = self.task.await;
         }
@@ -76,7 +76,8 @@ fn server_setup(instance: &Arc<InstanceRuntime>) -> AppSetup {
     }
 }
 
-/// An address that others reach is a name of ours, as a browser writes it: IPv6 stands in brackets.
+/// Returns the bind address as an allowed host name, if others can reach it. IPv6 is in brackets, as browsers write
+/// it.
 pub fn host_name_of_bind(bind: IpAddr) -> Option<String> {
     let is_reached = !bind.is_loopback() && !bind.is_unspecified();
     is_reached.then(|| match bind {

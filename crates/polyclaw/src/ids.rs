@@ -1,11 +1,11 @@
-//! Ids that sort by time: 48 bits of milliseconds and 80 random bits, as 26 lower-case base32 letters.
+//! IDs that sort by time: 48 bits of milliseconds and 80 random bits, as 26 lower-case base32 characters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::port::{IdGenerator, WallClock};
 
-/// Crockford's alphabet: its order is the order of the values, and it has no look-alikes.
+/// Crockford's alphabet. It sorts like its values and has no look-alikes.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const RANDOM_BITS: u32 = 80;
 
@@ -26,7 +26,7 @@ impl IdGenerator for SortableIds {
         let random = u128::from_be_bytes(random_bytes()) >> (128 - RANDOM_BITS);
         let fresh = (millis << RANDOM_BITS) | random;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // In the same millisecond, or after the clock went back, the next number keeps the order.
+        // Within one millisecond, or after the clock went back, the next number keeps the order.
         *last = if fresh > *last { fresh } else { *last + 1 };
         encode_crockford(*last)
     }
@@ -36,10 +36,10 @@ impl IdGenerator for SortableIds {
     }
 }
 
-/// Bytes nobody can guess.
+/// Returns cryptographically random bytes.
 ///
 /// # Panics
-/// Where the system has none: an instance without them would make tokens that can be guessed.
+/// If the system has no randomness: tokens would be guessable.
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");

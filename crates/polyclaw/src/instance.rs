@@ -1,4 +1,4 @@
-//! The composition root: one instance, put together from its home.
+//! The composition root: builds one instance from its home.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -47,17 +47,17 @@ use crate::telemetry::{self, ExporterTask, SpanExporter};
 use crate::tools;
 use crate::weights::{CHAT_WEIGHTS, EMBEDDING_WEIGHTS, ModelDir};
 
-/// How often a model is looked for where there is none.
+/// Interval between searches for a model while there is none.
 const MODEL_SEARCH_INTERVAL: Duration = Duration::from_secs(2);
-/// Connections to PostgreSQL, for one node.
+/// Maximum number of PostgreSQL connections of one node.
 const MAX_POSTGRES_CONNECTIONS: usize = 8;
 
-/// What the command line says over the config.
+/// Command-line options that override the config.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfigOverrides {
     pub port: Option<u16>,
     pub bind: Option<IpAddr>,
-    /// Log less: what a person wants to know is said on the terminal.
+    /// Log less, because the essentials are printed on the terminal.
     pub quiet: bool,
 }
 
@@ -66,35 +66,35 @@ pub struct InstanceRuntime {
     pub config: Config,
     pub token: String,
     pub engine: Engine,
-    /// One-time links for browsers.
+    /// One-time login links for browsers.
     pub logins: LoginCodes,
-    /// What must not be seen, for the log too.
+    /// Redacts secrets, also in the log.
     redactor: Arc<HotSwap<Redactor>>,
     model_selection: Mutex<ModelSelection>,
-    /// The config that is in force now.
+    /// The config in effect.
     current_config: Mutex<Arc<Config>>,
     models: Arc<HotSwap<ModelProviders>>,
-    /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
+    /// The built-in chat model. It survives a reload and is loaded at its first use.
     chat: Arc<EmbeddedChat>,
-    /// The weights that make embeddings now, where those inside Polyclaw do.
+    /// Stamp of the embedding weights in use, if the built-in model makes the embeddings.
     embeddings: Mutex<Option<(u64, SystemTime)>>,
     tools: Arc<HotSwap<ToolRegistry>>,
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<McpToolbox>,
-    /// The way to other instances, under a control plane.
+    /// Client of the control plane's broker, if a control plane started this instance.
     pub broker_client: Option<Arc<BrokerClient>>,
     clock: Arc<dyn WallClock>,
     hooks: Mutex<Option<HooksHandle>>,
     telemetry: Telemetry,
     span_exporter: Mutex<Option<SpanExporter>>,
-    /// One config is taken up at a time.
+    /// Serializes config changes.
     reloading: tokio::sync::Mutex<()>,
     overrides: ConfigOverrides,
     _lock: HomeLock,
 }
 
 impl InstanceRuntime {
-    /// Opens a home that is there, with the config read from it. Blocks, so it comes before any runtime.
+    /// Opens an existing home with the config read from it. Blocks, so it runs before any async runtime.
     pub fn open(
         home: Home,
         config: Config,
@@ -178,8 +178,8 @@ impl InstanceRuntime {
         self.model_selection.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Which account of each platform is meant where none is named, from the config and the store. What is settled once
-    /// stays, so that an account that is added later takes over nobody's conversations.
+    /// Determines each platform's default account from the config and the store. A recorded default stays, so that an
+    /// account added later does not take over existing conversations.
     async fn resolve_default_accounts(&self, config: &mut Config) -> Result<(), CommandFailure> {
         let channels: Vec<String> =
             config.channels.default_accounts().keys().map(|name| (*name).to_owned()).collect();
@@ -200,8 +200,8 @@ impl InstanceRuntime {
             tracing::warn!(
                 channel = one.channel,
                 account = %one.account,
-                "several accounts and none is marked default: this one is meant where no account is named; \
-                 write default = true in the one you mean"
+                "several accounts and none is marked default; this one is used where no account is named; \
+                 set default = true on the one you want"
             );
         }
         let changed: Vec<_> =
@@ -215,7 +215,8 @@ impl InstanceRuntime {
         Ok(self.engine.db().write(write).await?)
     }
 
-    /// Before anybody is answered: what the store knows that the config does not say.
+    /// Completes the config from the store before requests are served: default accounts and workspaces of agents
+    /// created at run time.
     pub async fn apply_stored_accounts(&self) -> Result<(), CommandFailure> {
         let mut config = self.config.clone();
         self.resolve_default_accounts(&mut config).await?;
@@ -224,7 +225,8 @@ impl InstanceRuntime {
         self.apply_config(&config, self.model_selection())
     }
 
-    /// The agents of the config, into the store. Those it no longer names go; those of the API stay.
+    /// Stores the agents of the config. Removes those that the config no longer names; agents created through the API
+    /// stay.
     pub async fn store_agents(&self, config: &Config) -> Result<(), CommandFailure> {
         let (mut specs, now) = (config.agents.agent_specs(), self.clock.now());
         specs.iter_mut().for_each(|spec| self.redactor.get().redact_spec(spec));
@@ -255,26 +257,26 @@ impl InstanceRuntime {
         })
     }
 
-    /// Starts the MCP servers that agents name. Nobody waits for them here.
+    /// Starts the MCP servers that agents name. Does not wait until they are ready.
     pub async fn start_servers(&self) -> Result<(), CommandFailure> {
         let stored = self.engine.db().read(agents::list).await?;
         self.mcp.start(stored.iter().map(|one| one.spec.mcp.as_slice()));
         Ok(())
     }
 
-    /// From now on these are told what happens.
+    /// Replaces the hooks with those of this config.
     pub fn start_hooks(&self, config: &Config) -> Result<(), CommandFailure> {
         let listening = HookListeners::from_config(&config.hooks)?.start(&self.engine);
         *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = listening;
         Ok(())
     }
 
-    /// From now on spans go to the collector, if one is named.
+    /// Starts exporting spans, if a collector is configured.
     pub fn start_telemetry(&self) -> Option<ExporterTask> {
         self.span_exporter.lock().unwrap_or_else(PoisonError::into_inner).take().map(SpanExporter::start)
     }
 
-    /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
+    /// Looks for a model on this machine if none is configured. Takes up to a second.
     pub async fn search_model(&self) -> Result<(), CommandFailure> {
         let _turn = self.reloading.lock().await;
         let mut choice = self.model_selection();
@@ -285,8 +287,8 @@ impl InstanceRuntime {
         self.apply_config(&config, choice)
     }
 
-    /// Where nothing names a model, one that turns up later is taken: pulled weights, or a server that was started.
-    /// Never returns.
+    /// Keeps looking for a model while none is configured, and uses one that appears later: pulled weights or a
+    /// started server. Never returns.
     pub async fn await_model(&self) {
         loop {
             tokio::time::sleep(MODEL_SEARCH_INTERVAL).await;
@@ -296,7 +298,7 @@ impl InstanceRuntime {
                 continue;
             }
             match self.search_model().await {
-                Err(error) => tracing::error!(%error, "the model found on this machine can not be used"),
+                Err(error) => tracing::error!(%error, "model found on this machine cannot be used"),
                 Ok(()) if self.model_selection().model.is_some() => {
                     tracing::info!(model = %self.model_selection().describe_selection(), "model in use");
                     self.prepare_model().await;
@@ -306,9 +308,9 @@ impl InstanceRuntime {
         }
     }
 
-    /// Weights of embeddings that were pulled, pulled again or removed meanwhile.
+    /// Updates the embedder after embedding weights were pulled, replaced or removed.
     async fn renew_embedder(&self) {
-        // Beside a reload the embeddings of the config before could be set last.
+        // Without the lock, a concurrent reload could be overwritten with the old config's embedder.
         let _turn = self.reloading.lock().await;
         let models = ModelDir::for_home(&self.home);
         let found = models.file_stamp(&EMBEDDING_WEIGHTS);
@@ -320,24 +322,24 @@ impl InstanceRuntime {
         let config = Arc::clone(&self.current_config.lock().unwrap_or_else(PoisonError::into_inner));
         match embedder::choose_embedder(&config, &self.model_selection(), &models) {
             Ok(embedder) => self.engine.memory_store().set_embedder(embedder),
-            Err(error) => tracing::error!(%error, "the embeddings on this machine can not be used"),
+            Err(error) => tracing::error!(%error, "embedding model on this machine cannot be used"),
         }
     }
 
-    /// Where the model inside Polyclaw answers, it is loaded and told the default agent's opening before anybody asks:
-    /// that takes it longer than a short question.
+    /// Loads the built-in model and processes the default agent's opening prompt ahead of time, because that takes
+    /// longer than a short question. Does nothing if another model answers.
     pub async fn prepare_model(&self) {
         if !self.model_selection().is_demo() || !self.chat.weights_exist() {
             return;
         }
         match self.engine.opening_prompt(&self.engine.settings().default_agent).await {
             Ok(opening) => self.chat.warm_up(opening).await,
-            Err(error) => tracing::warn!(%error, "the embedded model is not prepared"),
+            Err(error) => tracing::warn!(%error, "could not warm up the embedded model"),
         }
     }
 
-    /// Reads the config again. What can fail is done before anything is changed: a config that is not taken up leaves
-    /// the old one in force, whole. Returns the sections that take effect at the next start.
+    /// Reloads the config. Everything that can fail runs before anything changes, so a rejected config leaves the old
+    /// one fully in effect. Returns the sections that take effect at the next start.
     pub async fn reload(&self) -> Result<RestartSections, CommandFailure> {
         let _turn = self.reloading.lock().await;
         let mut config = self.overrides.apply_overrides(self.home.read_config()?)?;
@@ -346,7 +348,8 @@ impl InstanceRuntime {
         let made = build_models(&choice, &self.chat, &self.clock)?;
         let hooks = HookListeners::from_config(&config.hooks)?;
         let embedder = embedder::choose_embedder(&config, &choice, &ModelDir::for_home(&self.home))?;
-        // They are not taken into use; whether they could be shows at the next start otherwise.
+        // Built only to validate them: channels change at the next start, and an error would otherwise show up only
+        // then.
         build_channels(&config, &self.clock)?;
         self.redactor.replace(redaction::build_redactor(&config, &self.home));
         if let Err(failure) = self.store_agents(&config).await {
@@ -364,7 +367,7 @@ impl InstanceRuntime {
         self.tools.replace(tools::join_toolboxes(&config, &self.home, &self.briefings, (&self.mcp, &made)));
         self.broker_client.iter().for_each(|exchange| exchange.set_granted_agents(&config.tools.instances));
         if let Err(error) = self.start_servers().await {
-            tracing::error!(%error, "the MCP servers were not started");
+            tracing::error!(%error, "could not start the MCP servers");
         }
         *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.start(&self.engine);
         tracing::info!(model = %choice.describe_selection(), "model in use");
@@ -372,7 +375,7 @@ impl InstanceRuntime {
         Ok(restart_sections(&self.config, &config))
     }
 
-    /// The first model a configured provider lists, or one of a server on this machine.
+    /// Picks the first chat model that a configured provider lists, or one of a local server.
     async fn find_model(&self, choice: &mut ModelSelection) -> bool {
         if choice.providers.is_empty() {
             return choice.search_local_servers(&ModelDir::for_home(&self.home)).await;
@@ -400,7 +403,7 @@ impl ConfigReloader for InstanceRuntime {
     }
 }
 
-/// The sections in which two configs differ and that are read at start only. Who may write to an account holds at once.
+/// Returns the changed sections that are read only at start. Access rules of channels apply immediately.
 fn restart_sections(running: &Config, config: &Config) -> RestartSections {
     let differs = [
         ("gateway", running.gateway != config.gateway),
@@ -427,7 +430,8 @@ impl ConfigOverrides {
     }
 }
 
-/// Opens the database while something else is made: HTTP clients read all of the system's certificates.
+/// Opens the database while `make` runs on another thread. Building HTTP clients is slow, because they load the
+/// system's certificates.
 fn open_database_during<T: Send>(
     target: &DbTarget,
     make: impl FnOnce() -> Result<T, CommandFailure> + Send,
@@ -443,7 +447,7 @@ fn open_database_during<T: Send>(
     })
 }
 
-/// Skills for all agents besides those of the home.
+/// Skills for all agents, in addition to those in the home.
 fn shared_skills(config: &Config, home: &Home) -> SharedSkills {
     SharedSkills {
         folders: config.skills.skill_folders(home.path()),
@@ -460,7 +464,7 @@ pub(crate) fn store_target(config: &Config, home: &Home) -> DbTarget {
     }
 }
 
-/// The embedded model is listed where it could answer: its weights are here, or somebody named it.
+/// Includes the embedded model only if it could answer: its weights are present or it was chosen.
 fn build_models(
     choice: &ModelSelection,
     chat: &Arc<EmbeddedChat>,
@@ -490,7 +494,7 @@ fn build_memory_store(
     )
 }
 
-/// Every adapter there is. One that has an account in the config is put in; each is a line here.
+/// Builds the adapters that have an account in the config. Each adapter is one entry here.
 fn build_channels(
     config: &Config,
     clock: &Arc<dyn WallClock>,
@@ -528,14 +532,14 @@ fn build_channels(
     Ok(channels)
 }
 
-/// The agent with what was changed at run time. A change that no longer fits is left out and stays stored.
+/// Applies the changes made to an agent at run time. Changes that no longer fit are skipped but stay stored.
 fn with_stored_overlay(
     tx: &mut polyclaw_store::Tx<'_>,
     spec: AgentSpec,
 ) -> polyclaw_store::Result<AgentSpec> {
     let Some(overlay) = agents::get_overlay(tx, &spec.agent_id)? else { return Ok(spec) };
     Ok(patch::apply_patch(&spec, "agent_id", overlay).unwrap_or_else(|error| {
-        tracing::warn!(agent = %spec.agent_id, error, "stored changes of the agent do not fit; its defaults are used");
+        tracing::warn!(agent = %spec.agent_id, error, "stored changes do not fit the agent; using its defaults");
         spec
     }))
 }
@@ -545,7 +549,7 @@ type ChannelResult = Result<Arc<dyn ChannelAdapter>, polyclaw_channel::Error>;
 fn faults_from_environment() -> Result<Arc<dyn FaultInjector>, CommandFailure> {
     match std::env::var(faults::KILL_AT_ENV) {
         Ok(plan) if !plan.is_empty() => {
-            tracing::warn!(plan, "kill points are armed: this process will kill itself");
+            tracing::warn!(plan, "kill points are armed; this process will kill itself");
             Ok(Arc::new(ArmedFaults::parse(&plan)?))
         }
         _ => Ok(Arc::new(NoFaults)),

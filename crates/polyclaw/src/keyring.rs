@@ -1,16 +1,16 @@
-//! The system's keyring, through the program that every system has for it: `secret-tool` (libsecret) on Linux,
-//! `security` on macOS. Values go through pipes, never through arguments, which others on the machine can read.
+//! Access to the system's keyring through its standard program: `secret-tool` (libsecret) on Linux, `security` on
+//! macOS. Values go through pipes, never through arguments, which other users can read.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const KEYRING_SERVICE: &str = "polyclaw";
-/// A keyring that asks a person to unlock it, on a machine where nobody sits, is not waited for.
+/// Bounds the wait for a keyring that asks a person to unlock it on an unattended machine.
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(10);
 const IS_MACOS: bool = cfg!(target_os = "macos");
 
-/// Whether there is one to talk to: on Linux it is reached over the session's bus.
+/// Returns whether a keyring is available. On Linux it is reached over the session bus.
 pub fn is_available() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let program = if IS_MACOS { "security" } else { "secret-tool" };
@@ -19,7 +19,7 @@ pub fn is_available() -> bool {
         && std::env::split_paths(&paths).any(|dir| dir.join(program).is_file())
 }
 
-/// The value of an entry; `None` if there is no such entry.
+/// Returns the value of an entry, or `None` if there is no such entry.
 pub fn find_entry(name: &str) -> Result<Option<String>, String> {
     let mut command = match IS_MACOS {
         true => {
@@ -48,7 +48,7 @@ pub fn store_entry(name: &str, value: &str) -> Result<(), String> {
         }
     };
     let (ok, _) = run_program(&mut command, &input)?;
-    // What was stored is read back: the keyring may be locked, or one that forgets.
+    // Reads the value back, because the keyring may be locked or discard it.
     match ok && find_entry(name)?.as_deref() == Some(value) {
         true => Ok(()),
         false => Err("the keyring did not take it".to_owned()),
@@ -69,14 +69,14 @@ fn keyring_command(name: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Runs a program to its end; says whether it went well, and what it wrote.
+/// Runs a program to its end. Returns whether it succeeded, and its output.
 fn run_program(command: &mut Command, input: &str) -> Result<(bool, String), String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(|error| {
         format!("there is no keyring here ({}: {error})", command.get_program().to_string_lossy())
     })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read it says so by how it ends.
+        // A program that does not read its input reports that with its exit status.
         let _ = stdin.write_all(input.as_bytes());
     }
     let began = Instant::now();
@@ -93,7 +93,7 @@ fn run_program(command: &mut Command, input: &str) -> Result<(bool, String), Str
     };
     let mut output = String::new();
     if let Some(mut stdout) = child.stdout.take() {
-        // A value is far smaller than what a pipe holds, so nothing waited for this.
+        // A value is far smaller than a pipe's buffer, so the program never blocked on this.
         stdout.read_to_string(&mut output).map_err(|error| error.to_string())?;
     }
     Ok((status.success(), output))

@@ -1,8 +1,9 @@
-//! How much a line of a log matters, read from the line.
+//! Reads the level of a log line.
 
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
-/// Whether a line is of a level or matters more. What has no level goes with what stands before it, and is shown.
+/// Returns whether a line has at least this level. A line without a level continues the previous one and always
+/// passes.
 pub fn is_at_least(line: &str, level: &str) -> bool {
     let rank = |name: &str| LOG_LEVELS.iter().position(|known| known.eq_ignore_ascii_case(name));
     match (level_of(line).and_then(rank), rank(level)) {
@@ -11,7 +12,7 @@ pub fn is_at_least(line: &str, level: &str) -> bool {
     }
 }
 
-/// `2026-11-17T03:12:39Z  INFO …`, or `{"level":"INFO",…}`.
+/// Finds the level in `2026-11-17T03:12:39Z  INFO …` or `{"level":"INFO",…}`.
 fn level_of(line: &str) -> Option<&str> {
     let rest = match line.split_once("\"level\":\"") {
         Some((_, rest)) if line.starts_with('{') => rest,

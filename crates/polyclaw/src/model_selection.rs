@@ -1,5 +1,5 @@
-//! Which providers there are and which model answers: what the config says, else keys in the environment,
-//! else a local server, else the model inside Polyclaw. Says plainly which it is, or exactly what to set.
+//! Chooses the providers and the model: from the config, else from keys in the environment, else from a local server,
+//! else the built-in model. Explains the choice, or says what to set.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct ModelSelection {
     pub source: String,
 }
 
-/// What every place says about the embedded model.
+/// Text that is shown wherever the embedded model is mentioned.
 pub const DEMO_MODEL_NOTICE: &str = "a demo model inside Polyclaw: its answers have the right shape and are often wrong. For real work \
     set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY and restart, or start Ollama, llama.cpp or \
     LM Studio on this machine";
@@ -29,7 +29,7 @@ pub const NO_MODEL_HINT: &str = "No model is configured. Set ANTHROPIC_API_KEY, 
     demo model (98 MB) that runs inside Polyclaw.";
 
 impl ModelSelection {
-    /// What is known without asking anybody on the network.
+    /// Selects what is known without network access.
     pub fn from_config(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Self {
         let model = config.agents.defaults.model.as_ref().map(|choice| choice.model.clone());
         if !config.providers.is_empty() {
@@ -49,8 +49,8 @@ impl ModelSelection {
         Self { providers: before_stall(providers, config), model: chosen, source }
     }
 
-    /// Asks the servers that usually run on a machine like this, when nothing else names a model; with none the model
-    /// inside Polyclaw answers, if its weights are there.
+    /// Probes the usual local model servers. If none answers, selects the built-in model, provided its weights are
+    /// present.
     pub async fn search_local_servers(&mut self, models: &ModelDir) -> bool {
         if let Some(found) = detect::from_servers(detect::LocalServerPorts::default()).await {
             self.source = describe_source(&found.source);
@@ -66,7 +66,7 @@ impl ModelSelection {
         self.model.as_ref().is_some_and(|model| *model == embedded::chat_model())
     }
 
-    /// In a sentence: the model in use, or what to set.
+    /// Describes in a sentence the model in use, or what to set.
     pub fn describe_selection(&self) -> String {
         match &self.model {
             Some(model) if self.is_demo() => format!("{model}, {DEMO_MODEL_NOTICE}"),
@@ -82,7 +82,8 @@ impl ModelSelection {
     }
 }
 
-/// A turn that stalls ends without a fallback, so a silent model is given up while there is time for another.
+/// Limits the first-token timeout to half of the stall timeout. A stalled turn ends without a fallback, so a silent
+/// model must be given up while there is time for another.
 fn before_stall(mut providers: Vec<ProviderSettings>, config: &Config) -> Vec<ProviderSettings> {
     let stall = Duration::from_secs(config.turns.stall_seconds.into());
     for provider in &mut providers {
@@ -91,14 +92,14 @@ fn before_stall(mut providers: Vec<ProviderSettings>, config: &Config) -> Vec<Pr
     providers
 }
 
-/// A model of a server that needs no key needs no section of its own: `model = "ollama/llama3"` is enough.
+/// Returns a provider for a model whose server needs no key, so `model = "ollama/llama3"` needs no provider section.
 fn implied_provider(model: Option<&ModelRef>, found: &[ProviderSettings]) -> Option<ProviderSettings> {
     let name = &model?.provider;
     let kind = name.parse::<ProviderVendor>().ok().filter(|kind| *kind == ProviderVendor::Ollama)?;
     found.iter().all(|provider| provider.name != *name).then(|| ProviderSettings::new(name, kind))
 }
 
-/// Every key there is, in the order in which they are preferred.
+/// Finds every key in the environment, in order of preference.
 fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Vec<DetectedProvider> {
     let mut found: Vec<DetectedProvider> = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! One question to an agent and its answer, whatever happens to the connection in between.
+//! Sends one question to an agent and gets its answer, even if the connection breaks in between.
 
 mod live_turn;
 
@@ -18,9 +18,9 @@ use crate::model_selection::DEMO_MODEL_NOTICE;
 use crate::output::CliOutput;
 use live_turn::LiveTurn;
 
-/// The longest single wait at the server.
+/// Longest single wait requested from the server.
 const MAX_SERVER_WAIT_SECONDS: u64 = 25;
-/// How long a daemon that went away may take to come back.
+/// How long to wait for a daemon that went away to come back.
 const DAEMON_RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct OneShotRequest<'a> {
@@ -28,19 +28,19 @@ pub struct OneShotRequest<'a> {
     pub session: String,
     agent: Option<String>,
     text: String,
-    /// A person sits there who can be asked before a tool runs.
+    /// A person at the terminal can approve tool calls.
     pub can_ask: bool,
-    /// The answer also goes where people read the session on a chat platform.
+    /// Also deliver the answer to the session's chat platform.
     pub deliver: bool,
-    /// What goes with it, as the API takes it.
+    /// Attachments in the API's format.
     pub attachments: Vec<Value>,
-    /// The same for every try, so that asking again is not asking twice.
+    /// Idempotency key, the same for every try.
     key: String,
 }
 
 pub struct OneShotAnswer {
     pub text: String,
-    /// As the server said it.
+    /// The server's response.
     pub value: Value,
 }
 
@@ -49,7 +49,7 @@ impl OneShotAnswer {
         self.value["reply"]["model"] == embedded::chat_model().to_string()
     }
 
-    /// Why there is no answer, if the turn did not end well.
+    /// Returns why there is no answer, if the turn failed.
     pub fn failure(&self) -> Option<CommandFailure> {
         let reply = &self.value["reply"];
         let state = reply["state"].as_str()?;
@@ -78,16 +78,16 @@ impl<'a> OneShotRequest<'a> {
         self.wait_until_answered(limit, false).await
     }
 
-    /// The same for a message that the daemon may be known to have taken.
+    /// Waits for the answer. `known` is true if the daemon has already accepted the message.
     async fn wait_until_answered(
         &self,
         limit: Duration,
         known: bool,
     ) -> Result<OneShotAnswer, CommandFailure> {
         let deadline = Instant::now() + limit;
-        // From then on asking again is right: the key makes it the same message.
+        // Set once the message may have been sent. Repeating is then safe, because the key identifies it.
         let mut sent = known;
-        // It said so; without a word from it the message may or may not have arrived.
+        // Set once the daemon has confirmed that it accepted the message.
         let mut taken = known;
         let mut gone_since: Option<Instant> = None;
         loop {
@@ -116,7 +116,7 @@ impl<'a> OneShotRequest<'a> {
         }
     }
 
-    /// Shows the answer as it comes. If the stream breaks, the rest is waited for.
+    /// Prints the answer as it streams. If the stream breaks, waits for the rest.
     pub async fn stream_answer(
         &self,
         limit: Duration,
@@ -159,7 +159,7 @@ impl<'a> OneShotRequest<'a> {
         body
     }
 
-    /// The daemon went away and did not come back. Whoever asks again, asks twice.
+    /// Failure for a daemon that went away and did not come back. It warns against resending, which would ask twice.
     fn daemon_gone_failure(&self, failure: CommandFailure, taken: bool) -> CommandFailure {
         let became = match taken {
             true => "your message was taken, and is answered when the daemon runs again",
@@ -180,7 +180,7 @@ impl<'a> OneShotRequest<'a> {
     }
 }
 
-/// What the instance says to a line that is one of its commands; `None` for any other, which is a message.
+/// Runs a line as a chat command and returns the reply. Returns `None` for any other line, which is a message.
 pub async fn run_chat_command(
     client: &ApiClient,
     session: &str,
@@ -194,7 +194,7 @@ pub async fn run_chat_command(
     Ok(Some(answer["text"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// For those who see an answer of the demo model and not which model gave it. Stdout is the answer's alone.
+/// Tells readers on stderr that the demo model answered. Stdout is for the answer only.
 pub fn warn_demo_answer() {
     let _ = writeln!(std::io::stderr(), "(This was {DEMO_MODEL_NOTICE}.)");
 }
@@ -204,20 +204,20 @@ fn parse_answer(value: Value) -> OneShotAnswer {
     OneShotAnswer { text, value }
 }
 
-/// The main conversation of an agent, or of the one that answers where nothing names another.
+/// Returns the main session of an agent, or of the default agent.
 pub async fn main_session(client: &ApiClient, agent: Option<&str>) -> Result<String, CommandFailure> {
     let answer = client.get("/agents").await?;
     let named = agent.unwrap_or_else(|| answer["bound"]["cli"].as_str().unwrap_or("main"));
     Ok(find_agent(&answer, named)?["main_session_key"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The id of the agent that is named by its id or by its name.
+/// Returns the ID of an agent given by ID or name.
 pub async fn agent_id(client: &ApiClient, named: &str) -> Result<String, CommandFailure> {
     let answer = client.get("/agents").await?;
     Ok(find_agent(&answer, named)?["agent_id"].as_str().unwrap_or_default().to_owned())
 }
 
-/// By its id, else by its name, else by the name it shows to people.
+/// Finds an agent by ID, else by name, else by display name.
 fn find_agent<'a>(answer: &'a Value, named: &str) -> Result<&'a Value, CommandFailure> {
     let agents: Vec<&Value> = answer["agents"].as_array().into_iter().flatten().collect();
     let by = |name: fn(&Value) -> &Value| agents.iter().find(|agent| *name(agent) == *named).copied();

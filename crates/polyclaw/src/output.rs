@@ -1,4 +1,4 @@
-//! What commands print: for people, or with `--json` one object for machines. Colours only on a terminal.
+//! Output of commands: text for people, or one JSON object with `--json`. Colors only on a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ use crate::failure::CommandFailure;
 pub struct CliOutput {
     pub json: bool,
     color: bool,
-    /// Somebody looks: what would steer the terminal is written out.
+    /// Stdout is a terminal; control characters are escaped.
     is_seen: bool,
 }
 
@@ -44,7 +44,7 @@ impl CliOutput {
         Self { json, color: is_colored(&io::stdout()), is_seen: io::stdout().is_terminal() }
     }
 
-    /// `{"ok": value}` for machines, the text for people.
+    /// Prints `{"ok": value}` with `--json`, else the text.
     pub fn print_value(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> io::Result<()> {
         if self.json {
             self.print_line(&json!({ "ok": value }).to_string())
@@ -53,7 +53,7 @@ impl CliOutput {
         }
     }
 
-    /// One line, or nothing for nothing. A reader that has gone away, such as `head`, is no error.
+    /// Prints one line, or nothing if the text is empty. A closed pipe, such as `head`, is no error.
     pub fn print_line(&self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl CliOutput {
         }
     }
 
-    /// A piece of text as it arrives.
+    /// Prints a piece of text as it arrives.
     pub fn print_piece(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         ignore_broken_pipe(out.write_all(self.visible_text(text).as_bytes()).and_then(|()| out.flush()))
@@ -79,7 +79,7 @@ impl CliOutput {
         if self.color { format!("\x1b[{}m{text}\x1b[0m", tone.ansi_code()) } else { text.to_owned() }
     }
 
-    /// Columns as wide as their widest cell, the last one as it is.
+    /// Formats a table. Columns are as wide as their widest cell, except the last one.
     pub fn format_table(&self, head: &[&str], rows: &[Vec<String>]) -> String {
         let mut widths: Vec<usize> = head.iter().map(|cell| cell.width()).collect();
         for row in rows {
@@ -100,7 +100,7 @@ impl CliOutput {
     }
 }
 
-/// Reports a failure on stderr, or as JSON on stdout where machines read.
+/// Reports a failure as text on stderr, or as JSON on stdout.
 pub fn report_failure(failure: &CommandFailure, json: bool) {
     if json {
         let _ = writeln!(io::stdout().lock(), "{}", as_json(failure));
@@ -118,7 +118,7 @@ pub fn report_failure(failure: &CommandFailure, json: bool) {
     }
 }
 
-/// `{"error": {code, message, hint}}`, with what else there is for machines.
+/// Returns `{"error": {code, message, hint}}`, with details if there are any.
 pub fn as_json(failure: &CommandFailure) -> Value {
     let mut error = json!({ "code": failure.code, "message": failure.message, "hint": failure.hint });
     if let Some(details) = &failure.details {
@@ -127,7 +127,7 @@ pub fn as_json(failure: &CommandFailure) -> Value {
     json!({ "error": error })
 }
 
-/// The text of a field, with a dash for what is not known.
+/// Returns the text of a field, or a dash for null.
 pub fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -136,8 +136,8 @@ pub fn cell_text(value: &Value) -> String {
     }
 }
 
-/// Text of a model or a stranger, with the control characters written out that would steer a terminal or turn the
-/// direction of writing.
+/// Escapes control characters in text of a model or a stranger that would control the terminal or change the writing
+/// direction.
 pub fn visible_line(text: &str) -> String {
     sanitize::visible_controls(text).into_owned()
 }

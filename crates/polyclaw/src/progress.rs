@@ -1,4 +1,5 @@
-//! A bar for work that takes a while: redrawn on a terminal, a line for each quarter elsewhere, nothing for machines.
+//! Progress display for long work: a redrawn bar on a terminal, a line for each quarter elsewhere, nothing with
+//! `--json`.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 pub struct ProgressDisplay {
     style: ProgressStyle,
-    /// The last percent shown, so that nothing is drawn twice.
+    /// The last step shown, so that nothing is drawn twice.
     shown: Cell<u64>,
 }
 
@@ -27,13 +28,13 @@ impl ProgressDisplay {
         Self { style, shown: Cell::new(u64::MAX) }
     }
 
-    /// So many bytes of so many.
+    /// Shows how many bytes of a total are done.
     pub fn show_bytes(&self, name: &str, done: u64, total: u64) {
         let megabytes = |bytes: u64| bytes / 1_000_000;
         self.draw_progress(name, (done, total), &format!("{} of {} MB", megabytes(done), megabytes(total)));
     }
 
-    /// So many things of so many.
+    /// Shows how many items of a total are done.
     pub fn show_count(&self, name: &str, done: u64, total: u64) {
         self.draw_progress(name, (done, total), &format!("{done} of {total}"));
     }
@@ -56,11 +57,11 @@ impl ProgressDisplay {
         let _ = out.flush();
     }
 
-    /// Work of which nobody knows how far it is: for how long it has gone on.
+    /// Shows the elapsed time of work whose progress is unknown.
     pub async fn show_while_running<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let mut ticks = tokio::time::interval(self.tick_interval());
-        // The first comes at once, and most work is done before there is anything to tell.
+        // The first tick is immediate; most work ends before there is anything to show.
         ticks.tick().await;
         tokio::pin!(work);
         loop {
@@ -95,7 +96,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Something worth knowing on the way.
+    /// Prints a note between progress updates.
     pub fn print_note(&self, text: &str) {
         self.finish_line();
         if self.style != ProgressStyle::Silent {

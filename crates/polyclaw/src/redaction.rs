@@ -1,4 +1,4 @@
-//! What this instance must not show: put together from everywhere it has a secret from.
+//! Builds the redactor of an instance from every source of its secrets.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::home::Home;
 use crate::hot_swap::HotSwap;
 use crate::secrets::SecretStore;
 
-/// How variables are called that hold secrets, whether the config names them or not.
+/// Name endings of environment variables that hold secrets, whether the config names them or not.
 const SECRET_NAME_ENDINGS: [&str; 8] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIAL", "CREDENTIALS"];
 
-/// Every secret there is: of the config, the store, the environment, and the token.
+/// Builds a redactor for the secrets of the config, the secret store and the environment, and for the token.
 pub fn build_redactor(config: &Config, home: &Home) -> Redactor {
     let stored = SecretStore::for_home(home).open_all().unwrap_or_else(|failure| {
-        tracing::warn!(error = %failure, "the store of secrets can not be opened");
+        tracing::warn!(error = %failure, "cannot open the secret store; its secrets are not redacted");
         Default::default()
     });
     let held = config.secrets.iter().chain(stored.values()).map(|secret| secret.expose().to_owned());
@@ -30,7 +30,7 @@ pub fn build_redactor(config: &Config, home: &Home) -> Redactor {
     Redactor::new(held.chain(environment).chain(home.read_token()))
 }
 
-/// A path, a word or a switch is none, whatever its name says.
+/// Returns whether a variable holds a secret. A path, a word or a flag is none, whatever its name.
 fn is_secret(name: &str, value: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or_default().to_ascii_uppercase();
     let named = SECRET_NAME_ENDINGS.iter().any(|ending| last.ends_with(ending));
@@ -38,8 +38,8 @@ fn is_secret(name: &str, value: &str) -> bool {
     named && random && !value.starts_with(['/', '.', '~'])
 }
 
-/// Log lines on stderr, cleaned on their way out. Where stderr is a log that a control plane keeps, it is moved aside
-/// when it is full.
+/// Writes redacted log lines to stderr. If stderr is a log file that a control plane keeps, the file is rotated when
+/// full.
 #[derive(Clone)]
 pub struct RedactedLog {
     redactor: Arc<HotSwap<Redactor>>,
@@ -61,7 +61,7 @@ impl<'a> MakeWriter<'a> for RedactedLog {
     }
 }
 
-/// One line; the subscriber writes each whole.
+/// Writer of one line; the subscriber writes each line in one call.
 pub struct RedactedLine {
     redactor: Arc<Redactor>,
     rolling: Option<Arc<RotatingLog>>,
@@ -71,7 +71,7 @@ impl Write for RedactedLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let clean = self.redactor.redact_text(&text);
-        // Nobody reads a terminal that was closed, and whoever logs goes on.
+        // Errors are ignored: a closed terminal must not stop the program from logging.
         let _ = io::stderr().lock().write_all(clean.as_bytes());
         if let Some(rolling) = &self.rolling {
             rolling.record_written(clean.len());

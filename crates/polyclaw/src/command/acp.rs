@@ -3,7 +3,7 @@
 use crate::acp;
 use crate::cli::CommandContext;
 
-/// Speak ACP on stdin and stdout: agents in an editor. Started by the editor.
+/// Speak ACP on stdin and stdout, so that an editor can use the agents. The editor starts this command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw acp
@@ -14,7 +14,7 @@ In Zed's settings.json:
 
 If no daemon runs on this home, one is started and goes on running.")]
 pub struct Args {
-    /// Who answers in new conversations. The instance's default agent if left out.
+    /// Agent that answers in new conversations. Defaults to the instance's default agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 }

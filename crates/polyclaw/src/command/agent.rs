@@ -1,4 +1,4 @@
-//! `polyclaw agent`: one question, the answer on stdout.
+//! `polyclaw agent`: asks one question and prints the answer on stdout.
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::one_shot::{
     OneShotAnswer, OneShotRequest, agent_id, main_session, run_chat_command, warn_demo_answer,
 };
 
-/// Ask an agent one thing; its answer is on stdout.
+/// Ask an agent one question and print its answer on stdout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agent \"What is on my list today?\"
@@ -29,29 +29,29 @@ A message of one line that is a command (`/help` lists them) is answered by the 
 read from stdin never is one.
 The exit code is 1 when the turn failed; the sentence on stderr says why.")]
 pub struct Args {
-    /// What to say; `-` reads it from stdin.
+    /// The message. `-` reads it from stdin.
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
-    /// The same without `--message`.
+    /// The message, without `--message`.
     #[arg(value_name = "MESSAGE", conflicts_with = "message", required_unless_present = "message")]
     text: Option<String>,
-    /// Who is asked. The instance's default agent if left out.
+    /// Agent to ask. Defaults to the instance's default agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// The conversation to go on with. The agent's main one if left out.
+    /// Session to continue. Defaults to the agent's main session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// A text file or an image (PNG, JPEG, GIF, WebP) to send along. May be given several times.
+    /// Text file or image (PNG, JPEG, GIF, WebP) to attach. Repeatable.
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
-    /// Also send the answer where the conversation is: the chat on Telegram, Slack or another channel.
+    /// Also send the answer to the chat that the session belongs to: Telegram, Slack or another channel.
     #[arg(long)]
     deliver: bool,
-    /// How long to wait for the answer, in seconds.
+    /// Seconds to wait for the answer.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u64,
-    /// Let tools that need your yes wait for `polyclaw approvals`. Without this, and without a terminal to ask on,
-    /// the agent does not have them.
+    /// Let tools that need approval wait for `polyclaw approvals`. Without this flag, and without a terminal to ask
+    /// on, such tools are unavailable to the agent.
     #[arg(long)]
     wait_for_approval: bool,
 }
@@ -96,12 +96,14 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line that somebody wrote here as one. What comes from a file or another program is material, whatever it begins with.
+/// Returns whether the message is a chat command: one line, given as an argument. Text from a file or another program
+/// is material, whatever it starts with.
 fn is_command(message: &str) -> bool {
     !message.trim().contains('\n') && parse(message).is_some()
 }
 
-/// An answer of nothing: the agent waits for others, or has nothing to say. Stdout is the answer's alone.
+/// Explains an empty answer on stderr: the agent waits for sub-agents, or has nothing to say. Stdout is for the
+/// answer only.
 async fn warn_no_reply(client: &ApiClient, session: &str) {
     let runs =
         client.get(&format!("/runs?owner={}&limit=100", encode_segment(session))).await.unwrap_or_default();
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn only_a_line_that_is_written_as_a_command_is_one() {
         assert!(is_command("/status") && is_command(" /model openai/x\n"));
-        // `-`: stdin, whatever it holds.
+        // `-` means stdin, whatever it contains.
         for message in ["-", "status", "/stop\nis what I typed. Why?", "/new\r\n/help"] {
             assert!(!is_command(message), "{message}");
         }

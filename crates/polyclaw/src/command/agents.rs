@@ -1,4 +1,4 @@
-//! `polyclaw agents`: who answers.
+//! `polyclaw agents`: manages agents and their bindings.
 
 mod bindings;
 mod delete;
@@ -13,7 +13,7 @@ use crate::failure::CommandFailure;
 
 pub use list::display_names;
 
-/// Who answers: list, show, add, set, set-identity, bind, unbind, delete.
+/// Manage agents: list, show, add, set, set-identity, bind, unbind, delete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agents list
@@ -32,7 +32,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum AgentsCommand {
-    /// All agents.
+    /// List all agents.
     #[command(after_help = "Examples:
   polyclaw agents list
   polyclaw agents list --bindings
@@ -46,30 +46,30 @@ enum AgentsCommand {
         /// The ID that `polyclaw agents` lists.
         id: String,
     },
-    /// Make an agent.
+    /// Create an agent.
     #[command(after_help = "Examples:
   polyclaw agents add ops
   polyclaw agents add ops --model openai/gpt-5-mini --prompt \"You look after our servers.\"
   polyclaw agents add research --workspace research --description \"Reads papers\"")]
     Add(AgentsAddArgs),
-    /// Change an agent, from its next turn on.
+    /// Change an agent's settings. The change applies from its next turn.
     #[command(after_help = "Examples:
   polyclaw agents set ops '{\"defaults\":{\"model\":\"openai/gpt-5-mini\"}}'
   polyclaw agents set ops '{\"policy\":{\"tools\":{\"deny\":[\"shell\"]}}}'")]
     Set {
         /// The ID that `polyclaw agents` lists.
         id: String,
-        /// A JSON merge patch: named settings are set, null removes one.
+        /// A JSON merge patch: named settings are replaced; null removes a setting.
         patch: String,
     },
-    /// How an agent shows itself to people: its name, emoji and picture.
+    /// Set the name, emoji and picture that people see.
     #[command(after_help = "Examples:
   polyclaw agents set-identity ops --name Olga --emoji 🛠
   polyclaw agents set-identity main --avatar https://example.org/main.png
 
 For an agent of the config file that file is changed; its comments stay.")]
     SetIdentity(identity::Args),
-    /// Send what arrives in one place to an agent: a [[bindings]] entry of the config. Its comments stay.
+    /// Route messages to an agent: adds a [[bindings]] entry to the config, keeping its comments.
     #[command(after_help = "Examples:
   polyclaw agents bind ops --channel telegram
   polyclaw agents bind ops --channel telegram --kind group --peer -100123
@@ -77,12 +77,12 @@ For an agent of the config file that file is changed; its comments stay.")]
 
 The closest binding wins: `polyclaw route explain` shows which.")]
     Bind(bindings::Args),
-    /// Take bindings of an agent out of the config: those that say what is named, or all.
+    /// Remove bindings of an agent from the config: those that match the options, or all.
     #[command(after_help = "Examples:
   polyclaw agents unbind ops --channel telegram --kind group --peer -100123
   polyclaw agents unbind ops --all")]
     Unbind(bindings::AgentsUnbindArgs),
-    /// Take an agent away; its conversations stay readable.
+    /// Delete an agent. Its conversations stay readable.
     #[command(after_help = "Examples:
   polyclaw agents delete ops
   polyclaw agents delete ops --force")]
@@ -91,21 +91,21 @@ The closest binding wins: `polyclaw route explain` shows which.")]
 
 #[derive(clap::Args)]
 struct AgentsAddArgs {
-    /// A lower-case word; it is part of session keys.
+    /// ID of the agent: a lower-case word that becomes part of session keys.
     id: String,
-    /// The name people see. The id if left out.
+    /// Name that people see. Defaults to the ID.
     #[arg(long)]
     name: Option<String>,
-    /// What it is for, in a sentence.
+    /// Purpose of the agent, in one sentence.
     #[arg(long, default_value = "")]
     description: String,
-    /// The model that answers, as provider/model.
+    /// Model of the agent, as provider/model.
     #[arg(long)]
     model: Option<String>,
-    /// What the model is told about its task.
+    /// System prompt: what the model is told about its task.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// The folder of its files: absolute, or below the instance's workspace.
+    /// Folder of the agent's files: absolute, or relative to the instance's workspace.
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<String>,
 }

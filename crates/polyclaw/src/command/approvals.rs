@@ -1,4 +1,4 @@
-//! `polyclaw approvals`: questions that wait for a person.
+//! `polyclaw approvals`: tool calls that wait for a person's decision.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::output::cell_text;
 
-/// Tool calls that wait for your yes or no: list, show, approve, deny.
+/// Decide tool calls that wait for approval: list, show, approve, deny.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw approvals list
@@ -22,33 +22,33 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ApprovalsCommand {
-    /// All questions that wait.
+    /// List all pending requests.
     #[command(after_help = "Examples:
   polyclaw approvals list
   polyclaw approvals list --json")]
     List,
-    /// All that one question says.
+    /// Show one request in full.
     #[command(after_help = "Examples:
   polyclaw approvals show 01j…")]
     Show {
         /// The ID that `polyclaw approvals` lists.
         id: String,
     },
-    /// Let one call run, once.
+    /// Approve one call. It runs once.
     #[command(after_help = "Examples:
   polyclaw approvals approve 01j…")]
     Approve {
         /// The ID that `polyclaw approvals` lists.
         id: String,
     },
-    /// Refuse one call; the agent is told so.
+    /// Deny one call. The agent is told.
     #[command(after_help = "Examples:
   polyclaw approvals deny 01j…
   polyclaw approvals deny 01j… --reason \"not on this machine\"")]
     Deny {
         /// The ID that `polyclaw approvals` lists.
         id: String,
-        /// What the agent is told.
+        /// Reason given to the agent.
         #[arg(long)]
         reason: Option<String>,
     },
@@ -75,7 +75,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(output.print_value(&decided, |_| done.to_owned())?)
 }
 
-/// The question, how it stands, where it was asked and how long it waits.
+/// Formats a request: question, state, requester, session and expiry.
 fn approval_text(asked: &Value) -> String {
     let text_of = |key: &str| cell_text(&asked[key]);
     let (state, session) = (text_of("state"), text_of("session_key"));

@@ -1,4 +1,4 @@
-//! `polyclaw audit`: what was changed through the control plane, and whether that record is whole.
+//! `polyclaw audit`: the control plane's audit log and the check of its hash chain.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::control;
 use crate::failure::{CommandFailure, FailureExit};
 use crate::output::{cell_text, visible_line};
 
-/// What was changed, by whom; whether the record is whole.
+/// List the changes made through the control plane, and verify that the log is intact.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw audit list
@@ -24,16 +24,16 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum AuditCommand {
-    /// The newest entries first.
+    /// List entries, newest first.
     #[command(after_help = "Examples:
   polyclaw audit list
   polyclaw audit list --limit 500 --json")]
     List {
-        /// List at most so many.
+        /// Maximum number of entries to list.
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
-    /// Count every hash again. Needs no control plane.
+    /// Recompute and verify the hash chain. Works without a control plane.
     #[command(after_help = "Examples:
   polyclaw audit verify
   polyclaw audit verify --json")]
@@ -88,7 +88,7 @@ async fn verify_chain(
     Err(failure.into())
 }
 
-/// Where nothing serves the record, it is read as it lies.
+/// Verifies the log directly in the registry, for when no control plane runs.
 async fn verify_offline(context: &CommandContext) -> anyhow::Result<Value> {
     let control = control::open(&context.home)?;
     let (chain, broken) = control.verify_audit().await.map_err(CommandFailure::from)?;

@@ -1,4 +1,4 @@
-//! `polyclaw backup`: a copy of the home, made while everything runs.
+//! `polyclaw backup`: copies the home while everything runs.
 
 use std::path::PathBuf;
 
@@ -23,9 +23,9 @@ so is what is kept in PostgreSQL or in the system's keyring. The key that stored
 too, unless `--with-key` is given: keep the file `secrets.key` of each home elsewhere. The folder is for its owner alone; it
 holds conversations and tokens in clear.")]
 pub struct Args {
-    /// A folder that is not there yet; one named after the time if not given.
+    /// Destination folder. It must not exist. Named after the current time if omitted.
     to: Option<PathBuf>,
-    /// Copy the key of stored secrets, too: whoever has the backup can then read them.
+    /// Include the key of the stored secrets. Anyone who has the backup can then read them.
     #[arg(long)]
     with_key: bool,
 }

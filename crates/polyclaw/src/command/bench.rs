@@ -1,13 +1,13 @@
-//! `polyclaw bench`: what Polyclaw costs on this machine, as ratios to the direct call in the same run.
+//! `polyclaw bench`: measures the cost of Polyclaw on this machine, as ratios to a direct call in the same run.
 
 use clap::Subcommand;
 
 use crate::bench::{self, BenchmarkReport};
 use crate::cli::CommandContext;
 
-/// Measure how fast this build is on this machine, with a scripted model that answers at once.
+/// Measure the speed of this build on this machine, with a scripted model that answers immediately.
 ///
-/// Everything runs on loopback, in a temporary home, for a bounded time; "direct" is the same call made straight to
+/// Everything runs on loopback, in a temporary home, for a bounded time. "Direct" is the same call, made straight to
 /// the model by the same HTTP client in the same run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -28,72 +28,73 @@ use crate::cli::CommandContext;
 pub struct Args {
     #[command(subcommand)]
     what: BenchCommand,
-    /// Seconds each measurement lasts.
+    /// Seconds that each measurement lasts.
     #[arg(long, global = true, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 }
 
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// Latency a turn adds, and turns per second.
+    /// Measure the latency that a turn adds, and turns per second.
     #[command(after_help = "Examples:
   polyclaw bench turns
   polyclaw bench turns --seconds 30 --json")]
     Turns,
-    /// Accepted messages per second.
+    /// Measure durably accepted messages per second.
     #[command(after_help = "Examples:
   polyclaw bench ingress")]
     Ingress,
-    /// A token's way from the model to its reader.
+    /// Measure the latency of a token from the model to its reader.
     #[command(after_help = "Examples:
   polyclaw bench stream")]
     Stream,
-    /// 100,000 sessions against an empty database; takes minutes.
+    /// Compare 100,000 sessions with an empty database. Takes minutes.
     #[command(after_help = "Examples:
   polyclaw bench size")]
     Size,
-    /// How costs grow with sessions, turns, bindings, tasks and memories; takes minutes.
+    /// Measure how costs grow with sessions, turns, bindings, tasks and memories. Takes minutes.
     #[command(after_help = "Examples:
   polyclaw bench growth --svg growth.svg")]
     Growth(bench::growth::Args),
-    /// What a child costs over its model call, and 200 at once.
+    /// Measure the cost of a sub-agent over its model call, and of 200 sub-agents at the same time.
     #[command(after_help = "Examples:
   polyclaw bench families")]
     Subagents,
-    /// 64 claimers in 4 processes share the tasks of a team, in a file or, where POLYCLAW_BENCH_DATABASE is the URL of
-    /// an empty database, in PostgreSQL.
+    /// Let 64 claimers in 4 processes share the tasks of a team.
+    ///
+    /// The tasks are in a file, or in PostgreSQL if POLYCLAW_BENCH_DATABASE is the URL of an empty database.
     #[command(after_help = "Examples:
   polyclaw bench teams")]
     Teams(bench::teams::Args),
-    /// One of those processes; `bench teams` starts it.
+    /// Run one claimer process. `bench teams` starts it.
     #[command(hide = true)]
     Claims,
-    /// Messages between instances per second.
+    /// Measure messages between instances per second.
     #[command(after_help = "Examples:
   polyclaw bench broker")]
     Broker,
-    /// Transactions per second.
+    /// Measure transactions per second.
     #[command(after_help = "Examples:
   polyclaw bench store")]
     Store,
-    /// One decision among 10,000 bindings.
+    /// Measure one routing decision among 10,000 bindings.
     #[command(after_help = "Examples:
   polyclaw bench route")]
     Route,
-    /// Recall from 100,000 memories.
+    /// Measure recall from 100,000 memories.
     #[command(after_help = "Examples:
   polyclaw bench memory")]
     Memory,
-    /// Start, memory and size.
+    /// Measure startup time, memory and size.
     #[command(after_help = "Examples:
   polyclaw bench start")]
     Start,
-    /// 500 sessions at once for as long as you say.
+    /// Run 500 concurrent sessions for as long as you say.
     #[command(after_help = "Examples:
   polyclaw bench soak --seconds 300
   polyclaw bench soak --minutes 60")]
     Soak(bench::soak::Args),
-    /// Everything but size, growth and soak.
+    /// Run all benchmarks except size, growth and soak.
     #[command(after_help = "Examples:
   polyclaw bench all --json")]
     All,

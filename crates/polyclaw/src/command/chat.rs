@@ -1,4 +1,4 @@
-//! `polyclaw chat`: talk in the terminal.
+//! `polyclaw chat`: chat in the terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,7 +10,7 @@ use crate::daemon_start;
 use crate::failure::{CommandFailure, FailureExit};
 use crate::one_shot::{agent_id, main_session};
 
-/// Talk to an agent in the terminal.
+/// Chat with an agent in the terminal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw chat
@@ -22,10 +22,10 @@ Keys: Enter sends, Alt+Enter or Ctrl+J begins a new line, / shows commands, Up a
 PgUp and PgDn scroll, Esc stops the running turn, y and n answer a question (Enter is not needed), Ctrl+C twice leaves.
 If no daemon runs on this home, one is started and goes on running.")]
 pub struct Args {
-    /// Who to talk to. The instance's default agent if left out.
+    /// Agent to talk to. Defaults to the instance's default agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// The conversation to go on with. The agent's main one if left out.
+    /// Session to continue. Defaults to the agent's main session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
 }
@@ -49,7 +49,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     TerminalChat { client, home: context.home.clone(), session, agent, model, faces }.run().await
 }
 
-/// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.
+/// Connects to the running daemon, starting one on this home if none runs. A daemon that is named by URL is never
+/// started.
 pub async fn connect_or_start(context: &CommandContext) -> Result<ApiClient, CommandFailure> {
     let client = ApiClient::new(context)?;
     match client.get("/agents").await {

@@ -1,4 +1,4 @@
-//! `polyclaw completions`: what a shell needs to complete our commands.
+//! `polyclaw completions`: shell completions.
 
 use std::io::Write;
 
@@ -7,14 +7,14 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 
-/// Print what a shell needs to complete these commands with Tab.
+/// Generate shell completions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw completions bash > ~/.local/share/bash-completion/completions/polyclaw
   polyclaw completions zsh > ~/.zfunc/_polyclaw
   polyclaw completions fish > ~/.config/fish/completions/polyclaw.fish")]
 pub struct Args {
-    /// The shell they are for.
+    /// Shell to generate completions for.
     shell: Shell,
 }
 

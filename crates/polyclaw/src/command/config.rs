@@ -1,4 +1,4 @@
-//! `polyclaw config`: where the config is, what it says, and whether it can be read. Needs no daemon.
+//! `polyclaw config`: locates, checks and shows the config. Needs no daemon.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::CommandContext;
 use crate::redaction;
 
-/// The config file: where it is, whether it is right, what is in force.
+/// Locate, check and show the config file.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw config path
@@ -22,21 +22,21 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ConfigCommand {
-    /// Where the file is.
+    /// Print the path of the file.
     #[command(after_help = "Examples:
   polyclaw config path
   $EDITOR \"$(polyclaw config path)\"")]
     Path,
-    /// Read the file and say everything that is wrong with it.
+    /// Check the file and report every error.
     #[command(after_help = "Examples:
   polyclaw config check")]
     Check,
-    /// Everything in force, defaults included, secrets hidden.
+    /// Show the effective config: defaults included, secrets hidden.
     #[command(after_help = "Examples:
   polyclaw config show
   polyclaw config show --json")]
     Show,
-    /// The JSON Schema of the file, for editors.
+    /// Print the JSON Schema of the file, for editors.
     #[command(after_help = "Examples:
   polyclaw config schema > config.schema.json")]
     Schema,
@@ -47,7 +47,7 @@ fn check_result(config: &Config, path: &Path) -> serde_json::Value {
     json!({ "path": path, "exists": path.exists(), "agents": config.agents.agent_specs().len(), "not_in_file": elsewhere })
 }
 
-/// The database is not looked at here: what was made while the instance ran is checked when it starts.
+/// Does not read the database: agents created at run time are checked when the instance starts.
 fn config_summary(config: &Config, path: &Path) -> String {
     let agents = config.agents.agent_specs().len();
     if !path.exists() {
@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         }
         ConfigCommand::Show => {
             let config = context.home.read_config()?;
-            // A variable may stand in any text, and may hold a secret.
+            // Any text may contain an environment variable's value, which may be a secret.
             let redactor = redaction::build_redactor(&config, &context.home);
             let text = redactor.redact_text(&toml::to_string_pretty(&config)?).into_owned();
             let mut value = serde_json::to_value(&config)?;

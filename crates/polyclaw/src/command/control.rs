@@ -1,4 +1,4 @@
-//! `polyclaw control`: the control plane for service managers, and its tokens.
+//! `polyclaw control`: runs the control plane for service managers and manages its tokens.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::output::cell_text;
 
 const MAX_LISTED_ITEMS: usize = 10_000;
 
-/// Run the control plane for a service manager; make and revoke tokens for it.
+/// Run the control plane for a service manager, and manage its tokens and logins.
 #[derive(clap::Args)]
 #[command(
     visible_alias = "cp",
@@ -32,13 +32,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ControlCommand {
-    /// Serve until a signal comes. The same as no word at all.
+    /// Run in the foreground until a signal arrives (default).
     #[command(after_help = "Examples:
   polyclaw control serve
   polyclaw control serve --port 18800
   polyclaw control serve --bind 0.0.0.0 --allow-host cp.example.com")]
     Serve(ControlServeArgs),
-    /// Tokens with less than all rights.
+    /// Manage scoped tokens.
     #[command(after_help = "Examples:
   polyclaw control token list
   polyclaw control token make dashboard --scope read")]
@@ -46,7 +46,7 @@ enum ControlCommand {
         #[command(subcommand)]
         verb: ControlTokenCommand,
     },
-    /// Browsers that are logged in: list them, end one.
+    /// Manage browser logins: list them, end one.
     #[command(after_help = "Examples:
   polyclaw control login list
   polyclaw control login end 3f2a…")]
@@ -58,28 +58,28 @@ enum ControlCommand {
 
 #[derive(clap::Args, Default)]
 struct ControlServeArgs {
-    /// The port to listen on, instead of POLYCLAW_CP_PORT or 18800.
+    /// Port to listen on. Defaults to POLYCLAW_CP_PORT, else 18800.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on, instead of POLYCLAW_CP_BIND or 127.0.0.1.
+    /// Address to listen on. Defaults to POLYCLAW_CP_BIND, else 127.0.0.1.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// A name or address it is reached by, such as behind a proxy; may be said several times. Those of
-    /// POLYCLAW_CP_ALLOWED_HOSTS, with commas between them, count too.
+    /// Name or address that clients use, such as that of a reverse proxy. Repeatable. Adds to the comma-separated
+    /// list in POLYCLAW_CP_ALLOWED_HOSTS.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// Ask nobody for a token. On a loopback address only.
+    /// Require no token. Allowed only on a loopback address.
     #[arg(long)]
     no_token: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum ControlLoginCommand {
-    /// The most recently used first.
+    /// List logins, most recently used first.
     #[command(after_help = "Examples:
   polyclaw control login list")]
     List,
-    /// The browser has to log in again.
+    /// End a login. The browser has to log in again.
     #[command(after_help = "Examples:
   polyclaw control login end 3f2a…")]
     End {
@@ -90,22 +90,22 @@ enum ControlLoginCommand {
 
 #[derive(clap::Subcommand)]
 enum ControlTokenCommand {
-    /// Those that were made, the newest first.
+    /// List all tokens, newest first.
     #[command(after_help = "Examples:
   polyclaw control token list")]
     List,
-    /// Make one. It is shown this once.
+    /// Create a token. It is shown only once.
     #[command(after_help = "Examples:
   polyclaw control token make dashboard
   polyclaw control token make deploy --scope operate")]
     Make {
-        /// For people: whose it is, what for.
+        /// Name for people: the owner or purpose of the token.
         name: String,
-        /// What it lets its bearer do.
+        /// Scope: what the token allows.
         #[arg(long, default_value = "read", value_parser = ["read", "operate", "admin"])]
         scope: String,
     },
-    /// From now on it opens nothing.
+    /// Revoke a token. It stops working immediately.
     #[command(after_help = "Examples:
   polyclaw control token revoke 01j…")]
     Revoke {

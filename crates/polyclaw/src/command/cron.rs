@@ -1,4 +1,4 @@
-//! `polyclaw cron`: what agents do at set times.
+//! `polyclaw cron`: scheduled jobs of agents.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
 use crate::output::cell_text;
 
-/// What agents do at set times: list, show, add, edit, remove, run one now.
+/// Manage scheduled jobs of agents: list, show, add, edit, remove, run one now.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw cron list
@@ -30,12 +30,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum CronCommand {
-    /// Every job and heartbeat, and when it is due.
+    /// List every job and heartbeat with its next due time.
     #[command(after_help = "Examples:
   polyclaw cron list
   polyclaw cron list --json")]
     List,
-    /// Show one whole.
+    /// Show one job in full.
     #[command(after_help = "Examples:
   polyclaw cron show morning
   polyclaw cron show heartbeat:main")]
@@ -43,18 +43,18 @@ enum CronCommand {
         /// The ID that `polyclaw cron list` shows.
         id: String,
     },
-    /// Make a job. It begins from now and outlives restarts.
+    /// Create a job. It is scheduled from now on and survives restarts.
     #[command(after_help = "Examples:
   polyclaw cron add morning --schedule \"30 8 * * 1-5\" --timezone Europe/Berlin --message \"What is on today?\"
   polyclaw cron add mail --schedule \"every 10m\" --agent ops --message \"Look at the mail.\" --catch-up once
   polyclaw cron add party --schedule \"at 2026-12-31 18:00\" --message \"Say hello.\" --deliver-to telegram:123456")]
     Add {
-        /// Its name: up to 64 of a-z, 0-9, _ and -.
+        /// ID of the job: up to 64 characters of a-z, 0-9, _ and -.
         id: String,
         #[command(flatten)]
         job: CronJobArgs,
     },
-    /// Change a job; what is not named stays.
+    /// Change a job. Settings that are not named stay as they are.
     #[command(after_help = "Examples:
   polyclaw cron edit morning --schedule \"0 9 * * 1-5\"
   polyclaw cron edit morning --disable
@@ -64,24 +64,24 @@ enum CronCommand {
         id: String,
         #[command(flatten)]
         job: CronJobArgs,
-        /// It comes by itself again.
+        /// Enable the job: it runs on its schedule again.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
-        /// It rests until it is enabled, or run by hand.
+        /// Disable the job: it runs only by hand until it is enabled.
         #[arg(long)]
         disable: bool,
-        /// The answer is sent nowhere any more.
+        /// Keep the answer in the conversation; send it nowhere.
         #[arg(long, conflicts_with = "deliver_to")]
         keep_here: bool,
     },
-    /// Take a job away; its conversation stays readable.
+    /// Delete a job. Its conversation stays readable.
     #[command(after_help = "Examples:
   polyclaw cron remove morning")]
     Remove {
         /// The ID that `polyclaw cron list` shows.
         id: String,
     },
-    /// Run one now, beside its schedule.
+    /// Run a job now, in addition to its schedule.
     #[command(after_help = "Examples:
   polyclaw cron run morning
   polyclaw cron run heartbeat:main")]
@@ -93,28 +93,29 @@ enum CronCommand {
 
 #[derive(clap::Args)]
 struct CronJobArgs {
-    /// When: a cron expression, "every 10m" or "at 2026-12-01 09:00".
+    /// Schedule: a cron expression, "every 10m" or "at 2026-12-01 09:00".
     #[arg(long, value_name = "WHEN")]
     schedule: Option<String>,
-    /// What the agent is told.
+    /// Message that the agent receives.
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// The agent that gets it. The instance's default one if never named.
+    /// Agent that receives the message. If never set, the instance's default agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// The zone of its times, such as Europe/Berlin. UTC if never named.
+    /// Time zone of the schedule, such as Europe/Berlin. If never set, UTC.
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// Where the answer is sent: channel:peer, or channel:account:peer. Else it stays in the conversation.
+    /// Destination of the answer: channel:peer or channel:account:peer. If never set, the answer stays in the
+    /// conversation.
     #[arg(long, value_name = "WHERE")]
     deliver_to: Option<String>,
-    /// What becomes of runs that were missed: skip, or once.
+    /// Handling of missed runs: skip them, or run once.
     #[arg(long, value_parser = ["skip", "once"])]
     catch_up: Option<String>,
 }
 
 impl CronJobArgs {
-    /// What was named, in the words of `[[cron]]`.
+    /// Returns the given settings under the keys of `[[cron]]`.
     fn job_fields(&self) -> Result<Map<String, Value>, CommandFailure> {
         let named = [
             ("schedule", &self.schedule),
@@ -206,7 +207,7 @@ async fn list_jobs(client: &ApiClient, context: &CommandContext) -> anyhow::Resu
     })?)
 }
 
-/// Its schedule, and its zone where that is not the usual one.
+/// Returns the schedule, with its time zone if one is set.
 fn schedule_text(one: &Value) -> String {
     match one["timezone"].as_str() {
         Some(zone) => format!("{} {zone}", cell_text(&one["schedule"])),

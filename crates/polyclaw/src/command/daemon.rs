@@ -1,11 +1,11 @@
-//! `polyclaw daemon`: one instance in the foreground, for service managers.
+//! `polyclaw daemon`: runs one instance in the foreground, for service managers.
 
 use std::net::IpAddr;
 
 use crate::cli::CommandContext;
 use crate::instance::ConfigOverrides;
 
-/// Run one instance for a service manager: no link, logs on stderr.
+/// Run one instance in the foreground for a service manager. Prints no link; logs to stderr.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw daemon
@@ -15,10 +15,10 @@ use crate::instance::ConfigOverrides;
 SIGTERM and SIGINT drain: nothing new is accepted, running turns get 30 s to reach a boundary, the rest goes on
 at the next start. A second signal exits at once. SIGHUP reads the config again.")]
 pub struct Args {
-    /// The port to listen on, instead of the config's.
+    /// Port to listen on. Overrides the config.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on, instead of the config's.
+    /// Address to listen on. Overrides the config.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 }

@@ -1,4 +1,4 @@
-//! `polyclaw doctor`: looks at everything an instance needs, and says what to do about what is wrong.
+//! `polyclaw doctor`: checks everything that an instance needs and says how to fix what is wrong.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::output::{CliOutput, TextTone};
 
 --fix creates what is missing and takes rights away that others have on the home and the token.")]
 pub struct Args {
-    /// Mend what can be mended without asking.
+    /// Fix what is safe to fix automatically.
     #[arg(long)]
     fix: bool,
 }

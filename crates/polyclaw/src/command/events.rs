@@ -1,4 +1,4 @@
-//! `polyclaw events`: what happened, for people to read.
+//! `polyclaw events`: the event log, for people.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::output::{CliOutput, TextTone, cell_text};
 
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(700);
 
-/// What happened: turns that failed or gave way, messages delivered or kept back, approvals.
+/// List events: failed or yielded turns, delivered or suppressed messages, approvals.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw events
   polyclaw events --follow
   polyclaw events --kind turn.failed --session agent:main:main --json")]
 pub struct Args {
-    /// Go on as events happen, until Ctrl-C.
+    /// Keep printing new events until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
-    /// Only those of this kind, for example turn.failed.
+    /// Only events of this kind, such as turn.failed.
     #[arg(long)]
     kind: Option<String>,
-    /// Only those of this conversation.
+    /// Only events of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only those after the one with this number; --json shows it as seq.
+    /// Only events after this sequence number; --json shows it as seq.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: i64,
 }

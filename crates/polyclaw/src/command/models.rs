@@ -1,4 +1,4 @@
-//! `polyclaw models`: what can answer.
+//! `polyclaw models`: the models that an instance can use.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::client::ApiClient;
 use crate::output::cell_text;
 use crate::weights::PULL_AGAIN_HINT;
 
-/// Which models can be used, and which one is.
+/// List models and show the active one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw models list
@@ -19,11 +19,11 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ModelsCommand {
-    /// Every model that the instance knows.
+    /// List every model that the instance knows.
     #[command(after_help = "Examples:
   polyclaw models list")]
     List,
-    /// The model in use, or what to set.
+    /// Show the model in use, or how to set one.
     #[command(after_help = "Examples:
   polyclaw models status
   polyclaw models status --json")]
@@ -50,7 +50,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The default model with its status, or the sentence that says what to set.
+/// Returns the default model with its status, or a hint that says what to set.
 pub fn default_model_text(answer: &Value) -> String {
     let Some(default) = answer["default_model"].as_str() else {
         return crate::model_selection::NO_MODEL_HINT.to_owned();

@@ -1,4 +1,4 @@
-//! `polyclaw outbox`: messages on their way out, and those that are held.
+//! `polyclaw outbox`: outgoing messages, including held ones.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::output::cell_text;
 
 const DEFAULT_LISTED_MESSAGES: usize = 1000;
 
-/// Answers on their way to a channel, such as a webhook: list, resend, dismiss.
+/// Manage outgoing answers to channels such as webhooks: list, resend, dismiss.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw outbox list --state unknown
@@ -23,26 +23,26 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum OutboxCommand {
-    /// All of them, sent ones too, the oldest first.
+    /// List all outgoing messages, including sent ones, oldest first.
     #[command(after_help = "Examples:
   polyclaw outbox list
   polyclaw outbox list --state unknown")]
     List {
-        /// Only those in this state: pending, sending, sent, unknown or failed.
+        /// Only messages in this state: pending, sending, sent, unknown or failed.
         #[arg(long)]
         state: Option<String>,
-        /// List at most so many.
+        /// Maximum number of messages to list.
         #[arg(long, value_name = "N", default_value_t = DEFAULT_LISTED_MESSAGES)]
         limit: usize,
     },
-    /// Send a held message again, knowing that it may arrive twice.
+    /// Resend a held message. It may arrive twice.
     #[command(after_help = "Examples:
   polyclaw outbox resend 01j…")]
     Resend {
         /// The ID that `polyclaw outbox` lists.
         id: String,
     },
-    /// Give a held message up.
+    /// Dismiss a held message. It is not sent.
     #[command(after_help = "Examples:
   polyclaw outbox dismiss 01j…")]
     Dismiss {

@@ -1,4 +1,4 @@
-//! `polyclaw pairing`: strangers who wait to be let in, and people who were.
+//! `polyclaw pairing`: unknown senders with a pairing code, and approved senders.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
 use crate::output::{cell_text, visible_line};
 
-/// Who may write to your agents by a chat platform: list, approve, revoke.
+/// Manage who may write to your agents on chat platforms: list, approve, revoke.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw pairing list
@@ -23,22 +23,22 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum PairingCommand {
-    /// Those who wait with a code, then those who were let in.
+    /// List pending codes, then approved senders.
     #[command(after_help = "Examples:
   polyclaw pairing list")]
     List,
-    /// Let in whoever was told this code.
+    /// Approve the sender who received this code.
     #[command(after_help = "Examples:
   polyclaw pairing approve K7XP2MQR")]
     Approve {
-        /// The code as they show it.
+        /// Code that the sender shows you.
         code: String,
     },
-    /// Take somebody's access or code away.
+    /// Revoke a sender's access or pending code.
     #[command(after_help = "Examples:
   polyclaw pairing revoke telegram:default:123456")]
     Revoke {
-        /// Who, as `polyclaw pairing list` writes it: channel:account:sender.
+        /// Sender, as `polyclaw pairing list` shows it: channel:account:sender.
         who: String,
     },
 }
@@ -69,7 +69,7 @@ async fn list_pairings(client: &ApiClient, context: &CommandContext) -> anyhow::
     let answer = client.get("/pairing").await?;
     let pairings = answer["pairings"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
-        // A stranger chose their name: it must not steer a terminal.
+        // The sender chose the name, so it must not control the terminal.
         let name = visible_line(&cell_text(&one["sender_name"]));
         vec![
             cell_text(&one["state"]),

@@ -1,4 +1,4 @@
-//! `polyclaw restore`: makes a home of a backup.
+//! `polyclaw restore`: restores a home from a backup.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::cli::CommandContext;
 use crate::failure::CommandFailure;
 use crate::output::visible_line;
 
-/// Make this home of a backup. There must be none: nothing is overwritten.
+/// Restore this home from a backup. The home must not exist yet: nothing is overwritten.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw restore ./polyclaw-backup --dry-run
@@ -18,9 +18,9 @@ use crate::output::visible_line;
 Every file is compared with the list in the backup, before and after it is copied. Instances that ran when the backup was
 made are started by the next `polyclaw up`: do not run them beside the ones they are copies of.")]
 pub struct Args {
-    /// The folder that `polyclaw backup` made.
+    /// Folder that `polyclaw backup` created.
     from: PathBuf,
-    /// Compare every file with the list, and restore nothing.
+    /// Verify every file against the manifest without restoring anything.
     #[arg(long)]
     dry_run: bool,
 }

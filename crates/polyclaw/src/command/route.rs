@@ -1,4 +1,4 @@
-//! `polyclaw route`: who answers what.
+//! `polyclaw route`: explains routing decisions.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::client::ApiClient;
 use crate::failure::CommandFailure;
 use crate::output::{CliOutput, cell_text, visible_line};
 
-/// Who would answer a message, and why.
+/// Explain which agent would answer a message, and why.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
@@ -22,7 +22,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum RouteCommand {
-    /// What decides about a message: every binding with why it lost, the session, the model and the tools.
+    /// Explain the routing of a message: each binding and why it lost, the session, model and tools.
     #[command(after_help = "Examples:
   polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
   polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1 --mentioned")]
@@ -31,43 +31,43 @@ enum RouteCommand {
 
 #[derive(clap::Args)]
 struct RouteExplainArgs {
-    /// The channel it comes by, such as telegram.
+    /// Channel that the message arrives on, such as telegram.
     #[arg(long)]
     channel: String,
-    /// The account it comes to; the channel's default account if left out.
+    /// Account that receives the message. Defaults to the channel's default account.
     #[arg(long)]
     account: Option<String>,
-    /// The platform's id of the conversation; the sender's if left out.
+    /// Platform ID of the conversation. Defaults to the sender's ID.
     #[arg(long, allow_hyphen_values = true)]
     peer: Option<String>,
-    /// What the conversation is: direct, group or channel; direct if left out.
+    /// Kind of the conversation: direct, group or channel. Defaults to direct.
     #[arg(long, value_parser = ["direct", "dm", "group", "channel"])]
     kind: Option<String>,
-    /// The platform's id of the conversation it is a thread of.
+    /// Platform ID of the parent conversation, if this one is a thread.
     #[arg(long, allow_hyphen_values = true)]
     parent: Option<String>,
-    /// The platform's id of whoever writes; the peer's if left out.
+    /// Platform ID of the sender. Defaults to the peer.
     #[arg(long, allow_hyphen_values = true)]
     sender: Option<String>,
-    /// The server it is written in.
+    /// Server (guild) that the message is written in.
     #[arg(long)]
     guild: Option<String>,
-    /// The workspace it is written in.
+    /// Workspace (team) that the message is written in.
     #[arg(long)]
     team: Option<String>,
-    /// What the sender is in that server; several with commas between them.
+    /// The sender's roles in that server, separated by commas.
     #[arg(long, value_delimiter = ',')]
     role: Vec<String>,
-    /// The thread it is written in.
+    /// Thread that the message is written in.
     #[arg(long)]
     thread: Option<String>,
-    /// The topic it is written in.
+    /// Topic that the message is written in.
     #[arg(long)]
     topic: Option<String>,
-    /// The account is named in the text, or the message replies to it. Most groups are answered only then.
+    /// Treat the message as one that mentions the account or replies to it. Most groups are answered only then.
     #[arg(long)]
     mentioned: bool,
-    /// What is written.
+    /// Text of the message.
     #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
 }

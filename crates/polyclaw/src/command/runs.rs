@@ -1,4 +1,4 @@
-//! `polyclaw runs`: what conversations asked of others they began, and what of it waits for you.
+//! `polyclaw runs`: the runs of sub-agents, and results that are held for you.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::client::{ApiClient, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::output::cell_text;
 
-/// Work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
+/// Manage work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw runs list agent:main:main
@@ -26,40 +26,40 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum RunsCommand {
-    /// What one conversation asked for, the newest first.
+    /// List the runs that one session started, newest first.
     #[command(after_help = "Examples:
   polyclaw runs list agent:main:main")]
     List {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: Option<String>,
-        /// List at most so many.
+        /// Maximum number of runs to list.
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: usize,
     },
-    /// Those whose end waits for you to be told.
+    /// List held runs: their results wait until you write to the session.
     #[command(after_help = "Examples:
   polyclaw runs held")]
     Held,
-    /// Show one with its result.
+    /// Show one run with its result.
     #[command(after_help = "Examples:
   polyclaw runs show 01j…")]
     Show {
-        /// The ID that `polyclaw runs` lists.
+        /// ID that `polyclaw runs` lists.
         id: String,
     },
-    /// Take note of held ones: no answer is made of them.
+    /// Dismiss held runs without answering.
     #[command(after_help = "Examples:
   polyclaw runs dismiss 01j… 01k…
   polyclaw runs dismiss --all")]
     Dismiss {
-        /// The IDs that `polyclaw runs held` lists.
+        /// IDs that `polyclaw runs held` lists.
         #[arg(value_name = "ID", required_unless_present = "all")]
         ids: Vec<String>,
-        /// All that are held.
+        /// Dismiss all held runs.
         #[arg(long, conflicts_with = "ids")]
         all: bool,
     },
-    /// Which agents gave work to which: how often, how it ended, how long it took.
+    /// Show delegation statistics for each pair of agents: counts, outcomes, durations.
     #[command(after_help = "Examples:
   polyclaw runs pairs")]
     Pairs,
@@ -87,7 +87,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 
 const HELD_RUNS_PATH: &str = "/runs?held=true&limit=1000";
 
-/// Dismisses those that are named, or all there are.
+/// Dismisses the named runs, or all held ones.
 async fn dismiss_runs(
     client: &ApiClient,
     context: &CommandContext,
@@ -118,7 +118,7 @@ async fn dismiss_runs(
     Ok(context.output.print_value(&body, |_| format!("{} dismissed.", dismissed.len()))?)
 }
 
-/// One of several that somebody else took up meanwhile needs no word.
+/// Dismisses each run. Skips a run that is no longer held.
 async fn dismiss_each(
     client: &ApiClient,
     ids: &[String],
@@ -138,7 +138,7 @@ async fn dismiss_one(client: &ApiClient, id: &str) -> Result<Value, CommandFailu
     client.post(&format!("/runs/{}/dismiss", encode_segment(id)), &json!({})).await
 }
 
-/// Said by `polyclaw runs` alone, too: whoever looks for something else learns where it is.
+/// Text for an empty list. `polyclaw runs` alone prints it too, so it says where other runs are listed.
 const NO_HELD_RUNS: &str = "No run waits for you to be told of its end. `polyclaw runs list <session>` shows all that a \
 conversation asked for, ended or not; `polyclaw sessions` lists the conversations.";
 

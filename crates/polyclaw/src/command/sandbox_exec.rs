@@ -1,14 +1,14 @@
-//! `polyclaw sandbox-exec`: this program as the sandbox's helper. Polyclaw starts it; people have no use for it.
+//! `polyclaw sandbox-exec`: the sandbox helper. Polyclaw starts it; it is not for people.
 
 /// Confine this process and become a tool's program.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which part of the work this process does.
+    /// Stage of the confinement that this process performs.
     #[arg(value_parser = polyclaw_tool::sandbox::HELPER_STAGES)]
     stage: String,
 }
 
-/// Ends the process: nothing of ours is to run after what is confined.
+/// Ends the process: none of our code may run after the confined program.
 pub fn run(args: &Args) -> ! {
     std::process::exit(polyclaw_tool::sandbox::run_helper(&args.stage).into())
 }

@@ -1,4 +1,4 @@
-//! `polyclaw secrets`: the instance's own store. Needs no daemon, and no command shows a value.
+//! `polyclaw secrets`: the instance's secret store. Needs no daemon. No command shows a value.
 
 use polyclaw_domain::redact::MIN_SECRET_BYTES;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::failure::CommandFailure;
 use crate::home::is_open_to_others;
 use crate::secrets::{self, SecretStore};
 
-/// Secrets kept encrypted in the home, for `secret:name` in the config.
+/// Manage secrets: stored encrypted in the home, used as `secret:name` in the config.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw secrets set openai                 asks for the value and does not show it
@@ -23,36 +23,36 @@ pub struct Args {
     verb: SecretsCommand,
 }
 
-/// What to do about a key that others could read: they may have.
+/// Hint for a key that others can read. Rotates the key because somebody may have read it.
 pub const CLOSE_KEY_HINT: &str =
     "`polyclaw doctor --fix` closes it, then `polyclaw secrets rotate` makes another";
 
 #[derive(clap::Subcommand)]
 enum SecretsCommand {
-    /// Keep a value, read from the terminal without an echo or from standard input.
+    /// Store a secret. Reads the value from the terminal without echo, or from standard input.
     #[command(after_help = "Examples:
   polyclaw secrets set openai
   pass show openai | polyclaw secrets set openai")]
     Set {
-        /// What the config calls it: `secret:<name>`.
+        /// Name of the secret. The config refers to it as `secret:<name>`.
         name: String,
     },
-    /// The names that are kept.
+    /// List the names of stored secrets.
     #[command(after_help = "Examples:
   polyclaw secrets list")]
     List,
-    /// Take a value away.
+    /// Remove a secret.
     #[command(after_help = "Examples:
   polyclaw secrets remove openai")]
     Remove {
-        /// Its name.
+        /// Name of the secret.
         name: String,
     },
-    /// Open every value and resolve every reference of the config, and say what does not work.
+    /// Decrypt every secret, resolve every reference in the config, and report failures.
     #[command(after_help = "Examples:
   polyclaw secrets check")]
     Check,
-    /// Encrypt everything anew, under a new key.
+    /// Re-encrypt all secrets with a new key.
     #[command(after_help = "Examples:
   polyclaw secrets rotate")]
     Rotate,
@@ -97,7 +97,7 @@ fn check_secrets(context: &CommandContext) -> Result<(), CommandFailure> {
     let place = store.key_place()?.unwrap_or("not made yet");
     let config = context.home.read_config()?;
     let referred = config.secrets.len();
-    // Too short to be told from a word: it is encrypted, and not hidden from texts it turns up in.
+    // A value this short resembles ordinary words. It is encrypted, but not redacted from texts.
     let is_short = |value: &str| value.len() < MIN_SECRET_BYTES;
     let short: Vec<&String> =
         kept.iter().filter(|(_, value)| is_short(value.expose())).map(|(name, _)| name).collect();

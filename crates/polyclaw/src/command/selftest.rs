@@ -1,4 +1,4 @@
-//! `polyclaw selftest`: the crash simulation, on this machine.
+//! `polyclaw selftest`: runs the crash simulation on this machine.
 
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
@@ -9,25 +9,25 @@ use serde_json::json;
 use crate::cli::CommandContext;
 use crate::failure::CommandFailure;
 
-/// Prove on this machine that a crash loses and doubles nothing.
+/// Verify on this machine that crashes never lose or duplicate messages.
 ///
-/// Each run is a small conversation on the real engine with a database in memory: a seed decides who says what,
-/// which tools the model calls and where the process dies. The same seed is always the same run.
+/// Each run is a small conversation on the real engine with an in-memory database. A seed decides who writes what,
+/// which tools the model calls and where the process crashes. The same seed always gives the same run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw selftest                        1,000 runs from a seed of the day
   polyclaw selftest --crash 10000          as many as you like
   polyclaw selftest --crash 1 --seed 44    one run again, with its story if it breaks a rule")]
 pub struct Args {
-    /// How many runs.
+    /// Number of runs.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     crash: u64,
-    /// The first seed; the others follow it.
+    /// First seed. The other runs use the seeds that follow it.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 }
 
-/// So many runs go through everything there is, many times.
+/// This many runs cover every case many times.
 const MIN_RUNS_FOR_COVERAGE: u64 = 1_000;
 
 pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
@@ -56,7 +56,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line that is redrawn moves often; one of many is there for each tenth of the way.
+/// Returns whether to print progress: every 10 runs on a redrawn line, else at each tenth of the total.
 fn should_print_progress(done: u64, all: u64, redrawn: bool) -> bool {
     let step = if redrawn { 10 } else { all.div_ceil(10).max(1) };
     done.is_multiple_of(step) || done == all

@@ -1,4 +1,4 @@
-//! `polyclaw service`: the system starts the control plane by itself.
+//! `polyclaw service`: runs the control plane as a login service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::service::{LISTEN_VARIABLES, ServiceSpec, ServiceUnit, UNIT_MARK};
 
 const AS_YOURSELF_HINT: &str = "run it as yourself, or add --allow-root";
 
-/// Let the system start the control plane when you log in: install, uninstall, status.
+/// Run the control plane as a login service: install, uninstall, status.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw service install --dry-run
@@ -31,29 +31,29 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct ServiceChangeArgs {
-    /// Print what would be written and run, and do nothing.
+    /// Print the files and commands without doing anything.
     #[arg(long)]
     dry_run: bool,
-    /// Write or remove the file alone: the system is not told.
+    /// Only write or remove the unit file; do not notify the service manager.
     #[arg(long)]
     no_start: bool,
-    /// As root too: for a machine on which root is who works there.
+    /// Allow root, for a machine whose user is root.
     #[arg(long)]
     allow_root: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum ServiceCommand {
-    /// Write the unit, and start it.
+    /// Install the unit and start the service.
     #[command(after_help = "Examples:
   polyclaw service install --dry-run
   polyclaw service install")]
     Install(ServiceChangeArgs),
-    /// Stop it, and take the unit away.
+    /// Stop the service and remove the unit.
     #[command(after_help = "Examples:
   polyclaw service uninstall")]
     Uninstall(ServiceChangeArgs),
-    /// Whether it is installed and runs.
+    /// Show whether the service is installed and running.
     #[command(after_help = "Examples:
   polyclaw service status")]
     Status,
@@ -165,7 +165,7 @@ fn command_lines(list: &[Vec<String>]) -> String {
     list.iter().map(|words| format!("$ {}", words.join(" "))).collect::<Vec<_>>().join("\n")
 }
 
-/// Root's own session is hardly ever meant.
+/// Rejects root unless it is allowed explicitly: a service for root is rarely intended.
 fn check_root(how: &ServiceChangeArgs, what: &str) -> Result<(), CommandFailure> {
     match is_refused(how) {
         true => Err(CommandFailure::usage(what).hint(AS_YOURSELF_HINT)),
@@ -177,7 +177,7 @@ fn is_refused(how: &ServiceChangeArgs) -> bool {
     rustix::process::geteuid().is_root() && !how.allow_root
 }
 
-/// What a dry run says to root, who would be refused.
+/// Returns the note that a dry run shows to root, because the real command would be rejected.
 fn root_notice(how: &ServiceChangeArgs) -> String {
     if is_refused(how) { format!("\n# As root this is refused: {AS_YOURSELF_HINT}.") } else { String::new() }
 }
@@ -190,7 +190,7 @@ fn check_ours(unit: &ServiceUnit, present: Option<&str>) -> Result<(), CommandFa
     Err(CommandFailure::new(FailureExit::Conflict, "already_exists", what).hint("move it away first"))
 }
 
-/// What came of telling the system. The file is right in any case.
+/// Runs the service manager's commands. Returns a note if one fails; the unit file is correct in any case.
 fn run_system_commands(list: &[Vec<String>], how: &ServiceChangeArgs) -> String {
     if how.no_start {
         return String::new();

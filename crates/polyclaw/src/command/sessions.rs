@@ -1,4 +1,4 @@
-//! `polyclaw sessions`: conversations, and what people do with them besides talking.
+//! `polyclaw sessions`: lists, shows and manages sessions.
 
 mod cleanup;
 mod tree;
@@ -14,7 +14,7 @@ use crate::stream::FrameStream;
 
 const DEFAULT_LISTED_SESSIONS: usize = 100;
 
-/// Conversations: list, show, tail, export, stop, new, delete, tree, cleanup.
+/// Manage sessions: list, show, tail, export, stop, new, delete, tree, cleanup.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw sessions
@@ -36,79 +36,79 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum SessionsCommand {
-    /// Conversations, those in which something happened last first; 100 of them unless --limit says otherwise.
+    /// List sessions, most recently active first. Shows 100 unless --limit is given.
     #[command(after_help = "Examples:
   polyclaw sessions list
   polyclaw sessions list --agent ops --limit 20 --json")]
     List(SessionsListArgs),
-    /// Show the state of one conversation and its last messages.
+    /// Show the state of a session and its last messages.
     #[command(after_help = "Examples:
   polyclaw sessions show agent:main:main
   polyclaw sessions show agent:main:main -n 5")]
     Show {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
-        /// How many of the last messages.
+        /// Number of last messages to show.
         #[arg(long, short = 'n', default_value_t = 20)]
         lines: usize,
     },
-    /// Follow a conversation as it happens, until Ctrl-C.
+    /// Follow a session live, until Ctrl-C.
     #[command(after_help = "Examples:
   polyclaw sessions tail agent:main:main")]
     Tail {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
     },
-    /// Write every message to stdout, one JSON object per line.
+    /// Write every message of a session to stdout, one JSON object per line.
     #[command(after_help = "Examples:
   polyclaw sessions export agent:main:main > talk.jsonl")]
     Export {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
     },
-    /// Stop what the agent is doing in it now.
+    /// Stop the turn that runs in a session.
     #[command(alias = "kill")]
     #[command(after_help = "Examples:
   polyclaw sessions stop agent:main:main")]
     Stop {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
     },
-    /// Start a new conversation under the same key; the old one is kept.
+    /// Start a new conversation under the same key. The old one is kept.
     #[command(after_help = "Examples:
   polyclaw sessions new agent:main:main")]
     New {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
     },
-    /// Delete a conversation and all its messages.
+    /// Delete a session with all its messages.
     #[command(after_help = "Examples:
   polyclaw sessions delete agent:main:web:dm:old")]
     Delete {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
+        /// Session key, as `polyclaw sessions` lists it.
         key: String,
     },
-    /// Remove conversations that nobody uses any more, as [session.maintenance] of the config says.
+    /// Remove unused sessions, as [session.maintenance] of the config defines them.
     #[command(after_help = "Examples:
   polyclaw sessions cleanup --dry-run
   polyclaw sessions cleanup --yes")]
     Cleanup(cleanup::Args),
-    /// Show a conversation and those that were begun from it, with what each is doing.
+    /// Show a session with the sessions started from it, and what each is doing.
     #[command(after_help = "Examples:
   polyclaw sessions tree
   polyclaw sessions tree agent:main:main")]
     Tree {
-        /// Which conversation: a key as `polyclaw sessions` lists it. All that began others if left out.
+        /// Session key, as `polyclaw sessions` lists it. Defaults to all sessions that started others.
         key: Option<String>,
     },
 }
 
 #[derive(clap::Args)]
 struct SessionsListArgs {
-    /// Only those of this agent.
+    /// Only sessions of this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// List at most so many; 100 if left out.
+    /// Maximum number of sessions to list. Defaults to 100.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -200,14 +200,15 @@ fn session_heading(session: &Value) -> String {
         .join("\n")
 }
 
-/// Whose message it is: where somebody else than a person wrote in a person's place, that one.
+/// Returns the author and time of a message. For internal messages, the author is their origin, not "user".
 fn message_author(message: &Value) -> String {
     let is_notified = message["role"] == "user" && message["origin"].is_string();
     let who = if is_notified { &message["origin"] } else { &message["role"] };
     format!("{} · {}", cell_text(who), cell_text(&message["created_at"]))
 }
 
-/// What was heard before it was cut off, the text, and the calls a model made instead of one.
+/// Returns the text streamed before a turn was cut off, the message text, the model's tool calls and the sandbox
+/// note.
 fn message_body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
     let calls: Vec<String> =
@@ -222,7 +223,7 @@ fn message_body(message: &Value) -> String {
         .join("\n")
 }
 
-/// Every message of a conversation, oldest first.
+/// Returns every message of a session, oldest first.
 async fn fetch_transcript(client: &ApiClient, key: &str) -> Result<Vec<Value>, CommandFailure> {
     const TRANSCRIPT_PAGE_SIZE: usize = 500;
     let mut messages: Vec<Value> = Vec::new();
@@ -254,7 +255,7 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
         let line = if output.json { frame.data.to_string() } else { frame_line(&frame.kind, &frame.data) };
         output.print_line(&line)?;
     }
-    // A stream never ends by itself: the daemon went away, or nothing was heard of it for too long.
+    // The stream never ends by itself. The daemon stopped, or was silent for too long.
     Err(CommandFailure::new(
         FailureExit::Unavailable,
         CONNECTION_LOST_CODE,
@@ -264,7 +265,7 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
     .into())
 }
 
-/// A frame in a line. Tokens are left out: the answer is there whole at its end.
+/// Formats a frame as one line. Deltas are omitted, because the turn's end carries the whole answer.
 fn frame_line(kind: &str, data: &Value) -> String {
     match kind {
         "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
@@ -292,7 +293,7 @@ async fn stop_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
     Ok(output.print_value(&answer, |_| stop_summary(&answer))?)
 }
 
-/// What was stopped, and with it.
+/// Describes what was stopped, including interrupted tasks and child sessions.
 fn stop_summary(answer: &Value) -> String {
     let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell_text).collect();
     let tasks = answer["interrupted_tasks"].as_u64().unwrap_or_default();

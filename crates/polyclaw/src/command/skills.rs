@@ -1,4 +1,4 @@
-//! `polyclaw skills`: instructions for particular tasks.
+//! `polyclaw skills`: lists and checks skills, which are instructions for particular tasks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
 use crate::output::{CliOutput, TextTone, cell_text, visible_line};
 
-/// Instructions for particular tasks: list what an agent has, check what they say.
+/// List the skills of an agent, or check skills for problems.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw skills list
@@ -30,21 +30,21 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum SkillsCommand {
-    /// The skills found for an agent, and whether its policy lets it have them.
+    /// List the skills found for an agent, and whether its policy allows them.
     #[command(after_help = "Examples:
   polyclaw skills list
   polyclaw skills list --agent ops")]
     List {
-        /// The agent. The instance's default one if left out.
+        /// Agent to list skills for. Defaults to the instance's default agent.
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
     },
-    /// Look for what is wrong or suspicious. Needs no daemon; nothing is run.
+    /// Check skills for errors and suspicious content. Needs no daemon; runs nothing.
     #[command(after_help = "Examples:
   polyclaw skills check
   polyclaw skills check ~/Downloads/some-skill")]
     Check {
-        /// A skill's folder, or a folder of skills. All of this home if left out.
+        /// Folder of a skill or of several skills. Defaults to all skills of this home.
         path: Option<PathBuf>,
     },
 }
@@ -111,7 +111,7 @@ fn print_skill_check(context: &CommandContext, path: Option<&Path>) -> Result<()
     Ok(())
 }
 
-/// A skill's own folder stands for itself; any other for the skills in it.
+/// Returns the source for a path: a folder with a SKILL.md is one skill; any other folder holds skills.
 fn source_at(path: &Path) -> Result<SkillFolder, CommandFailure> {
     let path = path.canonicalize().map_err(|error| {
         CommandFailure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
@@ -122,7 +122,7 @@ fn source_at(path: &Path) -> Result<SkillFolder, CommandFailure> {
     Ok(SkillFolder { place: SkillLocation::Shared, base: folder.clone(), folder, only })
 }
 
-/// Every folder in which an agent of this home finds skills, nearest first.
+/// Returns every folder in which an agent of this home finds skills, nearest first.
 fn all_sources(context: &CommandContext) -> Result<Vec<SkillFolder>, CommandFailure> {
     let home = &context.home;
     let (root, config) = (home.workspace_dir(), home.read_unresolved_config()?);

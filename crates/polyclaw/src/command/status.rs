@@ -1,4 +1,4 @@
-//! `polyclaw status`: is it up, and what is it doing.
+//! `polyclaw status`: shows whether the instance is up and what it is doing.
 
 mod all;
 mod deep;
@@ -11,7 +11,7 @@ use crate::client::ApiClient;
 use crate::command::{memory, models};
 use crate::output::cell_text;
 
-/// Whether it is up, which model answers, what it is doing.
+/// Show whether the instance is up, which model answers and what it is doing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw status
@@ -20,10 +20,10 @@ use crate::output::cell_text;
 
 --all asks the control plane for every instance; one must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
-    /// Every instance of this home.
+    /// Show every instance of this home.
     #[arg(long)]
     all: bool,
-    /// Ask each provider, chat account and MCP server how it is.
+    /// Also check each provider, chat account and MCP server.
     #[arg(long)]
     deep: bool,
 }
@@ -36,7 +36,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
     let counts = client.get("/status").await?;
-    // The rest is worth telling where the file of memories is damaged.
+    // A damaged memory file must not hide the rest of the status.
     let memory = client.get("/memory/status").await;
     let text = match &memory {
         Ok(status) => memory::status_sentence(status),
@@ -77,7 +77,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why it is less than well, and what to do about it.
+/// Returns one line for each problem in the health report, with what to do about it.
 fn health_problems(health: &Value) -> impl Iterator<Item = String> {
     let store = match health["store"]["status"].as_str() {
         None | Some("ok") => None,

@@ -1,4 +1,4 @@
-//! `polyclaw teams`: agents that work together.
+//! `polyclaw teams`: manages teams of agents.
 
 mod log;
 mod plan;
@@ -16,10 +16,10 @@ use crate::client::{ApiClient, encode_segment};
 use crate::output::{CliOutput, cell_text, visible_line};
 use task::{TeamsTaskCommand, no_open_task, tasks_table};
 
-/// Characters of a role that a table shows.
+/// Maximum characters of a role in a table.
 const MAX_ROLE: usize = 30;
 
-/// Agents that work together: list, show, create, plan, task add, send, shutdown.
+/// Manage teams of agents: list, show, create, join, plan, task, log, mail, send, shutdown, lead.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw teams list
@@ -38,12 +38,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum TeamsCommand {
-    /// All teams.
+    /// List active teams.
     #[command(after_help = "Examples:
   polyclaw teams list
   polyclaw teams list --all --json")]
     List {
-        /// Those that have ended, too.
+        /// Include teams that have ended.
         #[arg(long)]
         all: bool,
     },
@@ -51,124 +51,124 @@ enum TeamsCommand {
     #[command(after_help = "Examples:
   polyclaw teams show site")]
     Show {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
     },
-    /// Make a team.
+    /// Create a team.
     #[command(after_help = "Examples:
   polyclaw teams create site --description \"Build the new page\"")]
     Create {
-        /// Lower-case letters, digits, '_' and '-'.
+        /// Name of the team: lower-case letters, digits, '_' and '-'.
         name: String,
-        /// What it is for.
+        /// Purpose of the team.
         #[arg(long, default_value = "")]
         description: String,
-        /// The session that leads it. The main one of the default agent if left out.
+        /// Session that leads the team. Defaults to the main session of the default agent.
         #[arg(long, value_name = "SESSION")]
         lead: Option<String>,
-        /// Lead it from a session of its own, `agent:<agent>:team:<name>`.
+        /// Lead the team from a session of its own, `agent:<agent>:team:<name>`.
         #[arg(long, conflicts_with = "lead")]
         own_session: bool,
     },
-    /// Add a member.
+    /// Add a member to a team.
     #[command(after_help = "Examples:
   polyclaw teams join site ann --task \"Take tasks until none is left.\"
   polyclaw teams join site ann --agent ops --replace")]
     Join(TeamsJoinArgs),
-    /// Show the plan that a member wants to work by; approve it or send it back.
+    /// Show a member's plan; approve or reject it.
     #[command(after_help = "Examples:
   polyclaw teams plan site ann
   polyclaw teams plan site ann --approve
   polyclaw teams plan site ann --reject \"Leave the header as it is.\"")]
     Plan(plan::TeamsPlanArgs),
-    /// Tasks of a team.
+    /// Manage the tasks of a team.
     #[command(subcommand)]
     #[command(after_help = "Examples:
   polyclaw teams task add site \"Draw the header\"
   polyclaw teams task list site --all
   polyclaw teams task reopen site 3")]
     Task(TeamsTaskCommand),
-    /// What happened to the tasks of a team, the oldest first.
+    /// Show the task history of a team, oldest first.
     #[command(after_help = "Examples:
   polyclaw teams log site
   polyclaw teams log site --after 120")]
     Log {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
-        /// Only what came after this number.
+        /// Only entries after this sequence number.
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         after: i64,
     },
-    /// The newest messages between the members of a team.
+    /// Show the newest messages between team members.
     #[command(after_help = "Examples:
   polyclaw teams mail site
   polyclaw teams mail site --limit 5")]
     Mail {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
-        /// At most so many.
+        /// Maximum number of messages.
         #[arg(long, value_name = "NUMBER", default_value_t = 20)]
         limit: usize,
     },
-    /// Write to a member, to the lead, or to all.
+    /// Send a message to a member, to the lead, or to all.
     #[command(after_help = "Examples:
   polyclaw teams send site ann \"How far are you?\"
   polyclaw teams send site all \"We stop at five.\"")]
     Send {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
-        /// A member's name, `lead` or `all`.
+        /// Member name, `lead` or `all`.
         recipient: String,
-        /// What to say.
+        /// Text of the message.
         content: String,
     },
-    /// End a team: every member is asked, and may object.
+    /// Shut a team down. Every member is asked and may object.
     #[command(after_help = "Examples:
   polyclaw teams shutdown site --reason \"We are done.\"
   polyclaw teams shutdown site --force")]
     Shutdown {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
-        /// Told to every member.
+        /// Reason, sent to every member.
         #[arg(long, default_value = "")]
         reason: String,
-        /// Stop all at once; nobody is asked.
+        /// Stop all members immediately, without asking.
         #[arg(long)]
         force: bool,
     },
-    /// Give a team to another session, where its lead is gone.
+    /// Give a team another lead session, for example if its lead is gone.
     #[command(after_help = "Examples:
   polyclaw teams lead site agent:main:main")]
     Lead {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         name: String,
-        /// The key of the session.
+        /// Key of the new lead session.
         session: String,
     },
 }
 
 #[derive(clap::Args)]
 struct TeamsJoinArgs {
-    /// The name that `polyclaw teams` lists.
+    /// Name that `polyclaw teams` lists.
     team: String,
-    /// By which it gets mail and tasks.
+    /// Member name.
     name: String,
-    /// The agent it is. The lead's own if left out.
+    /// Agent that the member runs. Defaults to the lead's agent.
     #[arg(long)]
     agent: Option<String>,
-    /// provider/model, if not its agent's own.
+    /// Model as provider/model. Defaults to the agent's own.
     #[arg(long)]
     model: Option<String>,
-    /// Its first message. Without one it waits for mail.
+    /// First message to the member. Without one it waits for messages.
     #[arg(long)]
     task: Option<String>,
-    /// A few words for people.
+    /// Role in a few words, for people.
     #[arg(long)]
     role: Option<String>,
-    /// Give the name of a member that is there to a new session.
+    /// Replace an existing member of this name with a new session.
     #[arg(long)]
     replace: bool,
-    /// Let it only read until its plan is approved, by the lead or with `polyclaw teams plan`.
+    /// Restrict the member to reading until its plan is approved by the lead or with `polyclaw teams plan`.
     #[arg(long)]
     plan_first: bool,
 }
@@ -236,7 +236,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     }
 }
 
-/// Mail for sessions that are gone is not read before somebody takes their places.
+/// Names recipients whose sessions are gone. Their messages stay unread until somebody takes their places.
 fn lost_messages_text(sent: &Value) -> String {
     let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell_text).collect();
     match lost.is_empty() {
@@ -298,7 +298,7 @@ fn team_text(output: &CliOutput, team: &Value) -> String {
     )
 }
 
-/// What a member does, and how far its plan is while it may only read.
+/// Returns the member's status, with its plan state while it may only read.
 pub(crate) fn status_words(member: &Value) -> String {
     let status = cell_text(&member["status"]);
     match member["plan"].as_str().and_then(PlanApproval::label_of) {
@@ -318,7 +318,7 @@ fn list_of(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// That a team has used its budget of turns, and what to do about it.
+/// Returns a line if the team has used its budget of automatic turns, and what to do about it.
 fn usage_text(turns: &Value) -> String {
     let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
     let waits = match turns["is_waiting"].as_bool() {
@@ -328,7 +328,7 @@ fn usage_text(turns: &Value) -> String {
     if used >= limit { format!("All {limit} automatic turns are used.{waits}\n") } else { String::new() }
 }
 
-/// What there is to know of the lead.
+/// Describes the lead: unread messages, and whether its session is gone.
 fn lead_text(team: &Value) -> String {
     let lost = match team["is_lead_lost"].as_bool() {
         Some(true) => ", which is gone: `polyclaw teams lead` gives the team to another session",
@@ -341,7 +341,7 @@ fn lead_text(team: &Value) -> String {
     format!("{unread}{lost}")
 }
 
-/// That somebody's turns fail: since when, why, and what is done about it.
+/// Describes a failure streak: since when, the error code and the next retry.
 fn failure_streak_text(name: &str, streak: &Value) -> Option<String> {
     let since = streak["since"].as_str()?;
     let next = match streak["retry_at"].as_str().map(millis_until) {
@@ -355,7 +355,7 @@ fn failure_streak_text(name: &str, streak: &Value) -> Option<String> {
     Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
 }
 
-/// How far a moment is ahead by the clock of this machine; below zero, how long ago it was.
+/// Returns the milliseconds until a moment, by this machine's clock. Negative if the moment has passed.
 fn millis_until(moment: &str) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = i64::try_from(now).unwrap_or(i64::MAX);

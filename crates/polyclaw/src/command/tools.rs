@@ -1,4 +1,4 @@
-//! `polyclaw tools`: what agents can use, and which rule decides.
+//! `polyclaw tools`: lists the tools of agents and explains policy decisions.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::output::cell_text;
 
-/// What agents can use, and which rule decides.
+/// List the tools an agent may use, and explain which rule decides.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw tools
@@ -22,17 +22,17 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ToolsCommand {
-    /// Every tool there is, and whether an agent has it.
+    /// List every tool and whether an agent has it.
     #[command(after_help = "Examples:
   polyclaw tools list
   polyclaw tools list --agent ops")]
     List(ToolScopeArgs),
-    /// Every layer's word on one tool, and the line that would change what was decided.
+    /// Explain the decision of each policy layer on one tool, and the setting that would change it.
     #[command(after_help = "Examples:
   polyclaw tools explain shell --agent ops
   polyclaw tools explain http_fetch --session agent:main:webhook:ci:dm:build")]
     Explain {
-        /// The tool's name.
+        /// Name of the tool.
         tool: String,
         #[command(flatten)]
         place: ToolScopeArgs,
@@ -41,10 +41,10 @@ enum ToolsCommand {
 
 #[derive(clap::Args, Default)]
 struct ToolScopeArgs {
-    /// For this agent; the session's, else the default one, if left out.
+    /// Agent to check. Defaults to the session's agent, else to the default agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// In this session; else as if you asked in the agent's own.
+    /// Session to check. Defaults to the agent's own session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
 }

@@ -1,5 +1,4 @@
-//! `polyclaw up`: the one command. Runs the control plane with a first instance, and says where it is and which model
-//! answers.
+//! `polyclaw up`: runs the control plane with a first instance, and prints the chat link and the model in use.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,14 +17,14 @@ use crate::output::{CliOutput, TextTone};
 use crate::progress::ProgressDisplay;
 use crate::weights::{CHAT_WEIGHTS, ModelDir, WeightsPull, pull_weights};
 
-/// How long an instance is given to find a model on this machine.
+/// How long to wait while an instance looks for a model on this machine.
 const MODEL_SEARCH_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long somebody else may be at starting it.
+/// How long to wait while another caller is starting the instance.
 const INSTANCE_START_TIMEOUT: Duration = Duration::from_secs(40);
-/// What is said beside a link.
+/// Note printed below a login link.
 const ONE_TIME_LINK_NOTICE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
 
-/// Start Polyclaw in this terminal; print the link to the chat page and the model in use.
+/// Start Polyclaw in this terminal. Prints the link to the chat page and the model in use.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw up
@@ -36,16 +35,16 @@ The link lets one browser in, once. If Polyclaw runs on this home already, `up` 
 `up` is the control plane and a first instance, `main`: `polyclaw instances` makes more.
 Ctrl-C stops cleanly: what the agents are doing reaches a safe point, and the rest goes on at the next start.")]
 pub struct Args {
-    /// Open the link in the browser too.
+    /// Also open the link in the browser.
     #[arg(long)]
     open: bool,
-    /// The port of the first instance, instead of the config's.
+    /// Port of the first instance. Overrides the config.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Ctrl-C ends the control plane and leaves the instances running.
+    /// Leave the instances running when Ctrl-C stops the control plane.
     #[arg(long)]
     detach: bool,
-    /// Do not fetch the demo model where nothing else can answer. POLYCLAW_NO_PULL=1 says the same.
+    /// Do not download the demo model when no other model is available. Same as POLYCLAW_NO_PULL=1.
     #[arg(long)]
     no_pull: bool,
 }
@@ -75,7 +74,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     }
 }
 
-/// What happens once the control plane serves.
+/// The steps to run once the control plane serves.
 struct FirstStart {
     context: CommandContext,
     opens: bool,
@@ -83,7 +82,7 @@ struct FirstStart {
 }
 
 impl FirstStart {
-    /// The first instance runs, and whoever sits at the terminal is told where.
+    /// Starts the first instance and prints its link on the terminal.
     async fn start_first_instance(self, control: &Control, control_link: &str) -> Result<(), CommandFailure> {
         let by = ControlCaller::operator();
         let main = control.adopt_home(&by, &self.context.home.read_config()?).await?;
@@ -103,7 +102,7 @@ impl FirstStart {
     }
 }
 
-/// The supervisor may be starting it already.
+/// Starts the instance. The supervisor may be starting it already, so a busy instance is retried.
 async fn start_instance(control: &Control, main: &InstanceSnapshot) -> Result<(), CommandFailure> {
     let began = Instant::now();
     loop {
@@ -115,7 +114,7 @@ async fn start_instance(control: &Control, main: &InstanceSnapshot) -> Result<()
     }
 }
 
-/// In a sentence. An instance that has just started may still be looking for one.
+/// Describes the model in use in a sentence. Waits a moment, because a new instance may still be looking for a model.
 async fn wait_for_model(client: &ApiClient) -> Result<String, CommandFailure> {
     let began = Instant::now();
     loop {
@@ -127,8 +126,8 @@ async fn wait_for_model(client: &ApiClient) -> Result<String, CommandFailure> {
     }
 }
 
-/// On a machine where nothing can answer the demo model is fetched, so that the first message gets a reply. What
-/// goes wrong is said and does not keep Polyclaw from starting.
+/// Downloads the demo model when this machine has no other model, so that the first message gets a reply. A failure
+/// is printed and does not prevent the start.
 fn pull_demo_model(context: &CommandContext) {
     let models = ModelDir::for_home(&context.home);
     let switched_off =
@@ -179,7 +178,8 @@ fn show_running(args: &Args, context: &CommandContext, error: &anyhow::Error) ->
     Ok(())
 }
 
-/// One that does not answer yet is told where it will be; its page asks for the token.
+/// Returns a login link. If the instance does not answer yet, returns its plain URL; the page then asks for the
+/// token.
 async fn new_login_link(client: &ApiClient) -> String {
     let login = client.post("/logins", &json!({})).await.unwrap_or_default();
     format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default())
@@ -196,7 +196,7 @@ fn print_greeting(output: CliOutput, link: &str, control: &str, model: &str) -> 
     })
 }
 
-/// Best effort: a machine without a browser has the link on its terminal.
+/// Opens the link in a browser. Errors are ignored: the link is also on the terminal.
 fn open_browser(link: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let _ = Command::new(opener).arg(link).stdout(Stdio::null()).stderr(Stdio::null()).spawn();

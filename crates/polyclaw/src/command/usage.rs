@@ -1,4 +1,4 @@
-//! `polyclaw usage`: tokens and costs, and what is left of the budgets.
+//! `polyclaw usage`: shows token usage, costs and remaining budgets.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::output::{CliOutput, cell_text};
 
-/// Tokens used, as the model providers reported them, what they cost, and what is left of the budgets.
+/// Show tokens used as reported by the model providers, their cost, and the remaining budgets.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw usage
@@ -16,10 +16,10 @@ use crate::output::{CliOutput, cell_text};
 What a provider did not report is counted as unknown, never as 0. A cost is known where the config says what the model
 costs: [models.\"provider/model\"] input_usd_per_million and output_usd_per_million. Budgets: see [budget].")]
 pub struct Args {
-    /// How far back: 1h, 24h, 7d or 30d.
+    /// Time window: 1h, 24h, 7d or 30d.
     #[arg(long, default_value = "24h")]
     window: String,
-    /// What to add up by: agent, model, session or day.
+    /// Group totals by agent, model, session or day.
     #[arg(long, default_value = "agent")]
     by: String,
 }
@@ -69,7 +69,7 @@ fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
     output.format_table(&head, &budgets.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A dash where it is not known; small amounts to the hundredth of a cent.
+/// Formats dollars to a hundredth of a cent, or a dash if unknown.
 pub fn format_dollars(value: &Value) -> String {
     value.as_f64().map_or_else(|| "-".to_owned(), |usd| format!("${usd:.4}"))
 }

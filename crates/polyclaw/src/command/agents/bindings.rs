@@ -17,54 +17,54 @@ const BINDINGS_KEY: &str = "bindings";
 pub struct Args {
     /// The agent that answers.
     id: String,
-    /// The channel a message comes by, such as telegram.
+    /// Channel that the message arrives on, such as telegram.
     #[arg(long)]
     channel: String,
     #[command(flatten)]
     place: BindingMatchArgs,
-    /// How conversations of single persons are kept apart here.
+    /// How direct messages of this binding are split into sessions.
     #[arg(long, value_parser = ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"])]
     dm_scope: Option<String>,
 }
 
 #[derive(clap::Args)]
 pub struct AgentsUnbindArgs {
-    /// The agent that answers.
+    /// The agent whose bindings are removed.
     id: String,
-    /// The channel of the binding.
+    /// Channel of the binding.
     #[arg(long, required_unless_present = "all")]
     channel: Option<String>,
     #[command(flatten)]
     place: BindingMatchArgs,
-    /// All bindings of the agent.
+    /// Remove all bindings of the agent.
     #[arg(long, conflicts_with_all = ["channel", "account", "peer", "guild", "role", "team"])]
     all: bool,
 }
 
 #[derive(clap::Args)]
 struct BindingMatchArgs {
-    /// The account it comes to: the channel's default one if left out, every one if *.
+    /// Account that receives the message. If omitted, the channel's default account; * matches every account.
     #[arg(long)]
     account: Option<String>,
-    /// The platform's id of the conversation; * for all of a kind.
+    /// Platform ID of the conversation; * matches every conversation of the kind.
     #[arg(long, allow_hyphen_values = true)]
     peer: Option<String>,
-    /// What the conversation is.
+    /// Kind of the conversation.
     #[arg(long, requires = "peer", value_parser = ["direct", "dm", "group", "channel"], default_value = "direct")]
     kind: String,
-    /// The server it is written in.
+    /// Server (guild) that the message is written in.
     #[arg(long)]
     guild: Option<String>,
-    /// The sender is one of these in that server; several with commas between them.
+    /// Roles in that server, separated by commas. The sender must have one of them.
     #[arg(long, value_delimiter = ',')]
     role: Vec<String>,
-    /// The workspace it is written in.
+    /// Workspace (team) that the message is written in.
     #[arg(long)]
     team: Option<String>,
 }
 
 impl BindingMatchArgs {
-    /// The `match` of a binding.
+    /// Builds the `match` of a binding.
     fn binding_match(&self, channel: &str) -> BindingMatch {
         let kind = match self.kind.as_str() {
             "group" => PeerKind::Group,
@@ -119,7 +119,8 @@ pub async fn unbind_agent(
     config_edit::edit_config(context, client, change).await
 }
 
-/// Where an agent's bindings stand that fit, in the text that is changed: a daemon may work with another one.
+/// Returns the positions of the agent's matching bindings in the text being edited. The running daemon may use
+/// another version of the config.
 fn matching_bindings(
     text: &str,
     id: &str,

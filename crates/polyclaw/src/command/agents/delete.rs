@@ -1,4 +1,4 @@
-//! `polyclaw agents delete`: takes an agent away that nothing counts on.
+//! `polyclaw agents delete`: deletes an agent that is not in use.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::output::cell_text;
 pub struct Args {
     /// The ID that `polyclaw agents` lists.
     id: String,
-    /// Also while it answers, and with the jobs that were made for it.
+    /// Delete the agent even while it answers, together with the cron jobs created for it.
     #[arg(long)]
     force: bool,
 }
@@ -26,7 +26,8 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
             return Err(agent_in_use(id, &jobs, &busy).into());
         }
     }
-    // Its jobs first: asked again after a failure, an agent that is gone would be found before jobs that name nobody.
+    // Deletes the jobs first: if the agent went first and a later step failed, a repeat would not find the agent and
+    // the jobs would be left behind.
     let is_ours = client.get(&agent_path(id)).await?["source"] == "api";
     for job in jobs.iter().filter(|_| is_ours) {
         client.delete(&format!("/cron/{}", encode_segment(job))).await?;
@@ -38,7 +39,8 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
     })?)
 }
 
-/// Jobs that were made for it. Those of the config name no agent that could be deleted here.
+/// Lists the jobs created for the agent through the API. Jobs in the config never name an agent that can be deleted
+/// here.
 async fn agent_cron_jobs(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
     let answer = client.get("/cron").await?;
     let listed = answer["cron"].as_array().into_iter().flatten();
@@ -46,7 +48,7 @@ async fn agent_cron_jobs(client: &ApiClient, id: &str) -> Result<Vec<String>, Co
     Ok(own.map(|one| cell_text(&one["id"])).collect())
 }
 
-/// Conversations in which it answers now.
+/// Lists the sessions in which the agent is answering.
 async fn running_sessions(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
     let sessions =
         client.list_items(&format!("/sessions?agent={}", encode_segment(id)), "sessions", 1_000).await?;

@@ -1,4 +1,4 @@
-//! `polyclaw agents set-identity`: how an agent shows itself to people.
+//! `polyclaw agents set-identity`: sets the name, emoji and picture that people see.
 
 use polyclaw_control::config::edit;
 use serde_json::{Map, Value, json};
@@ -14,16 +14,16 @@ pub struct Args {
     /// The ID that `polyclaw agents` lists.
     #[arg(required_unless_present = "agent")]
     id: Option<String>,
-    /// The same, as an option.
+    /// The same ID, as an option.
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     agent: Option<String>,
-    /// The name people see.
+    /// Name that people see.
     #[arg(long)]
     name: Option<String>,
-    /// An emoji in front of it.
+    /// Emoji shown in front of the name.
     #[arg(long)]
     emoji: Option<String>,
-    /// A URL, or a file in its workspace.
+    /// Picture: a URL, or a file in the agent's workspace.
     #[arg(long, value_name = "URL|FILE")]
     avatar: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `polyclaw agents list`: all of them, what is bound to each, and who gives work to whom.
+//! `polyclaw agents list`: all agents, their bindings, and which agents delegate to which.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,10 +10,10 @@ use crate::output::{CliOutput, cell_text, visible_line};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
-    /// What each of them answers: the [[bindings]] of the config.
+    /// Show which messages each agent answers: the [[bindings]] of the config.
     #[arg(long)]
     bindings: bool,
-    /// Who may give work to whom.
+    /// Show which agents may give work to which.
     #[arg(long, conflicts_with = "bindings")]
     tree: bool,
 }
@@ -60,7 +60,7 @@ fn bindings_table(output: &CliOutput, agents: &[Value]) -> String {
     output.format_table(&["AGENT", "BINDING", "ANSWERS"], &rows)
 }
 
-/// `telegram, account biz, group -100123`.
+/// Formats a binding's match, such as `telegram, account biz, group -100123`.
 fn describe_match(rule: &Value) -> String {
     let mut parts = vec![cell_text(&rule["channel"])];
     for (field, word) in [("account_id", "account"), ("guild_id", "guild"), ("team_id", "team")] {
@@ -78,7 +78,7 @@ fn describe_match(rule: &Value) -> String {
     parts.join(", ")
 }
 
-/// Each agent that nobody gives work to, with those it may give work to below it.
+/// Draws a tree from each agent that no other agent gives work to. Below each agent are those it may give work to.
 fn delegation_tree(agents: &[Value]) -> String {
     let below: HashMap<String, Vec<String>> = agents
         .iter()
@@ -86,7 +86,7 @@ fn delegation_tree(agents: &[Value]) -> String {
         .collect();
     let named: BTreeSet<&String> = below.values().flatten().collect();
     let mut order: Vec<String> = agents.iter().map(|agent| cell_text(&agent["agent_id"])).collect();
-    // Whoever is in a ring has no end above it: the default agent is where people begin.
+    // Every agent in a cycle has an agent above it. The default agent comes first among those.
     order.sort_by_key(|id| {
         let is_default =
             agents.iter().any(|agent| agent["default"] == true && cell_text(&agent["agent_id"]) == *id);
@@ -122,7 +122,7 @@ fn append_branch(
     above.pop();
 }
 
-/// Those it may give work to, as a delegate or as a sub-agent; itself is not told.
+/// Returns the agents that this one may give work to, as delegates or as sub-agents. Omits the agent itself.
 fn delegation_targets(agent: &Value, agents: &[Value]) -> Vec<String> {
     let own = cell_text(&agent["agent_id"]);
     let lists = [&agent["delegation"]["allow_agents"], &agent["subagents"]["allow_agents"]];
@@ -136,13 +136,13 @@ fn delegation_targets(agent: &Value, agents: &[Value]) -> Vec<String> {
     all.filter(|id| *id != own && is_named(id)).collect()
 }
 
-/// How agents show themselves, by id.
+/// Returns the display names of agents, by ID.
 pub fn display_names(answer: &Value) -> HashMap<String, String> {
     let listed = answer["agents"].as_array().into_iter().flatten();
     listed.map(|agent| (cell_text(&agent["agent_id"]), display_name(agent))).collect()
 }
 
-/// Its emoji, if it has one, and its name.
+/// Returns the agent's emoji, if it has one, and its name.
 fn display_name(agent: &Value) -> String {
     let name =
         if agent["appearance"]["name"].is_string() { &agent["appearance"]["name"] } else { &agent["name"] };

@@ -1,4 +1,4 @@
-//! `polyclaw instances config`: the config of one instance, read and changed through the control plane.
+//! `polyclaw instances config`: reads and changes the config of one instance through the control plane.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,54 +13,54 @@ use crate::output::{cell_text, visible_line};
 
 #[derive(clap::Subcommand)]
 pub enum InstancesConfigCommand {
-    /// The file, secrets masked.
+    /// Print the config file with secrets masked.
     #[command(after_help = "Examples:
   polyclaw instances config get research")]
     Get {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
     },
-    /// Change one setting; comments and everything else stay.
+    /// Change one setting. Comments and all other settings stay as they are.
     #[command(after_help = "Examples:
   polyclaw instances config set research turns.max_rounds 20
   polyclaw instances config set research agents.defaults.model null")]
     Set {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
-        /// Which, such as turns.max_rounds.
+        /// Path of the setting, such as turns.max_rounds.
         path: String,
-        /// The new value: a number, true, false, null to take it out, JSON, or text.
+        /// New value: a number, true, false, JSON or text. null removes the setting.
         value: String,
-        /// It is a secret, and may be another from now on.
+        /// Allow the change to set or replace a secret.
         #[arg(long)]
         allow_secret_write: bool,
     },
-    /// Change the file in your editor ($EDITOR).
+    /// Edit the config file in your editor ($EDITOR).
     #[command(after_help = "Examples:
   EDITOR=nano polyclaw instances config edit research")]
     Edit {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
-        /// Secrets may be others from now on.
+        /// Allow the change to set or replace secrets.
         #[arg(long)]
         allow_secret_write: bool,
     },
-    /// Whether a file would be taken as its config; nothing is written.
+    /// Check whether a file is a valid config for the instance. Writes nothing.
     #[command(after_help = "Examples:
   polyclaw instances config validate research draft.toml")]
     Validate {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
-        /// A file in TOML.
+        /// TOML file to check.
         file: PathBuf,
     },
-    /// What a file would change; nothing is written.
+    /// Show what a file would change in the config. Writes nothing.
     #[command(after_help = "Examples:
   polyclaw instances config diff research draft.toml")]
     Diff {
-        /// Its name or id.
+        /// Name or ID of the instance.
         instance: String,
-        /// A file in TOML.
+        /// TOML file to compare.
         file: PathBuf,
     },
 }
@@ -135,7 +135,7 @@ pub async fn run(
     }
 }
 
-/// A config that can not be read is not shown as an empty one: saved, that would take its place.
+/// Rejects a config that cannot be parsed. Shown as empty, it would be overwritten on save.
 fn ensure_readable(read: Value) -> Result<Value, CommandFailure> {
     match read["error"].as_str() {
         Some(error) => Err(CommandFailure::failed("bad_config", error)
@@ -148,7 +148,7 @@ fn with_secret_writes(client: ApiClient, secrets: bool) -> ApiClient {
     if secrets { client.with_header("X-Allow-Secret-Write", "true") } else { client }
 }
 
-/// The hints of the control plane are for programs that speak HTTP.
+/// Replaces hints that are meant for HTTP clients with hints for the command line.
 fn command_line_failure(mut failure: CommandFailure) -> CommandFailure {
     match failure.code.as_str() {
         "secret_write" => failure.hint("add --allow-secret-write to change it"),
@@ -160,7 +160,7 @@ fn command_line_failure(mut failure: CommandFailure) -> CommandFailure {
     }
 }
 
-/// What somebody wrote is not thrown away with what was refused.
+/// Keeps the user's draft on disk when the change was rejected, and names the file in the hint.
 fn keep_draft(failure: CommandFailure, file: NamedTempFile) -> CommandFailure {
     let Ok((_, path)) = file.keep() else { return failure };
     let so_far = failure.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
@@ -181,7 +181,8 @@ fn read_config_file(file: &PathBuf) -> Result<String, CommandFailure> {
         .map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))
 }
 
-/// The text as somebody leaves it in their editor, and the file it is in for as long as that is not dropped.
+/// Opens the text in the user's editor. Returns the edited text and its temporary file, which is deleted when
+/// dropped.
 fn edit_text(text: &str) -> Result<(String, NamedTempFile), CommandFailure> {
     let failed = |error: std::io::Error| CommandFailure::failed("editor", error.to_string());
     let editor = std::env::var("EDITOR").ok().filter(|editor| !editor.is_empty());

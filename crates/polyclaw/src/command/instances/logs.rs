@@ -1,4 +1,4 @@
-//! `polyclaw instances logs`: the log of one instance, through the control plane.
+//! `polyclaw instances logs`: reads the log of one instance through the control plane.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::log_level::is_at_least;
 use crate::output::visible_line;
 use crate::progress::ProgressDisplay;
 
-/// How often new log lines are looked for.
+/// Interval between two polls for new log lines.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Most lines of one answer.
+/// Maximum number of lines in one response.
 const MAX_LOG_LINES: usize = 10_000;
 
 pub struct LogQuery<'a> {
@@ -26,7 +26,7 @@ pub struct LogQuery<'a> {
 }
 
 impl LogQuery<'_> {
-    /// Lines of the level and above.
+    /// Keeps the lines of the requested level and above.
     fn filter_lines(&self, mut lines: Value) -> Vec<Value> {
         let mut lines = lines.as_array_mut().map(std::mem::take).unwrap_or_default();
         let is_wanted = |line: &str| self.level.is_none_or(|level| is_at_least(line, level));
@@ -34,7 +34,8 @@ impl LogQuery<'_> {
         lines
     }
 
-    /// Those of a level may be anywhere in what is looked at.
+    /// Returns how many lines to request. With a level filter, matching lines may be anywhere, so the maximum is
+    /// scanned.
     fn scanned_lines(&self) -> usize {
         if self.level.is_some() && self.lines > 0 { MAX_LOG_LINES } else { self.lines }
     }
@@ -87,7 +88,8 @@ async fn follow_logs(
     }
 }
 
-/// The last lines that are wanted and the place behind them, from the same pages: no line is in between.
+/// Returns the last matching lines and the cursor behind them. Both come from the same pages, so no line is lost
+/// between them.
 async fn read_tail(
     client: &ApiClient,
     path: &str,
@@ -107,7 +109,7 @@ async fn read_tail(
     }
 }
 
-/// Everything that is kept, into a file.
+/// Saves the whole stored log to a file.
 pub async fn save_logs(
     client: &ApiClient,
     context: &CommandContext,

@@ -1,4 +1,4 @@
-//! `polyclaw mcp serve`: the tools of an instance on stdin and stdout. Nothing else is on stdout than the protocol.
+//! `polyclaw mcp serve`: serves the tools of an instance on stdin and stdout. Stdout carries only the protocol.
 
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::port::BoxFuture;
@@ -11,10 +11,10 @@ use crate::client::{ApiClient, CONNECTION_LOST_CODE, UNREACHABLE_CODE};
 use crate::failure::CommandFailure;
 use crate::ids::random_bytes;
 
-/// One message of the other side: a larger one is dropped.
+/// Maximum size of one incoming message. Larger messages are dropped.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Serves until the other side closes its end.
+/// Serves until the client closes its end.
 pub async fn run(context: &CommandContext) -> anyhow::Result<()> {
     let transport = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
     let transport = transport.with_max_line_length(MAX_MESSAGE_BYTES);
@@ -27,7 +27,8 @@ pub async fn run(context: &CommandContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whichever instance runs when a tool is called. An editor starts us before there is one, and lives longer than one.
+/// Calls whichever instance runs when a tool is called. An editor may start this process before any instance runs,
+/// and keep it longer than one runs.
 struct RunningInstanceApi(CommandContext);
 
 impl InstanceApi for RunningInstanceApi {

@@ -1,4 +1,4 @@
-//! `polyclaw messages rules`: which instance may write what to which.
+//! `polyclaw messages rules`: the rules for which instance may send what to which.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::output::{cell_text, visible_line};
 
 const MAX_LISTED_RULES: usize = 10_000;
 
-/// Who may write what to whom among the instances of this home: list, allow, set, remove.
+/// Manage the rules for messages between instances: list, allow, set, remove.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw messages rules list
@@ -25,56 +25,56 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum MessagesRulesCommand {
-    /// All of them.
+    /// List all rules.
     #[command(after_help = "Examples:
   polyclaw messages rules list")]
     List,
-    /// Let one instance write messages of a type to another.
+    /// Allow one instance to send messages of a type to another.
     #[command(after_help = "Examples:
   polyclaw messages rules allow main research 'task.*'
   polyclaw messages rules allow research main task.result --ttl-secs 86400")]
     Allow {
-        /// The instance that writes, by name or id.
+        /// Sending instance, by name or ID.
         from: String,
-        /// The instance that is written to, by name or id.
+        /// Receiving instance, by name or ID.
         to: String,
-        /// One type, or all below one: `task.*`.
+        /// Message type, or a prefix with a wildcard: `task.*`.
         r#type: String,
-        /// How often it is tried to hand a message over.
+        /// Maximum number of delivery attempts.
         #[arg(long, value_name = "N")]
         max_retries: Option<u32>,
-        /// How long a message may wait.
+        /// Seconds that a message may wait for delivery.
         #[arg(long, value_name = "SECONDS")]
         ttl_secs: Option<u32>,
-        /// Start the other instance for a message if it was stopped.
+        /// Start the receiving instance for a message if it is stopped.
         #[arg(long)]
         auto_start: bool,
     },
-    /// Change the terms of one.
+    /// Change a rule.
     #[command(after_help = "Examples:
   polyclaw messages rules set 01k5… --ttl-secs 86400
   polyclaw messages rules set 01k5… --auto-start true")]
     Set {
-        /// Its id.
+        /// ID of the rule.
         rule: String,
-        /// One type, or all below one: `task.*`.
+        /// Message type, or a prefix with a wildcard: `task.*`.
         #[arg(long, value_name = "TYPE")]
         r#type: Option<String>,
-        /// How often it is tried to hand a message over.
+        /// Maximum number of delivery attempts.
         #[arg(long, value_name = "N")]
         max_retries: Option<u32>,
-        /// How long a message may wait.
+        /// Seconds that a message may wait for delivery.
         #[arg(long, value_name = "SECONDS")]
         ttl_secs: Option<u32>,
-        /// Whether a message starts the other instance if it was stopped.
+        /// Whether a message starts the receiving instance if it is stopped.
         #[arg(long, value_name = "BOOL")]
         auto_start: Option<bool>,
     },
-    /// Take one away.
+    /// Remove a rule.
     #[command(after_help = "Examples:
   polyclaw messages rules remove 01k5…")]
     Remove {
-        /// Its id.
+        /// ID of the rule.
         rule: String,
     },
 }
@@ -113,7 +113,7 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
 }
 
 async fn list_rules(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    // Both instances by name, as `allow` takes them.
+    // Shows both instances by name, as `allow` takes them.
     const RULE_COLUMNS: [&str; 7] =
         ["from_name", "to_name", "type", "max_retries", "ttl_secs", "auto_start", "id"];
     let rules = client.list_items("/routing-rules", "rules", MAX_LISTED_RULES).await?;

@@ -1,4 +1,4 @@
-//! `polyclaw sessions cleanup`: conversations that nobody uses any more.
+//! `polyclaw sessions cleanup`: removes unused sessions.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
@@ -10,10 +10,10 @@ use crate::output::{CliOutput, cell_text};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only say what would be removed.
+    /// Show what would be removed without removing it.
     #[arg(long)]
     dry_run: bool,
-    /// Remove them without asking.
+    /// Remove without asking.
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
 }
@@ -52,7 +52,7 @@ fn cleanup_summary(body: &Value, output: CliOutput, is_dry: bool) -> String {
     }
 }
 
-/// Only a person at a terminal can be asked.
+/// Asks for confirmation. Fails without a terminal, because nobody can answer there.
 fn is_confirmed(count: usize) -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
         let message = format!("{count} conversation(s) would be removed, and nobody is here to be asked");

@@ -1,4 +1,4 @@
-//! `polyclaw sessions tree`: conversations and what was begun from them, drawn.
+//! `polyclaw sessions tree`: draws sessions and the sessions started from them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::client::ApiClient;
 use crate::failure::CommandFailure;
 use crate::output::{CliOutput, cell_text};
 
-/// Conversations among which those are looked for that began others.
+/// Maximum number of sessions searched for ones that started others.
 const MAX_SCANNED_SESSIONS: usize = 1000;
 
 pub async fn run(client: &ApiClient, output: CliOutput, key: Option<&str>) -> anyhow::Result<()> {
@@ -27,7 +27,7 @@ pub async fn run(client: &ApiClient, output: CliOutput, key: Option<&str>) -> an
     })?)
 }
 
-/// Conversations of people from which others were begun.
+/// Returns the sessions without an owner from which other sessions were started.
 async fn root_sessions(client: &ApiClient) -> Result<Vec<String>, CommandFailure> {
     let sessions = client.list_items("/sessions", "sessions", MAX_SCANNED_SESSIONS).await?;
     let text = |session: &Value, field: &str| session[field].as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `--all`: every instance, as its control plane and it itself say.
+//! `polyclaw status --all`: every instance, as reported by the control plane and by the instance itself.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub async fn run(context: &CommandContext, is_deep: bool) -> anyhow::Result<()> 
     })?)
 }
 
-/// What a running instance says of itself; why it says nothing, where it does not.
+/// Returns the status that a running instance reports, or the error if it does not respond.
 async fn probe_instance(client: &ApiClient, instance: &Value, is_deep: bool) -> Value {
     let at = format!("/instances/{}/gateway", encode_segment(&cell_text(&instance["id"])));
     let asked = async {

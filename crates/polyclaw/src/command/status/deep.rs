@@ -1,4 +1,4 @@
-//! `--deep`: what those say that an instance needs from elsewhere.
+//! `polyclaw status --deep`: the state of the external services that an instance uses.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::client::ApiClient;
 use crate::failure::CommandFailure;
 use crate::output::{cell_text, visible_line};
 
-/// Asks for one instance; `at` leads to it. The list of models was asked of each provider just now.
+/// Probes one instance; `at` is the path prefix that leads to it. `models` was just fetched, which probed the
+/// providers.
 pub async fn probe_deep(client: &ApiClient, at: &str, models: &Value) -> Result<Value, CommandFailure> {
     let mcp = client.get(&format!("{at}/mcp")).await?["servers"].take();
     Ok(json!({ "providers": provider_health(models), "mcp": mcp }))
 }
 
-/// A provider is as well as the best of its models.
+/// Returns the status of each provider: the best status among its models.
 fn provider_health(models: &Value) -> Vec<Value> {
     let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for model in array_items(&models["models"]) {

@@ -1,4 +1,4 @@
-//! What happened in a team, and what its members wrote.
+//! Formats the task history of a team and the messages between its members.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
     }
 }
 
-/// The text of a letter. Requests to end and their answers may have no more than a reason.
+/// Returns the text of a team message. Shutdown requests and responses may carry only a reason.
 fn body(message: &Value) -> String {
     let text = |key: &str| message[key].as_str().map(str::trim).filter(|text| !text.is_empty());
     let answer = match (message["type"].as_str(), message["approve"].as_bool()) {
@@ -27,7 +27,7 @@ fn body(message: &Value) -> String {
     if words.is_empty() { "(no text)".to_owned() } else { visible_line(&words.join(" ")) }
 }
 
-/// The oldest first, as one reads.
+/// Formats messages in reading order, oldest first.
 pub(super) fn messages_text(listed: &Value) -> String {
     let one = |message: &Value| {
         let body = body(message);

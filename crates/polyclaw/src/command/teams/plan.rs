@@ -1,4 +1,4 @@
-//! `polyclaw teams plan`: what a member wants to do, and whether it may.
+//! `polyclaw teams plan`: shows a member's plan, approves or rejects it.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use crate::output::visible_line;
 
 #[derive(clap::Args)]
 pub(super) struct TeamsPlanArgs {
-    /// The name that `polyclaw teams` lists.
+    /// Name that `polyclaw teams` lists.
     team: String,
-    /// The member's name.
+    /// Member name.
     member: String,
-    /// Let it begin. A text is told to it.
+    /// Approve the plan. The optional text is sent to the member.
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     approve: Option<String>,
-    /// Send it back, and say what is to be changed.
+    /// Reject the plan and say what to change.
     #[arg(long, value_name = "TEXT", conflicts_with = "approve")]
     reject: Option<String>,
 }

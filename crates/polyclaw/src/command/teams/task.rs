@@ -1,4 +1,4 @@
-//! `polyclaw teams task`: the list of what is to be done.
+//! `polyclaw teams task`: manages the task list of a team.
 
 use polyclaw_domain::sanitize;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::output::{CliOutput, cell_text};
 
-/// Tasks that are listed at once; more is nothing to read at a terminal.
+/// Maximum number of tasks to list; more is unreadable in a terminal.
 const MAX_LISTED_TASKS: usize = 10_000;
 
-/// Characters of a title that a table shows.
+/// Maximum characters of a title in a table.
 const MAX_TITLE: usize = 50;
 
 #[derive(clap::Subcommand)]
@@ -20,59 +20,59 @@ pub(super) enum TeamsTaskCommand {
   polyclaw teams task add site \"Draw the header\" --assignee ann
   polyclaw teams task add site \"Hang it\" --after 1,2 --verify \"make check\"")]
     Add(TeamsTaskAddArgs),
-    /// Tasks of a team, the newest first.
+    /// List open tasks, newest first.
     #[command(after_help = "Examples:
   polyclaw teams task list site
   polyclaw teams task list site --all --json")]
     List {
-        /// The name that `polyclaw teams` lists.
+        /// Name that `polyclaw teams` lists.
         team: String,
-        /// Those that have ended, too.
+        /// Include tasks that have ended.
         #[arg(long)]
         all: bool,
     },
-    /// End a task as completed or failed, whoever holds it.
+    /// Mark a task as completed or failed, whoever holds it.
     #[command(after_help = "Examples:
   polyclaw teams task complete site 3 --summary \"It is online.\"
   polyclaw teams task complete site 3 --failed")]
     Complete {
         #[command(flatten)]
         which: TeamTaskArg,
-        /// What came of it.
+        /// Summary of the result.
         #[arg(long)]
         summary: Option<String>,
-        /// It could not be done.
+        /// Mark the task as failed.
         #[arg(long)]
         failed: bool,
     },
-    /// Take a task back from whoever holds it.
+    /// Release a task from the member who holds it.
     #[command(after_help = "Examples:
   polyclaw teams task release site 3 --note \"Ann is away.\"")]
     Release {
         #[command(flatten)]
         which: TeamTaskArg,
-        /// Why, for whoever takes it next.
+        /// Reason, for the next member who takes the task.
         #[arg(long)]
         note: Option<String>,
     },
-    /// Say who may take a task.
+    /// Assign a task to a member, or to anyone.
     #[command(after_help = "Examples:
   polyclaw teams task assign site 3 ann
   polyclaw teams task assign site 3 \"\"")]
     Assign {
         #[command(flatten)]
         which: TeamTaskArg,
-        /// The one member who may take it; an empty name is for whoever comes.
+        /// The only member who may take the task. An empty name lets anyone take it.
         assignee: String,
     },
-    /// Open a task again that has ended.
+    /// Reopen a task that has ended.
     #[command(after_help = "Examples:
   polyclaw teams task reopen site 3")]
     Reopen {
         #[command(flatten)]
         which: TeamTaskArg,
     },
-    /// Remove a task that nobody holds.
+    /// Delete a task that nobody holds.
     #[command(after_help = "Examples:
   polyclaw teams task delete site 3")]
     Delete {
@@ -83,28 +83,28 @@ pub(super) enum TeamsTaskCommand {
 
 #[derive(clap::Args)]
 pub(super) struct TeamTaskArg {
-    /// The name that `polyclaw teams` lists.
+    /// Name that `polyclaw teams` lists.
     team: String,
-    /// The number that `polyclaw teams task list` shows.
+    /// Number that `polyclaw teams task list` shows.
     task: i64,
 }
 
 #[derive(clap::Args)]
 pub(super) struct TeamsTaskAddArgs {
-    /// The name that `polyclaw teams` lists.
+    /// Name that `polyclaw teams` lists.
     team: String,
-    /// At most 200 characters.
+    /// Title of the task, at most 200 characters.
     subject: String,
-    /// Everything whoever takes it needs to know.
+    /// Everything that the member who takes the task needs to know.
     #[arg(long, default_value = "")]
     description: String,
-    /// Numbers of tasks that must be completed first.
+    /// Numbers of tasks that must be completed first, separated by commas.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
     after: Vec<i64>,
-    /// The one member who may take it.
+    /// The only member who may take the task.
     #[arg(long)]
     assignee: Option<String>,
-    /// A command line that must end with 0 before it counts as completed.
+    /// Command line that must exit with 0 before the task counts as completed.
     #[arg(long, value_name = "COMMAND")]
     verify: Option<String>,
 }
