@@ -1,5 +1,5 @@
-//! The instance's own store of secrets: one file of sealed values, whose key is in the system's keyring or in a file
-//! beside the token. Names can be listed without the key; a value is never shown again.
+//! The instance's secret store: one file of encrypted values. Its key is in the system's keyring, or in a file next
+//! to the token. Names can be listed without the key; a value is never shown again.
 
 mod key;
 mod seal;
@@ -17,11 +17,11 @@ use crate::failure::{CommandFailure, FailureExit};
 use crate::home::{Home, access_failure, make_private, write_private};
 use key::{KeyPlace, StoreKey};
 
-/// Longest value: a key file, not a document.
+/// Maximum length of a value: enough for a key file.
 pub const MAX_SECRET_LEN: usize = 64 * 1024;
 const STORE_SCHEMA: u32 = 1;
 
-/// What is on the disk.
+/// The stored file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SealedSecrets {
@@ -30,7 +30,7 @@ struct SealedSecrets {
     secrets: BTreeMap<String, String>,
 }
 
-/// Which key opens it, and where that is.
+/// Identifies the key of the store and where it is kept.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyRef {
@@ -49,12 +49,12 @@ impl<'a> SecretStore<'a> {
         Ok(self.read_store()?.map(|sealed| sealed.secrets.into_keys().collect()).unwrap_or_default())
     }
 
-    /// Where the key is, for people. `None`: nothing is stored yet.
+    /// Returns where the key is kept, for people. `None` if nothing is stored yet.
     pub fn key_place(&self) -> Result<Option<&'static str>, CommandFailure> {
         Ok(self.read_store()?.map(|sealed| sealed.key.place.describe()))
     }
 
-    /// Every value there is, by name.
+    /// Decrypts every value, by name.
     pub fn open_all(&self) -> Result<BTreeMap<String, Secret>, CommandFailure> {
         let Some(sealed) = self.read_store()? else { return Ok(BTreeMap::new()) };
         let key = self.find_key(&sealed.key)?;
@@ -62,7 +62,7 @@ impl<'a> SecretStore<'a> {
         opened.collect()
     }
 
-    /// Keeps a value; one of the same name is replaced.
+    /// Stores a value, replacing one of the same name.
     pub fn set(&self, name: &str, value: &Secret) -> Result<(), CommandFailure> {
         let _lock = self.lock_store()?;
         let (mut sealed, key) = self.ensure_store()?;
@@ -77,8 +77,8 @@ impl<'a> SecretStore<'a> {
         self.write_store(&sealed)
     }
 
-    /// Seals everything anew under a key nobody has seen. The old one opens the store until the new store is there,
-    /// so that a crash in between loses nothing.
+    /// Re-encrypts everything with a new key. The old key is kept until the new store is written, so a crash in
+    /// between loses nothing.
     pub fn rotate_key(&self) -> Result<usize, CommandFailure> {
         let _lock = self.lock_store()?;
         let (sealed, old) = self.ensure_store()?;
@@ -138,7 +138,7 @@ impl<'a> SecretStore<'a> {
         write_private(&path, &format!("{text}\n")).map_err(|error| access_failure(&path, &error))
     }
 
-    /// One change at a time: two that read the same store would each lose the other's.
+    /// Serializes changes. Two concurrent ones would each lose the other's.
     fn lock_store(&self) -> Result<File, CommandFailure> {
         make_private(self.0.path())?;
         let path = self.0.path().join("secrets.lock");
@@ -147,13 +147,13 @@ impl<'a> SecretStore<'a> {
     }
 }
 
-/// A name that can be written in a config and shown on a line.
+/// Checks that a name can be written in a config and shown on one line.
 pub fn check_name(name: &str) -> Result<(), CommandFailure> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         return Ok(());
     }
-    // Not quoted: whoever mistakes the place for the value's has typed the value here.
+    // The name is not quoted: somebody may have typed the value in its place.
     Err(CommandFailure::usage("that is not a name for a secret").hint(
         "up to 64 letters, digits, `_`, `.` and `-`; the value is asked for, or read from standard input",
     ))

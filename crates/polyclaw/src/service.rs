@@ -1,4 +1,4 @@
-//! The control plane as something the system starts by itself: what its unit says, and where that goes.
+//! The control plane as a system service: its unit file and the unit's location.
 
 pub mod launchd;
 pub mod systemd;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 
 use polyclaw_domain::audit::content_hash;
 
-/// The first words of every unit of ours: what does not have them is somebody else's.
+/// Marks every unit that Polyclaw wrote. A unit without it is not ours.
 pub const UNIT_MARK: &str = "Written by `polyclaw service install`";
 
-/// Variables that say where it listens, and under which names.
+/// Environment variables with the listen address and host names.
 pub const LISTEN_VARIABLES: [&str; 3] = ["POLYCLAW_CP_BIND", "POLYCLAW_CP_PORT", "POLYCLAW_CP_ALLOWED_HOSTS"];
 
-/// What is to run.
+/// Describes the service to run.
 pub struct ServiceSpec {
     pub program: PathBuf,
     pub home: PathBuf,
-    /// Whose home it is.
+    /// The user's home directory.
     pub user_home: PathBuf,
-    /// Where the user's settings are, if not at the usual place.
+    /// The user's config directory, if not the default.
     pub settings: Option<PathBuf>,
-    /// Those of `PLACE` that are set.
+    /// The variables of [`LISTEN_VARIABLES`] that are set.
     pub place: Vec<(String, String)>,
 }
 
-/// A file to write, and what makes the system take notice of it.
+/// A unit file, and the commands that register it with the system.
 pub struct ServiceUnit {
     pub path: PathBuf,
     pub text: String,
@@ -35,7 +35,7 @@ pub struct ServiceUnit {
 }
 
 impl ServiceSpec {
-    /// `polyclaw`, or a name of its own for a home at another place.
+    /// Returns `polyclaw`, or a unique name for a home in another location.
     pub fn name(&self) -> String {
         if self.home == self.user_home.join(".polyclaw") {
             return "polyclaw".to_owned();
@@ -43,7 +43,7 @@ impl ServiceSpec {
         format!("polyclaw-{}", &content_hash(self.home.as_os_str().as_encoded_bytes())[..8])
     }
 
-    /// What it finds in its environment.
+    /// Returns the environment of the service.
     pub fn environment(&self) -> Vec<(String, String)> {
         [vec![("POLYCLAW_HOME".to_owned(), path_text(&self.home))], self.place.clone()].concat()
     }

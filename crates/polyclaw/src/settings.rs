@@ -1,4 +1,4 @@
-//! What the config says, in the words of the engine.
+//! Translates the config into engine settings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn remote_agents(config: &Config) -> Option<Arc<dyn RemoteAgentClient>> {
     (!agents.is_empty()).then(|| Arc::new(RemoteAgents::new(agents, allow_private)) as _)
 }
 
-/// What agents do at set times. The config was checked: what has no schedule is none.
+/// Builds the cron jobs and heartbeats. The config was validated, so an entry without a valid schedule is skipped.
 fn configured_cron_jobs(config: &Config) -> Vec<CronJob> {
     let default = config.agents.default_agent_id();
     let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.resolve_address(&config.channels));
@@ -111,7 +111,7 @@ fn configured_cron_jobs(config: &Config) -> Vec<CronJob> {
             agent,
             kind: CronJobKind::Heartbeat,
             address: address(&beat.deliver_to),
-            // A check-in that was missed is made good by the next.
+            // The next heartbeat makes up for a missed one.
             catch_up: CatchUp::Skip,
             enabled: true,
             requested_by: Vec::new(),
@@ -120,14 +120,14 @@ fn configured_cron_jobs(config: &Config) -> Vec<CronJob> {
     jobs.chain(beats).collect()
 }
 
-/// Those a model can be of; none where they are still looked for.
+/// Returns the providers that a model may belong to. Empty while providers are still being searched for.
 fn provider_names(choice: &ModelSelection) -> Vec<String> {
     let names: Vec<String> = choice.providers.iter().map(|provider| provider.name.clone()).collect();
     let inside = embedded::chat_model().provider;
     if names.is_empty() { names } else { names.into_iter().chain([inside]).collect() }
 }
 
-/// What the config says models cost. The one inside Polyclaw costs nothing.
+/// Returns the configured prices of models. The built-in model is free.
 fn model_prices(config: &Config) -> HashMap<ModelRef, ModelPrice> {
     let named =
         config.models.iter().filter_map(|(name, model)| Some((ModelRef::parse(name).ok()?, model.price()?)));

@@ -1,4 +1,4 @@
-//! Server-sent events, as they arrive: bytes in, frames out.
+//! Decodes server-sent events as they arrive: bytes in, frames out.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use futures_util::stream::BoxStream;
 use reqwest::Response;
 use serde_json::Value;
 
-/// A stream gives a sign of life every 15 s; one that gave none for this long is dead.
+/// The server sends a keep-alive every 15 s. A stream that is silent this long is dead.
 const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// One live frame of a session.
+/// A live frame of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamFrame {
-    /// Its number as the server wrote it, to ask again from.
+    /// The server's frame ID, to resume the stream from.
     pub id: Option<String>,
     pub kind: String,
     pub data: Value,
@@ -30,7 +30,7 @@ impl FrameStream {
         Self { bytes, decoder: SseDecoder::default() }
     }
 
-    /// `None` when the stream ended, broke or fell silent.
+    /// Returns `None` when the stream ended, broke or timed out.
     pub async fn next(&mut self) -> Option<StreamFrame> {
         loop {
             if let Some(frame) = self.decoder.next() {
@@ -63,7 +63,7 @@ impl SseDecoder {
     }
 }
 
-/// A comment, such as a sign of life, is no frame.
+/// Parses one event. A comment, such as a keep-alive, is no frame.
 fn parse_frame(block: &str) -> Option<StreamFrame> {
     let field = |name: &str| {
         let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

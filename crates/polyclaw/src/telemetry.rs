@@ -1,5 +1,5 @@
-//! Hands spans to an OpenTelemetry collector, over HTTP, in batches. No turn waits for it: what does not fit into its
-//! queue, and what a collector that is away does not take, is dropped and counted.
+//! Exports spans to an OpenTelemetry collector over HTTP, in batches. No turn waits for it: spans that do not fit
+//! into the queue, or that the collector does not accept, are dropped and counted.
 
 mod collector;
 mod otlp;
@@ -16,17 +16,17 @@ use tokio::task::JoinHandle;
 use crate::failure::CommandFailure;
 use collector::CollectorTarget;
 
-/// Spans that wait to be sent.
+/// Maximum number of queued spans.
 const SPAN_QUEUE_CAPACITY: usize = 4_096;
-/// Spans of one request.
+/// Maximum number of spans in one request.
 const EXPORT_BATCH_SIZE: usize = 512;
-/// How long the first of a batch waits for others.
+/// How long the first span of a batch waits for others.
 const EXPORT_BATCH_DELAY: Duration = Duration::from_millis(500);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two complaints about a collector that is away.
+/// Interval between two warnings about an unavailable collector.
 const FAILURE_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The engine's end.
+/// The engine's end of the queue.
 struct SpanQueue {
     spans: mpsc::Sender<Span>,
     dropped: Arc<AtomicU64>,
@@ -44,7 +44,7 @@ impl SpanSink for SpanQueue {
     }
 }
 
-/// Carries spans from the queue to the collector.
+/// Sends spans from the queue to the collector.
 pub struct SpanExporter {
     target: CollectorTarget,
     client: reqwest::Client,
@@ -53,13 +53,13 @@ pub struct SpanExporter {
     complained: Option<Instant>,
 }
 
-/// A courier on its way.
+/// A running exporter.
 pub struct ExporterTask {
     over: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-/// Both ends, where the config or the environment names a collector.
+/// Opens both ends if the config or the environment names a collector.
 pub fn open_exporter(
     settings: &config::TelemetryConfig,
 ) -> Result<(Telemetry, Option<SpanExporter>), CommandFailure> {
@@ -69,7 +69,7 @@ pub fn open_exporter(
     let mut client =
         reqwest::Client::builder().timeout(EXPORT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
     if target.url.starts_with("http://") {
-        // Reading the system's certificates takes long, and nothing here needs them.
+        // Loading the system's certificates is slow, and plain HTTP needs none.
         client = client.tls_certs_only([]);
     }
     let client = client.build().map_err(|error| CommandFailure::failed("client", error.to_string()))?;
@@ -126,7 +126,7 @@ impl SpanExporter {
         let refused = match request.json(&body).send().await {
             Ok(answer) if answer.status().is_success() => return,
             Ok(answer) => answer.status().to_string(),
-            // The address may hold a key; the error would show it.
+            // The URL may contain a key, so the error must not show it.
             Err(error) => error.without_url().to_string(),
         };
         let count = batch.len();
@@ -136,14 +136,14 @@ impl SpanExporter {
             tracing::warn!(
                 spans = count,
                 error = refused,
-                "a collector does not take spans: they are dropped"
+                "collector does not accept spans; they are dropped"
             );
         }
     }
 }
 
 impl ExporterTask {
-    /// Hands over what is left.
+    /// Exports the remaining spans, then stops.
     pub async fn flush_and_stop(self) {
         let _ = self.over.send(());
         let _ = self.task.await;

@@ -1,4 +1,4 @@
-//! All tools of an instance, joined: those that come with Polyclaw, and those of MCP servers.
+//! Joins all tools of an instance: the built-in ones and those of MCP servers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use crate::command::guard::GUARD_COMMAND;
 use crate::confinement;
 use crate::home::Home;
 
-/// The servers of `mcp` outlive a reload: those whose settings did not change go on.
-/// `made` are the workspaces of agents that were made while the instance ran.
+/// Joins the toolboxes. The servers of `mcp` survive a reload if their settings did not change.
+/// `made` are the workspaces of agents that were created at run time.
 pub fn join_toolboxes(
     config: &Config,
     home: &Home,
@@ -35,7 +35,7 @@ pub fn join_toolboxes(
     ToolRegistry::new(vec![Arc::new(builtin), Arc::clone(mcp) as _])
 }
 
-/// The servers that are to be there.
+/// Returns the settings of the configured MCP servers.
 pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<String, McpSettings> {
     let host = mcp_host(config, home, made);
     let of = |name, server| McpSettings::from_config(name, server, &host);
@@ -48,7 +48,7 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
-    // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
+    // Agents created at run time have their workspaces in the same folder, unless they name another.
     workspaces.extend(default_agent_folder(&root, &default).parent().map(Path::to_owned));
     let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
     let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
@@ -57,7 +57,7 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     workspaces.sort();
     workspaces.dedup();
     McpHost {
-        // The program that runs now, whatever has been put in its place on the disk since.
+        // The running executable, even if its file has been replaced since.
         guard: GUARD_COMMAND.map(str::to_owned).to_vec(),
         sandbox: confinement::sandbox_settings(&config.sandbox, home),
         home: home.path().to_owned(),
@@ -66,7 +66,7 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     }
 }
 
-/// Where agents write that the config does not name: no MCP server may run a file from there.
+/// Returns the workspaces of agents that the config does not name. No MCP server may run a file from there.
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;
@@ -74,7 +74,7 @@ pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_
     Ok(made.map(|known| known.spec.workspace_folder(&root, &default)).collect())
 }
 
-/// The home of a control plane that this one lies in: the other instances' agents write there.
+/// Returns the home of the control plane that contains this home. Agents of the other instances write there.
 fn parent_control_home(home: &Path) -> Option<PathBuf> {
     home.ancestors().skip(1).find(|above| above.join("cp/registry.db").exists()).map(Path::to_owned)
 }

@@ -1,5 +1,5 @@
-//! A command line that is not understood. The parser has words of its own for people; machines that said `--json`
-//! get the same in the shape of every other error, on stderr, since no command ran that could answer on stdout.
+//! Reports an invalid command line. People get the parser's own text. With `--json` the error has the shape of every
+//! other error, but on stderr, because no command ran that could answer on stdout.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use crate::failure::{CommandFailure, FailureExit};
 use crate::output;
 
-/// Says what is wrong. Asking for help is not wrong.
+/// Reports the error. A request for help is not an error.
 pub fn report_usage_error(refusal: &clap::Error) -> ExitCode {
     if !refusal.use_stderr() {
         let _ = refusal.print();
@@ -25,12 +25,12 @@ pub fn report_usage_error(refusal: &clap::Error) -> ExitCode {
     ExitCode::from(FailureExit::Usage as u8)
 }
 
-/// An argument need not be UTF-8: that it is not may be what is refused.
+/// Reads raw arguments, because one that is not UTF-8 may be the error.
 fn wants_json(mut args: impl Iterator<Item = OsString>) -> bool {
     args.by_ref().take_while(|arg| arg != "--").any(|arg| arg == "--json")
 }
 
-/// The parser's paragraphs: what is wrong, then tips and the usage.
+/// Converts the parser's text: the error comes first, then tips and the usage.
 fn usage_failure(kind: ErrorKind, text: &str) -> CommandFailure {
     let line = |start: &str| text.lines().find_map(|line| line.trim().strip_prefix(start)).map(str::trim);
     let usage = line("Usage:").map(|usage| format!("usage: {usage}"));

@@ -1,4 +1,4 @@
-//! The weights of the embedded models: which there are, where they lie, and that they are the right ones.
+//! The weights of the embedded models: which exist, where they are stored, and how they are verified.
 
 mod hub;
 mod pull;
@@ -19,14 +19,14 @@ use crate::home::{Home, access_failure};
 
 pub use pull::{WeightsPull, pull_weights};
 
-/// A file that is published somewhere, known by its hash wherever it comes from.
+/// A published file, identified by its hash wherever it comes from.
 pub struct WeightsPart {
     pub name: &'static str,
-    /// How the file ends inside a package.
+    /// File name ending inside a package.
     pub ending: &'static str,
     pub sha256: &'static str,
     pub size: u64,
-    /// Below the hub's address.
+    /// Path below the hub's URL.
     pub hub: &'static str,
 }
 
@@ -47,13 +47,13 @@ pub struct ModelWeights {
     pub about: &'static str,
     /// The first part is the weights; its hash names the folder.
     pub parts: &'static [WeightsPart],
-    /// The Python package that carries the same files.
+    /// Python package that contains the same files.
     pub package: &'static str,
     final_file: WeightsFile,
     pub role: WeightsRole,
 }
 
-/// The file that is kept.
+/// The installed file.
 struct WeightsFile {
     name: &'static str,
     sha256: &'static str,
@@ -127,7 +127,7 @@ impl ModelWeights {
         })
     }
 
-    /// Whether a file is what is kept of these weights, by its hash.
+    /// Returns whether a file is the installed form of these weights, by its hash.
     fn is_intact(&self, path: &Path) -> bool {
         file_matches(path, self.final_file.size, self.final_file.sha256)
     }
@@ -137,11 +137,11 @@ impl ModelWeights {
     }
 }
 
-/// What lies where weights should be.
+/// State of a weights file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightsState {
     Missing,
-    /// A file of the right size; whether each byte is right is only seen when it is read.
+    /// A file of the right size. Only [`ModelDir::verified_state`] checks its content.
     Whole,
     Damaged,
 }
@@ -156,12 +156,12 @@ impl WeightsState {
     }
 }
 
-/// The folder with all weights. Instances may share one: what lies in it never changes, only comes and goes.
+/// The model directory. Instances may share one: files in it are added and removed, but never changed.
 #[derive(Clone, Debug)]
 pub struct ModelDir(PathBuf);
 
 impl ModelDir {
-    /// `POLYCLAW_MODELS`, else `models` in the home.
+    /// Returns `POLYCLAW_MODELS`, else `models` in the home.
     pub fn for_home(home: &Home) -> Self {
         let stated = std::env::var_os("POLYCLAW_MODELS").filter(|folder| !folder.is_empty());
         Self(stated.map_or_else(|| home.models_dir(), PathBuf::from))
@@ -179,7 +179,7 @@ impl ModelDir {
         }
     }
 
-    /// The same, with each byte read: less than a second for both.
+    /// Like [`Self::quick_state`], but verifies every byte. Takes less than a second for both models.
     pub fn verified_state(&self, weights: &ModelWeights) -> WeightsState {
         match self.quick_state(weights) {
             WeightsState::Whole if !weights.is_intact(&self.weights_path(weights)) => WeightsState::Damaged,
@@ -191,13 +191,13 @@ impl ModelDir {
         self.quick_state(weights) == WeightsState::Whole
     }
 
-    /// What tells weights that are here from those that take their place; `None` where there are none.
+    /// Returns a stamp that changes when the weights are replaced, or `None` if there are none.
     pub fn file_stamp(&self, weights: &ModelWeights) -> Option<(u64, SystemTime)> {
         let meta = fs::metadata(self.weights_path(weights)).ok().filter(|_| self.is_present(weights))?;
         Some((meta.ino(), meta.modified().ok()?))
     }
 
-    /// Two at once would write into each other's files, or take them away: the second waits.
+    /// Locks the directory. A second process waits, because two would overwrite or remove each other's files.
     fn lock_dir(&self) -> Result<fs::File, CommandFailure> {
         let path = self.0.join("lock");
         make_folder(&self.0)?;
@@ -206,13 +206,13 @@ impl ModelDir {
         Ok(file)
     }
 
-    /// Where a part lies until it is whole.
+    /// Path of a part until its download is complete.
     fn partial_path(&self, part: &WeightsPart) -> PathBuf {
         self.0.join("partial").join(part.sha256)
     }
 
-    /// Where one lies that comes from elsewhere than the hub, until it is known to be right: what was downloaded so far
-    /// is not lost to a wrong file.
+    /// Path of a part from a source other than the hub until it is verified. Separate, so that a wrong file does not
+    /// destroy a partial download.
     fn unverified_path(&self, part: &WeightsPart) -> PathBuf {
         self.partial_path(part).with_extension("taken")
     }
@@ -239,7 +239,7 @@ impl ModelDir {
     }
 }
 
-/// The shelf need not lie in the home, so a hint at that would lead astray.
+/// The model directory may be outside the home, so the hint does not mention the home.
 fn unusable_path(path: &Path, error: &io::Error) -> CommandFailure {
     match is_full(error) {
         true => access_failure(path, error),
@@ -263,5 +263,5 @@ pub fn damaged_file(damaged: CorruptModelFile) -> CommandFailure {
     CommandFailure::failed("model_file_corrupt", damaged.to_string()).hint(PULL_AGAIN_HINT)
 }
 
-/// What to do about weights that can not be used.
+/// Hint for weights that cannot be used.
 pub const PULL_AGAIN_HINT: &str = "`polyclaw model pull` fetches them again";

@@ -1,5 +1,5 @@
-//! A TCP proxy that misbehaves when told to: it cuts connections, slows them, swallows answers, refuses or
-//! leaves callers waiting. It runs on a thread and a runtime of its own, and takes every connection with it.
+//! A TCP proxy with injected faults: it cuts or slows connections, drops responses, refuses callers or leaves them
+//! waiting. It runs on its own thread and runtime, and closes every connection when dropped.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,23 +11,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// Connections at once; more wait.
+/// Maximum number of concurrent connections; more wait.
 const MAX_CONNECTIONS: usize = 256;
-/// An answer that is to be swallowed comes by then, or never.
+/// How long to wait for a response that is to be dropped.
 const SWALLOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyMode {
     Fair,
-    /// Every piece, in both directions, comes this much later.
+    /// Delays every chunk, in both directions, by this time.
     Slow(Duration),
-    /// Open connections are cut, new ones are closed at once.
+    /// Cuts open connections and closes new ones immediately.
     Gone,
-    /// Nobody accepts: callers are connected by the kernel and hear nothing.
+    /// Accepts nothing: the kernel connects callers, but they receive nothing.
     Silent,
 }
 
-/// Answers to lose: those to pieces that contain these bytes, each n-th.
+/// Drops the response to every n-th chunk that contains these bytes.
 struct AnswerLoss {
     bytes: Vec<u8>,
     every: usize,
@@ -53,10 +53,10 @@ pub struct ChaosProxy {
 }
 
 impl ChaosProxy {
-    /// Stands in front of a server on loopback.
+    /// Starts a proxy in front of a server on loopback.
     ///
     /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
+    /// If no loopback port is available.
     pub fn in_front_of(target: SocketAddr) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -77,10 +77,11 @@ impl ChaosProxy {
         Self { address, target, weather, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Stands in front of the server of a `postgres://user@127.0.0.1:port/name` address.
+    /// Starts a proxy in front of the server of a `postgres://user@127.0.0.1:port/name` URL. Returns it with the URL
+    /// through the proxy.
     ///
     /// # Panics
-    /// When the address names no loopback server by number.
+    /// If the URL does not contain a numeric loopback address.
     pub fn in_front_of_url(url: &str) -> (Self, String) {
         let (_, place) = url.split_once('@').expect("an address with a user");
         let (host, _) = place.split_once('/').expect("an address with a database");
@@ -101,20 +102,20 @@ impl ChaosProxy {
         self.weather.send_modify(|now| now.0 = weather);
     }
 
-    /// Cuts what is open now; new connections pass.
+    /// Cuts open connections. New ones pass.
     pub fn cut_connections(&self) {
         self.weather.send_modify(|now| now.1 += 1);
     }
 
-    /// From now on the answer to each n-th piece with these bytes is swallowed after the server gave it, and
-    /// its connection cut; `times` bounds how often.
+    /// Drops the response to every n-th chunk with these bytes after the server has sent it, and cuts the connection.
+    /// `times` limits how often.
     pub fn lose_answers(&self, bytes: &[u8], every: usize, times: usize) {
         self.shared.seen.store(0, Ordering::SeqCst);
         *self.shared.lose.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(AnswerLoss { bytes: bytes.to_owned(), every: every.max(1), left: times });
     }
 
-    /// Answers swallowed so far.
+    /// Returns the number of dropped responses.
     pub fn lost_count(&self) -> usize {
         self.shared.lost.load(Ordering::SeqCst)
     }
@@ -130,7 +131,7 @@ impl Drop for ChaosProxy {
 }
 
 impl ProxyShared {
-    /// Whether the answer to this piece is to be swallowed.
+    /// Returns whether the response to this chunk must be dropped.
     fn should_lose(&self, piece: &[u8]) -> bool {
         let mut lose = self.lose.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(rule) = lose.as_mut() else { return false };
@@ -196,7 +197,7 @@ async fn relay_connection(mut client: TcpStream, shared: &ProxyShared) {
                     return;
                 }
                 if loses {
-                    // It is waited for, so that what was asked has happened; nobody hears of it.
+                    // Waits for the response, so that the request has taken effect, then drops it.
                     let _ = tokio::time::timeout(SWALLOW_TIMEOUT, server.read(&mut down)).await;
                     shared.lost.fetch_add(1, Ordering::SeqCst);
                     return;
@@ -230,7 +231,7 @@ async fn delay_piece(weather: &watch::Receiver<(ProxyMode, u64)>) {
 mod tests {
     use super::*;
 
-    /// Says back whatever it is told.
+    /// Echoes everything it receives.
     async fn echo(listener: TcpListener) {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {

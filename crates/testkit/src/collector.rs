@@ -1,4 +1,4 @@
-//! A collector of spans: takes OTLP over HTTP as JSON, and keeps what it got. Runs on a thread of its own.
+//! A span collector: receives OTLP over HTTP as JSON and stores it. Runs on its own thread.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// One span as it stood on the wire.
+/// One span as received.
 #[derive(Clone, Debug)]
 pub struct CollectedSpan(pub Value);
 
@@ -20,7 +20,7 @@ impl CollectedSpan {
         self.0[field].as_str().unwrap_or_default()
     }
 
-    /// An attribute that is a text.
+    /// Returns a string attribute.
     pub fn attribute(&self, key: &str) -> Option<&str> {
         let all = self.0["attributes"].as_array()?;
         all.iter().find(|one| one["key"] == key)?["value"]["stringValue"].as_str()
@@ -38,7 +38,7 @@ pub struct SpanCollector {
 
 impl SpanCollector {
     /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
+    /// If no loopback port is available.
     pub fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -60,12 +60,12 @@ impl SpanCollector {
         Self { address, requests, _stop: stop }
     }
 
-    /// What a program names as its endpoint.
+    /// Returns the URL to configure as the endpoint.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every span so far.
+    /// Returns every span so far.
     pub fn spans(&self) -> Vec<CollectedSpan> {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let scopes = requests.iter().flat_map(|request| array_items(&request["resourceSpans"]));
@@ -75,16 +75,16 @@ impl SpanCollector {
         spans.cloned().map(CollectedSpan).collect()
     }
 
-    /// All it got, as text.
+    /// Returns all requests as text.
     pub fn all_text(&self) -> String {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.iter().map(Value::to_string).collect()
     }
 
-    /// Waits until what it got is enough.
+    /// Waits until the received spans are enough.
     ///
     /// # Panics
-    /// When it is not within 20 seconds.
+    /// If they are not within 20 seconds.
     pub async fn wait_for_spans(
         &self,
         what: &str,

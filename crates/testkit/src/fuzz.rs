@@ -1,18 +1,18 @@
-//! A small mutation fuzzer: a case is a seed, so a case that fails can be seen again with `POLYCLAW_SEED`.
+//! A small mutation fuzzer. A case is a seed, so `POLYCLAW_SEED` repeats a failing case.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub use fastrand::Rng;
 
-/// How many cases to run instead of the usual number.
+/// Number of cases to run instead of the default.
 pub const CASES_VARIABLE: &str = "POLYCLAW_FUZZ_CASES";
-/// The one case to run.
+/// Seed of the only case to run.
 pub const SEED_VARIABLE: &str = "POLYCLAW_SEED";
 
-/// No case is longer: what is unbounded is not found by size.
+/// Maximum length of a case. Larger input would not find unbounded behavior.
 const MAX_CASE_LEN: usize = 64 * 1024;
 
-/// Bytes that mean something to somebody.
+/// Bytes with a special meaning in some format.
 const DICTIONARY: &[&str] = &[
     "\0",
     "\"",
@@ -45,19 +45,19 @@ const DICTIONARY: &[&str] = &[
     "#",
 ];
 
-/// The seeds to run: one that was asked for, or as many as usual.
+/// Returns the seeds to run: the requested one, or the default number.
 fn seeds(usual: u64) -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
     number(SEED_VARIABLE)
         .map_or_else(|| (0..number(CASES_VARIABLE).unwrap_or(usual)).collect(), |seed| vec![seed])
 }
 
-/// The cases of a target, each with its seed.
+/// Returns the cases of a target with their seeds.
 pub fn cases(corpus: &[&str], usual: u64) -> Vec<(u64, Vec<u8>)> {
     seeds(usual).into_iter().map(|seed| (seed, make_case(corpus, seed))).collect()
 }
 
-/// Runs a check on each case and says which one broke it.
+/// Runs a check on each case and reports the seed that fails.
 pub fn run_cases(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
     for (seed, bytes) in cases(corpus, usual) {
         let text_of = || format!(": {:?}", String::from_utf8_lossy(&bytes));
@@ -65,7 +65,7 @@ pub fn run_cases(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8]
     }
 }
 
-/// The same for a target that makes its own cases: of bytes that are no text, or larger than one likes to read.
+/// Runs cases that the target generates itself, such as binary or very large ones.
 pub fn run_generated_cases(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
     for seed in seeds(usual) {
         run_case(target, seed, || check(&mut Rng::with_seed(seed)), String::new);
@@ -79,7 +79,7 @@ fn run_case(target: &str, seed: u64, check: impl FnOnce(), text_of: impl Fn() ->
     }
 }
 
-/// One entry of the corpus, changed a few times.
+/// Mutates one corpus entry a few times.
 pub fn make_case(corpus: &[&str], seed: u64) -> Vec<u8> {
     let mut rng = Rng::with_seed(seed);
     let mut bytes = rng.choice(corpus).map_or_else(Vec::new, |text| text.as_bytes().to_vec());

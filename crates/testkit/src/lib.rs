@@ -1,5 +1,4 @@
-//! What tests, benchmarks and `polyclaw selftest` need around the real engine. Nothing here is on the path of a
-//! real message.
+//! Test infrastructure around the real engine, for tests, benchmarks and `polyclaw selftest`. Not used in production.
 
 pub mod chaos;
 pub mod collector;

@@ -1,8 +1,8 @@
-//! A model server on the wire that answers from a script: OpenAI's `/v1/chat/completions` and `/v1/models`,
-//! Anthropic's `/v1/messages`, and Ollama's `/api/tags`.
+//! A scripted model server: OpenAI's `/v1/chat/completions` and `/v1/models`, Anthropic's `/v1/messages`, and
+//! Ollama's `/api/tags`.
 //!
-//! It runs on a thread and a runtime of its own. A test that pauses time, blocks its runtime or drops it does
-//! not disturb the server, and stopping the server takes every connection with it.
+//! It runs on its own thread and runtime. A test that pauses time, blocks its runtime or drops it does not disturb
+//! the server, and stopping the server closes every connection.
 
 mod anthropic;
 pub mod obedient;
@@ -25,7 +25,7 @@ pub use request::{ReceivedRequest, WireShape};
 pub use script::{ReplyGate, ReplyScript};
 use state::ModelServerState;
 
-/// Longer than any healthy wait, shorter than a test run someone sits through.
+/// Longer than any normal wait, shorter than a person would wait for a test run.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs until dropped.
@@ -37,10 +37,10 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Listens on a free loopback port. Until told otherwise it answers `echo: <last user text>`.
+    /// Listens on a free loopback port. By default it answers `echo: <last user text>`.
     ///
     /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
+    /// If no loopback port is available.
     pub fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -58,43 +58,43 @@ impl ModelServer {
         self.address
     }
 
-    /// `http://127.0.0.1:port`, without a path.
+    /// Returns `http://127.0.0.1:port`, without a path.
     pub fn root_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The base URL of both shapes: `http://127.0.0.1:port/v1`.
+    /// Returns the base URL of both wire formats: `http://127.0.0.1:port/v1`.
     pub fn url(&self) -> String {
         format!("{}/v1", self.root_url())
     }
 
-    /// Answers the next request that has no script yet. Scripts are used in order, each once.
+    /// Queues a script for the next request without one. Scripts are used in order, once each.
     pub fn push(&self, script: ReplyScript) {
         self.state.push(script);
     }
 
-    /// Answers every request for which no pushed script is left.
+    /// Answers every request for which no queued script is left.
     pub fn answer_with(&self, choose: impl Fn(&ReceivedRequest) -> ReplyScript + Send + Sync + 'static) {
         self.state.set_chooser(Arc::new(choose));
     }
 
-    /// What `/v1/models` and `/api/tags` list.
+    /// Sets the models that `/v1/models` and `/api/tags` list.
     pub fn set_models<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         self.state.set_models(names.into_iter().map(str::to_owned).collect());
     }
 
-    /// How many of the latest requests are kept to be looked at: 10,000 unless told otherwise.
+    /// Sets how many of the latest requests are retained. Defaults to 10,000.
     pub fn retain_requests(&self, count: usize) {
         self.state.retain_requests(count);
     }
 
-    /// The requests so far, oldest first.
+    /// Returns the retained requests, oldest first.
     pub fn requests(&self) -> Vec<Arc<ReceivedRequest>> {
         self.state.requests()
     }
 
     /// # Panics
-    /// When there was no request.
+    /// If there was no request.
     pub fn last_request(&self) -> Arc<ReceivedRequest> {
         self.requests().pop().expect("at least one request")
     }
@@ -103,18 +103,18 @@ impl ModelServer {
         *self.state.arrived.borrow()
     }
 
-    /// Answers whose client went away before their end.
+    /// Returns the number of responses whose client disconnected before their end.
     pub fn abandoned_count(&self) -> usize {
         *self.state.abandoned.borrow()
     }
 
-    /// Connections accepted so far: one, when the client keeps it alive.
+    /// Returns the number of accepted connections: one if the client keeps it alive.
     pub fn connection_count(&self) -> usize {
         *self.state.connections.borrow()
     }
 
     /// # Panics
-    /// When they do not arrive within 10 seconds.
+    /// If they do not arrive within 60 seconds.
     pub async fn wait_for_requests(&self, count: usize) -> Vec<Arc<ReceivedRequest>> {
         let mut arrived = self.state.arrived.subscribe();
         let wait = tokio::time::timeout(WAIT_TIMEOUT, arrived.wait_for(|seen| *seen >= count));
@@ -123,7 +123,7 @@ impl ModelServer {
     }
 
     /// # Panics
-    /// When fewer clients went away within 10 seconds.
+    /// If fewer clients disconnect within 60 seconds.
     pub async fn wait_for_abandoned(&self, count: usize) {
         let mut abandoned = self.state.abandoned.subscribe();
         let wait = tokio::time::timeout(WAIT_TIMEOUT, abandoned.wait_for(|seen| *seen >= count));
@@ -141,7 +141,8 @@ impl Drop for ModelServer {
     }
 }
 
-/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
+/// Runs the server. Dropping the runtime at the end drops its tasks and so closes open connections, even hanging
+/// ones.
 fn run_server(listener: std::net::TcpListener, state: Arc<ModelServerState>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {

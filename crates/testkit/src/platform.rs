@@ -1,7 +1,7 @@
-//! A chat platform on the wire: it takes the answers that the webhook channel posts and shows them to people, as
-//! badly as its script says; and people on it write to a Polyclaw through [`Hook`].
+//! A scripted chat platform. It receives the answers that the webhook channel posts and shows them to people, with
+//! the faults of its script. People on it write to Polyclaw through [`Hook`].
 //!
-//! It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
+//! It outlives the Polyclaw under test, so the messages that a person saw before and after a crash are one list.
 
 mod board;
 pub mod discord;
@@ -29,25 +29,25 @@ use server::EmulatorServer;
 use state::WebhookState;
 pub use webhook_sender::{PlatformPost, WebhookAnswer, WebhookSender};
 
-/// Longer than any healthy wait, shorter than a test run someone sits through.
+/// Longer than any normal wait, shorter than a person would wait for a test run.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the platform does with one answer.
+/// The platform's reaction to one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyOutcome {
-    /// Shown, and answered 200 with an id.
+    /// Shows it and responds 200 with an ID.
     Shown,
-    /// Shown, and then answered with a status that does not say so.
+    /// Shows it and responds with a status that does not say so.
     ShownThenStatus(u16),
-    /// Shown, and the connection cut before an answer.
+    /// Shows it and cuts the connection before responding.
     ShownThenCut,
-    /// Shown, and never answered.
+    /// Shows it and never responds.
     ShownThenHang,
-    /// Not shown, and answered with this status.
+    /// Does not show it and responds with this status.
     Status(u16),
-    /// Not shown, and answered with this status and `Retry-After`.
+    /// Does not show it and responds with this status and `Retry-After`.
     Later { status: u16, seconds: u64 },
-    /// Not shown, and the connection cut before an answer.
+    /// Does not show it and cuts the connection.
     Cut,
 }
 
@@ -60,7 +60,7 @@ impl ReplyOutcome {
 /// One answer as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedReply {
-    /// The `Idempotency-Key`.
+    /// The `Idempotency-Key` header.
     pub key: String,
     pub peer: String,
     pub thread: Option<String>,
@@ -80,7 +80,7 @@ impl WebhookPlatform {
     /// Listens on a free loopback port and shows whatever arrives, repeats included.
     ///
     /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
+    /// If no loopback port is available.
     pub fn start() -> Self {
         let state = Arc::new(WebhookState::default());
         let shared = Arc::clone(&state);
@@ -88,42 +88,42 @@ impl WebhookPlatform {
         Self { server, state }
     }
 
-    /// Where answers are to be posted: the `reply_url`.
+    /// Returns the `reply_url` that answers are posted to.
     pub fn reply_url(&self) -> String {
         format!("http://{}/replies", self.server.address)
     }
 
-    /// From now on a key that was shown is not shown again, but answered with its first id.
+    /// Deduplicates: an answer whose key was shown is not shown again and gets its first ID.
     pub fn dedupe_repeats(&self) {
         self.state.set_rules(|rules| rules.recognises_repeats = true);
     }
 
-    /// From now on an answer that is not signed with this secret is refused with 401.
+    /// Rejects answers that are not signed with this secret with 401.
     pub fn require_signature(&self, secret: &str) {
         self.state.set_rules(|rules| rules.secret = Some(secret.to_owned()));
     }
 
-    /// What happens to the next answer that has no outcome yet. Outcomes are used in order, each once.
+    /// Queues an outcome for the next answer without one. Outcomes are used in order, once each.
     pub fn push(&self, outcome: ReplyOutcome) {
         self.state.set_rules(|rules| rules.next.push_back(outcome));
     }
 
-    /// What happens to every answer for which no pushed outcome is left.
+    /// Sets the outcome of every answer for which no queued outcome is left.
     pub fn set_default_outcome(&self, outcome: ReplyOutcome) {
         self.state.set_rules(|rules| rules.usual = outcome);
     }
 
-    /// Every answer that reached the platform, in order of arrival.
+    /// Returns every answer that reached the platform, in order of arrival.
     pub fn arrivals(&self) -> Vec<PostedReply> {
         self.state.arrivals()
     }
 
-    /// The messages a person sees, in order.
+    /// Returns the messages that a person sees, in order.
     pub fn visible_replies(&self) -> Vec<PostedReply> {
         self.arrivals().into_iter().filter(|arrival| arrival.shown).collect()
     }
 
-    /// The texts a person sees, in order.
+    /// Returns the texts that a person sees, in order.
     pub fn visible_texts(&self) -> Vec<String> {
         self.visible_replies().into_iter().map(|arrival| arrival.text).collect()
     }
@@ -131,7 +131,7 @@ impl WebhookPlatform {
     /// Waits until a person sees this many messages.
     ///
     /// # Panics
-    /// When they do not see them within 10 seconds.
+    /// If they do not within 10 seconds.
     pub async fn wait_for_visible(&self, count: usize) -> Vec<PostedReply> {
         let seen = wait_for_count(&self.state.shown, count).await;
         assert!(seen, "expected {count} messages, a person sees {:?}", self.visible_texts());
@@ -141,7 +141,7 @@ impl WebhookPlatform {
     /// Waits until this many answers arrived, shown or not.
     ///
     /// # Panics
-    /// When they do not arrive within 10 seconds.
+    /// If they do not within 10 seconds.
     pub async fn wait_for_arrivals(&self, count: usize) -> Vec<PostedReply> {
         let seen = wait_for_count(&self.state.arrived, count).await;
         assert!(seen, "expected {count} answers, saw {:?}", self.arrivals());

@@ -7,8 +7,8 @@ use tokio::net::TcpSocket;
 
 static RESERVED: Mutex<Vec<TcpSocket>> = Mutex::new(Vec::new());
 
-/// A loopback port that stays ours until this process ends: it is bound and not listened on, so that neither an outgoing
-/// connection nor another test gets it, while a program of ours can listen there as often as it is started. Until then
+/// Reserves a loopback port until this process ends. The port is bound but not listened on: no outgoing connection
+/// and no other test gets it, but a program of the test can listen on it as often as it is started. Until it does,
 /// connections are refused.
 pub fn free_port() -> u16 {
     let socket = TcpSocket::new_v4().expect("a socket");

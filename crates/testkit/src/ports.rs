@@ -1,4 +1,4 @@
-//! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
+//! Scripted ports of the engine: clock, IDs, tools, a channel, and kill points chosen by a seed.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The runtime's own clock, from a fixed start: a paused runtime gives the same times in every run.
+/// The runtime's clock from a fixed start. With a paused runtime every run has the same times.
 pub struct SimClock {
     started: tokio::time::Instant,
     set_by: AtomicI64,
@@ -35,7 +35,7 @@ impl SimClock {
         Arc::new(Self { started: tokio::time::Instant::now(), set_by: AtomicI64::new(0) })
     }
 
-    /// Sets the clock forward or back, as a person or a time server does; no time passes.
+    /// Moves the clock forward or back, as a person or a time server does. No time passes.
     pub fn set_time(&self, millis: i64) {
         self.set_by.fetch_add(millis, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl WallClock for SimClock {
     }
 }
 
-/// Ids that count up, over all lives of a world.
+/// Sequential IDs across all engine runs of a world.
 #[derive(Default)]
 pub struct SequentialIds(AtomicU64);
 
@@ -62,11 +62,11 @@ impl IdGenerator for SequentialIds {
     }
 }
 
-/// What the world outside saw of each tool call: it outlives the engine, as a bank does.
+/// Records the outside effects of tool calls. Outlives the engine, as a real bank would.
 #[derive(Default)]
 pub struct RecordingToolbox {
     ran: Mutex<HashMap<PerformedCall, u32>>,
-    /// The turns whose tools run now, by session.
+    /// The turns with running tools, by session.
     busy: Mutex<Vec<(SessionKey, TurnId)>>,
     overlap: Mutex<Option<String>>,
     sandbox_modes: Mutex<HashMap<SessionKey, SandboxMode>>,
@@ -74,28 +74,28 @@ pub struct RecordingToolbox {
     links: Mutex<HashMap<String, PathBuf>>,
 }
 
-/// The turn, the call's id and the tool.
+/// Turn, call ID and tool name.
 pub type PerformedCall = (TurnId, String, String);
 
 type ToolBody = dyn Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
 impl RecordingToolbox {
-    /// Times each call was really performed.
+    /// Returns how often each call was performed.
     pub fn run_counts(&self) -> HashMap<PerformedCall, u32> {
         lock(&self.ran).clone()
     }
 
-    /// Two turns of one session that had tools running at the same time.
+    /// Returns two turns of one session that ran tools at the same time, if any.
     pub fn find_overlap(&self) -> Option<String> {
         lock(&self.overlap).clone()
     }
 
-    /// How the last tool of a session was confined.
+    /// Returns the sandbox mode of a session's last tool.
     pub fn sandbox_mode(&self, session: &SessionKey) -> Option<SandboxMode> {
         lock(&self.sandbox_modes).get(session).copied()
     }
 
-    /// Notes that a tool of a turn runs, until it is dropped.
+    /// Marks a tool of a turn as running until the result is dropped.
     fn start_tool(&self, session: &SessionKey, turn: &TurnId) -> RunningTool<'_> {
         let mut busy = lock(&self.busy);
         if let Some((_, other)) = busy.iter().find(|(key, other)| key == session && other != turn) {
@@ -106,12 +106,12 @@ impl RecordingToolbox {
         RunningTool { tools: self, who: (session.clone(), turn.clone()) }
     }
 
-    /// Lets calls with this `path` write another file.
+    /// Makes calls with this `path` write another file, like a symlink.
     pub fn link(&self, path: &str, target: &str) {
         lock(&self.links).insert(path.to_owned(), target.into());
     }
 
-    /// Adds a tool of a test's own.
+    /// Adds a test's own tool.
     pub fn add_tool(
         &self,
         name: &str,
@@ -192,7 +192,7 @@ impl Toolbox for RecordingToolbox {
     }
 }
 
-/// What agents are told, set by a test; nothing at first.
+/// A briefing that the test sets. Empty at first.
 #[derive(Default)]
 pub struct FakeBriefings {
     briefing: Mutex<Briefing>,
@@ -205,12 +205,12 @@ impl FakeBriefings {
         *lock(&self.briefing) = briefing;
     }
 
-    /// Bootstraps of turns that ended well.
+    /// Returns the bootstraps of turns that ended successfully.
     pub fn applied_bootstraps(&self) -> Vec<BootstrapVersion> {
         lock(&self.applied_bootstraps).clone()
     }
 
-    /// Whose briefing was last asked for, and whether as a sub-agent.
+    /// Returns the agent whose briefing was last requested, and whether as a sub-agent.
     pub fn last_reader(&self) -> Option<(AgentId, bool)> {
         lock(&self.last).clone()
     }
@@ -227,7 +227,7 @@ impl BriefingSource for FakeBriefings {
     }
 }
 
-/// Kill points counted through: at the planned one the world stops for ever, until its life is dropped.
+/// Counts kill points. At the planned one the engine blocks forever, until it is dropped.
 #[derive(Default)]
 pub struct KillPointFaults {
     reached: AtomicU64,
@@ -236,7 +236,7 @@ pub struct KillPointFaults {
     dead: Notify,
 }
 
-/// Where a life ended.
+/// The kill point at which an engine died.
 pub type FiredKillPoint = KillPoint;
 
 impl KillPointFaults {
@@ -244,17 +244,17 @@ impl KillPointFaults {
         Arc::default()
     }
 
-    /// Dies at the n-th point reached, whichever it is.
+    /// Dies at the n-th kill point reached, whichever it is.
     pub fn at_step(n: u64) -> Arc<Self> {
         Arc::new(Self { die_at: Some((None, n)), ..Self::default() })
     }
 
-    /// Dies the n-th time this point is reached.
+    /// Dies the n-th time this kill point is reached.
     pub fn at_point(point: KillPoint, n: u64) -> Arc<Self> {
         Arc::new(Self { die_at: Some((Some(point), n)), ..Self::default() })
     }
 
-    /// Returns when the planned point was reached.
+    /// Returns once the planned kill point was reached.
     pub async fn wait_killed(&self) -> FiredKillPoint {
         loop {
             if let Some(point) = *lock(&self.fired) {

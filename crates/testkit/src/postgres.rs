@@ -1,5 +1,5 @@
-//! A PostgreSQL of one's own: a cluster in a temporary folder on a free loopback port, from the binaries of the
-//! Debian package, gone when the process that started it is gone, however it ended.
+//! A private PostgreSQL cluster in a temporary folder on a free loopback port, run from the Debian package's
+//! binaries. It is removed when the process that started it ends, however it ends.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Error};
@@ -13,11 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::free_port;
 
-/// The address of a running server to use instead of a private one, so that the many processes of one test run
-/// share a cluster. `with_postgres` sets it.
+/// Names a running server to use instead of a private one, so that the processes of one test run share a cluster. Set
+/// by `with_postgres`.
 pub const SHARED_SERVER_VARIABLE: &str = "POLYCLAW_TEST_POSTGRES";
 
-/// Starts the server, says so, and stops it when its input closes: the kernel closes it even after SIGKILL.
+/// Starts the server, reports that, and stops it when its input closes. The kernel closes the input even after
+/// SIGKILL.
 const KEEPER_SCRIPT: &str = r#"
 dir=$1 bin=$2 port=$3 locale=$4
 shift 4
@@ -42,7 +43,7 @@ pub struct PostgresCluster {
 }
 
 impl PostgresCluster {
-    /// The server named by `POLYCLAW_TEST_POSTGRES`, else a private one.
+    /// Uses the server named by `POLYCLAW_TEST_POSTGRES`, else starts a private one.
     pub fn start() -> io::Result<Self> {
         let bin = find_binaries()?;
         if let Ok(url) = std::env::var(SHARED_SERVER_VARIABLE) {
@@ -65,7 +66,8 @@ impl PostgresCluster {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // A group of its own: what stops the tests (Ctrl-C, a time limit) must not stop the clean-up.
+            // In its own process group, because a signal that stops the tests (Ctrl-C, a time limit) must not stop
+            // the cleanup.
             .process_group(0)
             .spawn()?;
         let dir = dir.keep();
@@ -82,19 +84,19 @@ impl PostgresCluster {
         Err(Error::other(format!("PostgreSQL did not start:\n{log}")))
     }
 
-    /// One cluster per process; its keeper stops it when the process ends.
+    /// Returns the process's cluster. Its keeper stops it when the process ends.
     pub fn for_process() -> &'static Self {
         static PROCESS_CLUSTER: LazyLock<PostgresCluster> =
             LazyLock::new(|| PostgresCluster::start().unwrap_or_else(|error| panic!("{error}")));
         &PROCESS_CLUSTER
     }
 
-    /// The maintenance database.
+    /// Returns the URL of the maintenance database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Creates an empty database nobody else uses and returns its address.
+    /// Creates an empty database and returns its URL.
     pub fn fresh_database(&self) -> io::Result<String> {
         static NEXT_DATABASE: AtomicU64 = AtomicU64::new(0);
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -128,7 +130,7 @@ impl Drop for PostgresCluster {
     }
 }
 
-/// The newest version the package manager has installed.
+/// Finds the newest installed version.
 fn find_binaries() -> io::Result<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
@@ -145,7 +147,7 @@ fn binary_version(bin: &Path) -> u32 {
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
 }
 
-/// A language's own sort order where it can be had, so that a query that forgets `COLLATE "C"` is noticed.
+/// Uses a language's sort order where available, so that a query without `COLLATE "C"` is noticed.
 fn sort_locale(bin: &Path) -> &'static str {
     if binary_version(bin) >= 15 {
         "--locale=C.UTF-8 --locale-provider=icu --icu-locale=en"
@@ -154,7 +156,8 @@ fn sort_locale(bin: &Path) -> &'static str {
     }
 }
 
-/// PostgreSQL refuses to run as root: then its own user gets the folder and runs it.
+/// Returns the command prefix that runs PostgreSQL as its own user. PostgreSQL refuses to run as root, so for root
+/// that user also gets the folder.
 fn run_as_prefix(dir: &Path) -> io::Result<Vec<String>> {
     if fs::metadata(dir)?.uid() != 0 {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! The crash simulator: a seeded conversation on the real engine, killed at seeded points, restarted, and
-//! checked against what must hold whatever dies. The same seed gives the same run.
+//! The crash simulator: a seeded conversation on the real engine, killed at seeded points, restarted, and checked
+//! against rules that must hold after any crash. The same seed gives the same run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,10 +26,10 @@ use inbound::IngestedNames;
 pub use inbound::SimulatedInbound;
 use watch::KillPointWatch;
 
-/// Kills in one run at the most; with more, a turn may rightly give up.
+/// Maximum number of kills in a run. With more, a turn may rightly give up.
 const MAX_KILLS: usize = 3;
 
-/// One message a simulated person sends.
+/// A message of a simulated person.
 #[derive(Clone, Debug)]
 pub struct SimulatedMessage {
     pub name: String,
@@ -38,15 +38,15 @@ pub struct SimulatedMessage {
     pub after_ms: u64,
 }
 
-/// What a seed means.
+/// The plan derived from a seed.
 #[derive(Clone, Debug)]
 pub struct SimulationPlan {
     pub seed: u64,
     pub messages: Vec<SimulatedMessage>,
-    /// The n-th point each life dies at.
+    /// The kill point number at which each engine dies.
     pub kills: Vec<u64>,
     pub idempotent_channel: bool,
-    /// What comes by the reception.
+    /// Messages that go through the inbound pipeline.
     pub inbounds: Vec<SimulatedInbound>,
     /// The agents of a group answer one after the other.
     pub is_sequential: bool,
@@ -74,13 +74,13 @@ fn random_message(rng: &mut Rng, n: usize, sessions: usize) -> SimulatedMessage 
     }
 }
 
-/// The scripted model reads its orders from the text: which tools, in which batches.
+/// Builds a message text with orders for the scripted model: the tools to call and the batch size.
 fn task_text(rng: &mut Rng, name: &str) -> String {
     let tools: String = (0..rng.usize(0..=4)).map(|_| ["l", "p", "x"][rng.usize(0..3)]).collect();
     format!("task {name} tools={tools} batch={}", rng.usize(1..=3))
 }
 
-/// What happened in a run, for the report of a failure and the counts of many.
+/// The outcome of a run, for failure reports and totals.
 #[derive(Clone, Debug, Default)]
 pub struct SimulationRun {
     pub killed_at: Vec<KillPoint>,
@@ -90,7 +90,7 @@ pub struct SimulationRun {
     pub failed: usize,
 }
 
-/// Runs one seed to its end on a runtime of its own with virtual time.
+/// Runs one seed to its end on its own runtime with virtual time.
 pub fn run_seed(seed: u64) -> Result<SimulationRun, BrokenRule> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime = runtime.map_err(|error| BrokenRule::new(seed, format!("no runtime: {error}")))?;
@@ -129,7 +129,7 @@ async fn run_plan(plan: &SimulationPlan) -> Result<SimulationRun, BrokenRule> {
     Ok(run)
 }
 
-/// A platform delivers what was never acknowledged again and again, under the same id.
+/// Delivers every message that was not acknowledged, repeatedly and under the same ID, as a platform does.
 fn send_missing(
     world: &World,
     plan: &SimulationPlan,
@@ -168,7 +168,7 @@ async fn wait_until_quiet(world: &World, plan: &SimulationPlan, acks: &AcceptedA
     wait_settled(world.engine.db()).await;
 }
 
-/// Runs many seeds on `threads` threads; stops at the first that breaks a rule.
+/// Runs many seeds on `threads` threads. Stops at the first that breaks a rule.
 pub fn run_many(
     first_seed: u64,
     count: u64,
@@ -203,7 +203,7 @@ pub fn run_many(
     }
 }
 
-/// What many runs went through: a simulator that never kills or steers would prove nothing.
+/// Totals of many runs. They show that the simulator really killed and steered; otherwise it would prove nothing.
 #[derive(Clone, Debug, Default)]
 pub struct SimulationTotals {
     pub runs: u64,
@@ -215,7 +215,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// What so many runs must have gone through and did not, in a sentence. Teams have a simulation of their own.
+    /// Describes what the runs should have covered but did not. Teams have their own simulation.
     pub fn blind_spots(&self) -> Option<String> {
         let points = KillPoint::ALL.iter().filter(|point| !point.is_team_point()).map(|point| point.as_str());
         let missed: Vec<&str> = points.filter(|point| !self.kills.contains_key(point)).collect();

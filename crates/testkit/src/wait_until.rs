@@ -1,16 +1,16 @@
-//! Waiting with a bound: what never comes fails a test, and does not hang it.
+//! Waiting with a time limit, so that a missing event fails a test instead of hanging it.
 
 use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Real time, also where the clock of the test is virtual.
+/// In real time, even if the test's clock is virtual.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks again and again until it is so.
+/// Polls until the condition holds.
 ///
 /// # Panics
 ///
-/// When it is not so after a minute.
+/// If it does not hold within a minute.
 pub async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
     while began.elapsed() < WAIT_TIMEOUT {

@@ -1,5 +1,5 @@
-//! A whole engine in one value: real store, real loops, scripted edges.
-//! `World::new().await.says("hi").await` is a person who types and reads the answer.
+//! A complete engine in one value: real store, real background tasks, scripted edges.
+//! `World::new().await.send_and_wait("hi").await` sends a message as a person and returns the answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::ports::fake_channel::FakeChannel;
 use crate::ports::script::ScriptedProvider;
 use crate::ports::{FakeBriefings, KillPointFaults, RecordingToolbox, SequentialIds, SimClock};
 
-/// What survives the death of an engine: the disk and the world outside.
+/// Everything that survives the death of an engine: the disk and the outside world.
 #[derive(Clone)]
 pub struct DurableWorld {
     pub db: Db,
@@ -42,13 +42,13 @@ pub struct DurableWorld {
     pub fake_channel: Arc<FakeChannel>,
     pub provider: Arc<dyn ModelProvider>,
     pub settings: EngineSettings,
-    /// The file of memories.
+    /// The memory database.
     pub memories: Db,
-    /// What makes vectors of them; without one they are found by words alone.
+    /// The embedder of memories. Without one they are found by keyword only.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// The tasks of teams.
+    /// The task databases of teams.
     pub ledgers: Arc<TeamDatabases>,
-    /// Names the node; two worlds on one PostgreSQL database have two.
+    /// Name of the node. Two worlds on one PostgreSQL database have two names.
     pub node_name: String,
 }
 
@@ -82,7 +82,7 @@ impl DurableWorld {
         self.db.write(write).await.expect("a database that can be written");
     }
 
-    /// Takes the agents and the rules of letters from a config.
+    /// Loads agents and inbound rules from a config.
     pub async fn configure(&mut self, config: &str) {
         let config = config::load(config, "config.toml", &|_| Err("no lookup".to_owned())).expect("a config");
         for spec in config.agents.agent_specs() {
@@ -95,7 +95,7 @@ impl DurableWorld {
         self.settings.inbound = Arc::new(InboundRules::from_config(&config));
     }
 
-    /// Starts an engine on this ground.
+    /// Starts an engine on this world.
     pub fn start_engine(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
         let place = MemoryLocation::Open(self.memories.clone());
         let vectors = VectorIndex::new(1 << 24, polyclaw_domain::embedding::dot_product);
@@ -110,7 +110,7 @@ impl DurableWorld {
             tools: Arc::new(ToolRegistry::new(vec![Arc::clone(&self.tools) as _, memories])),
             memory_store,
             briefings: Arc::clone(&self.briefings) as _,
-            // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
+            // One platform under two names: `chat` for messages passed in directly, `telegram` for inbound messages.
             channels: ["chat", "telegram"]
                 .map(|name| (name.to_owned(), Arc::clone(&self.fake_channel) as Arc<dyn ChannelAdapter>))
                 .into(),
@@ -135,11 +135,11 @@ pub struct World {
     loops: JoinSet<()>,
 }
 
-/// How long a test waits for something that should come at once.
+/// How long a test waits for an answer that should come immediately.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 impl World {
-    /// An engine on a database in memory, with a model that echoes.
+    /// Creates an engine on an in-memory database, with a model that echoes.
     pub async fn new() -> Self {
         Self::with_provider(ScriptedProvider::echo()).await
     }
@@ -149,7 +149,7 @@ impl World {
         DurableWorld::from_db(db, provider).await.start_engine(KillPointFaults::no_kill())
     }
 
-    /// The engine dies where it stands; what it had not stored is gone.
+    /// Kills the engine. Everything that it had not stored is lost.
     pub async fn kill(mut self) -> DurableWorld {
         self.loops.abort_all();
         while self.loops.join_next().await.is_some() {}
@@ -163,7 +163,7 @@ impl World {
     pub fn inbound(name: &str, text: &str) -> IngressMessage {
         let address =
             ChatAddress { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
-        // Most of what is tested is not about who may do what.
+        // Owner rights, because most tests are not about permissions.
         let mut meta = None;
         Authority::Owner.write_to_meta(&mut meta);
         IngressMessage {
@@ -176,7 +176,7 @@ impl World {
         self.engine.accept_message(Self::inbound(name, text)).await
     }
 
-    /// Says something in the session `me` and reads the answer.
+    /// Sends a text in the session `me` and returns the answer.
     pub async fn send_and_wait(&self, text: &str) -> TurnAnswer {
         let accepted = self.send_text("me", text).await.expect("accepted");
         self.wait_answer(&accepted).await
@@ -203,14 +203,14 @@ impl World {
         self.engine.db().read(read).await.expect("readable")
     }
 
-    /// Waits until nothing is queued, running or on its way out.
+    /// Waits until nothing is queued, running or being sent.
     pub async fn wait_settled(&self) {
         wait_settled(self.engine.db()).await;
     }
 }
 
-/// Waits until a database holds no work but what waits for a person. Polls, because the engine that works on it may be
-/// another.
+/// Waits until a database contains no work except work that waits for a person. Polls, because another engine may be
+/// working on it.
 pub async fn wait_settled(db: &Db) {
     let mut left = String::new();
     for _ in 0..60_000 {

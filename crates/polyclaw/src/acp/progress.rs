@@ -1,16 +1,17 @@
-//! What an editor was told of an answer. It can not be taken back, so what comes again is compared with it first.
+//! Tracks what an editor has been sent of an answer. Sent text cannot be taken back, so repeated text is compared
+//! with it first.
 
 use std::collections::HashMap;
 
-/// What an editor was told of those who speak for the turn, by run.
+/// Text sent from the delegates of the turn, by run.
 #[derive(Debug, Default)]
 pub struct DelegateStreams(HashMap<String, StreamProgress>);
 
 impl DelegateStreams {
-    /// Takes a frame of one of them, and gives what is to be told now.
+    /// Applies a delegate's frame and returns the text to send now.
     pub fn apply_frame(&mut self, kind: &str, run: &str, text: &str) -> Option<String> {
         if kind == "delegate.ended" {
-            // What streamed of it is there; what was missed is told now.
+            // Streamed text is already there. If part of it was missed, the rest is sent now.
             let mut speech = self.0.remove(run).filter(StreamProgress::has_missed)?;
             return speech.complete_text(text);
         }
@@ -29,11 +30,11 @@ impl DelegateStreams {
 
 #[derive(Debug)]
 pub struct StreamProgress {
-    /// What stands in the editor of this step.
+    /// Text of this step in the editor.
     sent: String,
-    /// The step from its beginning as it is said now; nothing while a part of it was missed.
+    /// Text of the step from its start as it streams now. `None` while part of it was missed.
     text: Option<String>,
-    /// Answers of the turn that were told to their end.
+    /// Number of the turn's answers that were sent to their end.
     step: u64,
 }
 
@@ -52,7 +53,8 @@ impl StreamProgress {
         self.text.is_none()
     }
 
-    /// Takes the next piece of a step, and gives what is to be told now: nothing while it only repeats what was told.
+    /// Appends a piece of a step and returns the text to send now. Returns `None` while it only repeats text that was
+    /// sent.
     pub fn push_piece(&mut self, step: u64, piece: &str) -> Option<String> {
         if step < self.step {
             return None;
@@ -65,23 +67,23 @@ impl StreamProgress {
         rest
     }
 
-    /// Frames are missing: what follows has no beginning.
+    /// Marks that frames were missed, so the following pieces have no start.
     pub fn mark_missed(&mut self) {
         self.text = None;
     }
 
-    /// The step is said again from its beginning.
+    /// Restarts the step: its text streams again from the start.
     pub fn restart_step(&mut self) {
         self.text = Some(String::new());
     }
 
-    /// Another turn goes on, and counts its own answers.
+    /// Continues with another turn, which counts its own answers.
     pub fn resume_in_new_turn(&mut self) {
         self.restart_step();
         self.step = 0;
     }
 
-    /// The step is over; gives what parts it from the next one.
+    /// Ends the step. Returns the separator before the next one.
     pub fn end_step(&mut self) -> Option<&'static str> {
         if self.text.is_some() {
             self.restart_step();
@@ -93,12 +95,12 @@ impl StreamProgress {
         Some("\n\n")
     }
 
-    /// This step and those before it are over.
+    /// Marks this step and those before it as complete.
     pub fn skip_step(&mut self, step: u64) {
         self.step = self.step.max(step + 1);
     }
 
-    /// The step as it is stored: gives what the editor has not seen of it.
+    /// Returns the part of the stored step that the editor has not received.
     pub fn complete_text(&mut self, whole: &str) -> Option<String> {
         if whole.trim_end() == self.sent.trim_end() { None } else { self.emit_rest(whole) }
     }
@@ -117,7 +119,7 @@ impl StreamProgress {
 mod tests {
     use super::*;
 
-    /// All that an editor sees: `say` lets the model speak, and the answer is stored at last.
+    /// Returns all text that an editor sees: `say` streams the model's text, then the answer is stored.
     fn seen(whole: &str, say: impl FnOnce(&mut StreamProgress, &mut String)) -> String {
         let (mut progress, mut seen) = (StreamProgress::default(), String::new());
         say(&mut progress, &mut seen);

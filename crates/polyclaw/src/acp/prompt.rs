@@ -1,4 +1,4 @@
-//! What an editor says to an agent, and what it is told until the turn is over.
+//! Sends an editor's prompt to an agent, and reports the turn to the editor until it ends.
 
 use polyclaw_domain::hex::encode_hex;
 use reqwest::Response;
@@ -11,21 +11,21 @@ use crate::ids::random_bytes;
 use crate::stream::FrameStream;
 
 impl EditorConnection {
-    /// Asks in a session that was cancelled so often.
+    /// Sends a prompt. `cancels` is the session's number of cancellations when the prompt arrived.
     pub(super) async fn prompt_session(&self, params: &Value, cancels: u64) -> AcpResult {
         let session = session_id_param(params)?;
         let (text, images) = split_prompt(&params["prompt"])?;
-        // Opened before the message is there: nothing of its turn is missed.
+        // Opened before the message is sent, so that nothing of its turn is missed.
         let stream = self.current_client()?.open_stream(&stream_path(session, None)).await?;
-        // The same for every try, so that asking again is not asking twice.
+        // Idempotency key, the same for every try.
         let key = format!("acp-{}", encode_hex(&random_bytes::<12>()));
-        // A person sits there who can be asked before a tool runs.
+        // The `cli` channel means that a person can approve tool calls.
         let body = &json!({ "text": text, "channel": "cli", "idempotency_key": key, "attachments": images });
         let path = &format!("/sessions/{}/messages", encode_segment(session));
         let accepted =
             self.retry_while_unavailable(|client| async move { client.post(path, body).await }).await?;
         if self.is_cancelled(session, cancels) {
-            // It was there before there was anything to stop.
+            // The cancellation arrived before there was a turn to stop.
             self.cancel_session(session).await?;
         }
         let id = accepted["turn_id"].as_str().unwrap_or_default();
@@ -35,7 +35,7 @@ impl EditorConnection {
         prompt_result(&reply)
     }
 
-    /// Tells what happens until there is a reply, also when the instance goes away and comes back.
+    /// Follows the turn until there is a reply, even if the instance restarts.
     async fn follow_turn<'a>(
         &'a self,
         turn: &mut EditorTurn<'a>,
@@ -44,21 +44,21 @@ impl EditorConnection {
     ) -> AcpResult {
         loop {
             turn.follow_stream(FrameStream::new(stream)).await;
-            // It is over by now, unless the stream broke.
+            // The turn is over now, unless the stream broke.
             if let Some(reply) = self.poll_reply(id, 0).await? {
                 return Ok(reply);
             }
             let path = &stream_path(session, turn.last_frame_id());
             stream =
                 self.retry_while_unavailable(|client| async move { client.open_stream(path).await }).await?;
-            // It may have ended before this stream was there.
+            // The turn may have ended before this stream was open.
             if let Some(reply) = self.poll_reply(id, 1).await? {
                 return Ok(reply);
             }
         }
     }
 
-    /// The reply to a turn, if there is one within so many seconds.
+    /// Returns the reply to a turn, if there is one within `seconds`.
     async fn poll_reply(&self, turn: &str, seconds: u64) -> Result<Option<Value>, AcpError> {
         let path = &format!("/turns/{}?wait={seconds}", encode_segment(turn));
         let mut seen = self.retry_while_unavailable(|client| async move { client.get(path).await }).await?;
@@ -66,13 +66,13 @@ impl EditorConnection {
     }
 }
 
-/// What is live in a session, from the frame on that was heard last.
+/// Returns the path of the session's live stream, resuming after the last received frame.
 fn stream_path(session: &str, heard: Option<&str>) -> String {
     let after = heard.map(|frame| format!("?after={}", encode_segment(frame))).unwrap_or_default();
     format!("/sessions/{}/stream{after}", encode_segment(session))
 }
 
-/// Whoever asks again, asks twice.
+/// Adds that the message was accepted, because sending it again would ask twice.
 fn mark_accepted(fault: AcpError) -> AcpError {
     let message = format!("{}; your message was taken: do not send it again", fault.message);
     AcpError { message, ..fault }
@@ -92,7 +92,7 @@ fn prompt_result(reply: &Value) -> AcpResult {
     Ok(json!({ "stopReason": reason }))
 }
 
-/// The words of a prompt with the files that come with it, and its images as the API takes them.
+/// Splits a prompt into its text with attached files, and its images in the API's format.
 fn split_prompt(blocks: &Value) -> Result<(String, Vec<Value>), AcpError> {
     let blocks = blocks.as_array().ok_or_else(|| AcpError::invalid_params("prompt must be a list"))?;
     let (images, others): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block["type"] == "image");

@@ -1,4 +1,4 @@
-//! Conversations of the editor: begun, and shown again.
+//! Editor sessions: creating one and replaying its history.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::command::chat;
 const TRANSCRIPT_PAGE_SIZE: usize = 500;
 
 impl EditorConnection {
-    /// A conversation of its own, named after the folder that the editor has open.
+    /// Creates a session, named after the folder that the editor has open.
     pub(super) async fn create_session(&self, params: &Value) -> AcpResult {
         let client = chat::connect_or_start(&self.context).await?;
         let folder =
@@ -22,7 +22,7 @@ impl EditorConnection {
         Ok(json!({ "sessionId": started["session_key"] }))
     }
 
-    /// What was said is told again, as it was told at first.
+    /// Loads a session and replays its messages to the editor.
     pub(super) async fn load_session(&self, params: &Value) -> AcpResult {
         let session = session_id_param(params)?;
         let client = chat::connect_or_start(&self.context).await?;
@@ -50,7 +50,7 @@ impl EditorConnection {
         }
     }
 
-    /// News of a session.
+    /// Sends an update of a session to the editor.
     pub(super) fn send_update(&self, session: &str, update: Value) {
         self.peer.send_notification("session/update", json!({ "sessionId": session, "update": update }));
     }

@@ -1,4 +1,4 @@
-//! One turn and those that take its task up, told to the editor as it happens.
+//! Reports one turn, and the turns that resume its task, to the editor as it happens.
 
 use std::collections::HashSet;
 
@@ -22,13 +22,13 @@ pub struct EditorTurn<'a> {
     turn: String,
     progress: StreamProgress,
     delegate_streams: DelegateStreams,
-    /// Calls that the editor knows of.
+    /// Tool calls that the editor knows.
     calls: HashSet<String>,
-    /// The frame that was heard last.
+    /// ID of the last received frame.
     last_frame_id: Option<String>,
-    /// Questions that the editor knows of.
+    /// Approval requests that the editor knows.
     asked: HashSet<String>,
-    /// Those that nobody has answered. They outlive a stream: the person still sees them.
+    /// Unanswered approval requests. They outlive a stream, because the person still sees them.
     open: FuturesUnordered<BoxFuture<'a, ()>>,
 }
 
@@ -47,15 +47,15 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// Where a stream that broke is to go on.
+    /// Returns where to resume a broken stream.
     pub fn last_frame_id(&self) -> Option<&str> {
         self.last_frame_id.as_deref()
     }
 
-    /// Returns when the turn has ended, or when the stream broke.
+    /// Returns when the turn has ended or the stream broke.
     pub async fn follow_stream(&mut self, mut frames: FrameStream) {
         loop {
-            // A question may be answered elsewhere, or the turn stopped, while the editor is asked.
+            // While the editor asks, the request may be answered elsewhere or the turn stopped.
             let frame = tokio::select! {
                 frame = frames.next() => frame,
                 Some(()) = self.open.next() => continue,
@@ -73,7 +73,7 @@ impl<'a> EditorTurn<'a> {
                 "approval.requested" => self.queue_permission_request(&frame.data).await,
                 "tool.started" | "tool.ended" if self.progress.has_missed() => {
                     self.send_stored_steps().await;
-                    // The next step is heard from its beginning.
+                    // The next step streams from its start.
                     self.progress.restart_step();
                     self.apply_frame(&frame);
                 }
@@ -93,8 +93,8 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// Nobody kept what was missed, or another life of the instance does it anew: the step waits until it is known from
-    /// its beginning, and what is still asked is asked.
+    /// Recovers after missed frames, or after the instance restarted and repeats the step. The step is held back
+    /// until it is known from its start, and pending approvals are requested again.
     async fn recover_after_gap(&mut self) {
         self.progress.mark_missed();
         self.delegate_streams.mark_missed();
@@ -109,7 +109,7 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// Tells what is stored of the steps that are over. The last one is told when the turn has ended.
+    /// Sends the stored text of completed steps. The last step is sent when the turn has ended.
     async fn send_stored_steps(&mut self) {
         let Ok(client) = self.editor.current_client() else { return };
         let turn = client.get(&format!("/turns/{}", encode_segment(&self.turn))).await.unwrap_or_default();
@@ -126,7 +126,7 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// A later turn goes on with the task of ours.
+    /// Switches to a later turn if it resumes the task of this one.
     fn follow_resumed_turn(&mut self, data: &Value) {
         let mut resumed = data["resumes"].as_array().into_iter().flatten();
         if resumed.any(|turn| *turn == *self.turn) {
@@ -178,13 +178,13 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// What was told stays; what comes is a new paragraph.
+    /// Ends the paragraph: sent text stays and further text starts a new paragraph.
     fn end_paragraph(&mut self) {
         let end = self.progress.end_step();
         self.send_text(end);
     }
 
-    /// The part of the answer that did not stream.
+    /// Sends the part of the answer that did not stream.
     pub fn send_final_rest(&mut self, reply: &Value) {
         if reply["state"] == "done" {
             let rest = self.progress.complete_text(reply["text"].as_str().unwrap_or_default());
@@ -196,7 +196,7 @@ impl<'a> EditorTurn<'a> {
         self.editor.send_update(self.session, update);
     }
 
-    /// A call in the editor: a new card, or news of one that waited for a person.
+    /// Shows a tool call in the editor: as a new card, or as an update of one that waited for approval.
     fn send_tool_call(&mut self, call: &str, status: &str, data: &Value) {
         let is_new = self.calls.insert(call.to_owned());
         let update = if is_new { "tool_call" } else { "tool_call_update" };
@@ -207,7 +207,7 @@ impl<'a> EditorTurn<'a> {
         }));
     }
 
-    /// Lets the editor ask the person there, once.
+    /// Lets the editor ask the person for approval, once per request.
     async fn queue_permission_request(&mut self, data: &Value) {
         let id = data["approval_id"].as_str().unwrap_or_default();
         if self.asked.insert(id.to_owned()) {
@@ -216,7 +216,7 @@ impl<'a> EditorTurn<'a> {
         }
     }
 
-    /// What a person is to decide about, as the editor shows it.
+    /// Returns the tool call to decide on, as the editor shows it.
     async fn pending_tool_call(&mut self, id: &str, data: &Value) -> Value {
         let stored = match self.editor.current_client() {
             Ok(client) => client.get(&format!("/approvals/{}", encode_segment(id))).await.unwrap_or_default(),
@@ -233,7 +233,7 @@ impl<'a> EditorTurn<'a> {
     }
 }
 
-/// Asks the person at the editor; no answer is a no.
+/// Asks the person at the editor. No answer counts as a denial.
 async fn request_permission(editor: &EditorConnection, session: &str, (approval, call): (String, Value)) {
     let options = json!([
         { "optionId": ALLOW_OPTION, "name": "Let it run once", "kind": "allow_once" },
@@ -247,11 +247,11 @@ async fn request_permission(editor: &EditorConnection, session: &str, (approval,
     if let Err(fault) =
         editor.retry_while_unavailable(|client| async move { client.post(path, body).await }).await
     {
-        tracing::warn!(code = %fault.code, "the answer to a question came to nothing");
+        tracing::warn!(code = %fault.code, "could not send the decision on an approval request");
     }
 }
 
-/// What kind of tool it is, for the editor's pictures.
+/// Returns the kind of a tool, for the editor's icons.
 fn tool_kind(tool: &str) -> &'static str {
     match tool {
         "read_file" | "image_view" | "list_dir" | "read_skill" => "read",

@@ -1,4 +1,4 @@
-//! JSON-RPC on lines of stdin and stdout, both ways: the editor calls us, and we ask it.
+//! JSON-RPC on lines of stdin and stdout, in both directions: the editor sends requests, and so does this process.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ pub enum WireLine {
     TooLarge,
 }
 
-/// The next line; `None` at the end. Of one that is larger than `most` nothing is kept.
+/// Reads the next line; `None` at the end. The content of a line larger than `most` is discarded.
 pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Option<WireLine>> {
     let (mut line, mut size) = (Vec::new(), 0);
     loop {
@@ -37,9 +37,9 @@ pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> i
     }
 }
 
-/// What the other side says.
+/// A message from the editor.
 pub enum EditorMessage {
-    /// Without an id nobody waits for an answer.
+    /// A call without an ID expects no response.
     Call {
         id: Option<Value>,
         method: String,
@@ -60,11 +60,11 @@ impl EditorMessage {
     }
 }
 
-/// The other side.
+/// The editor's end of the connection.
 pub struct EditorPeer {
     lines: mpsc::UnboundedSender<Value>,
     next: AtomicU64,
-    /// What we asked and were not answered yet.
+    /// Requests to the editor without a response yet.
     open: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
 }
 
@@ -89,7 +89,7 @@ impl EditorPeer {
     }
 
     fn write_message(&self, line: Value) {
-        // Whoever hung up reads nothing.
+        // The editor may have closed its end.
         let _ = self.lines.send(line);
     }
 
@@ -108,13 +108,13 @@ impl EditorPeer {
         });
     }
 
-    /// Nobody knows what was asked in it.
+    /// Rejects a line that could not be parsed; its ID is unknown.
     pub fn refuse_line(&self, number: i32, why: &str) {
         let error = json!({ "code": number, "message": why });
         self.write_message(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     }
 
-    /// What the other side says to a question; nothing where it refuses or goes away.
+    /// Sends a request and returns its result. Returns `None` if the editor refuses or disconnects.
     pub async fn send_request(&self, method: &str, params: Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! What is measured: a daemon of this build in a temporary home, beside a scripted model.
+//! The benchmark's subject: a daemon of this build in a temporary home, with a scripted model.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -15,11 +15,11 @@ pub struct BenchDaemon {
     pub url: String,
     home: tempfile::TempDir,
     child: Child,
-    /// From spawning the process to its first good answer.
+    /// Time from spawning the process to its first successful response.
     pub ready_after: Duration,
 }
 
-/// A request to the model, made before the clock runs.
+/// A model request, built before the clock runs.
 pub struct DirectCall(String);
 
 impl DirectCall {
@@ -46,7 +46,7 @@ impl BenchDaemon {
         );
         std::fs::write(home.path().join("config.toml"), config)?;
         let client = Client::builder().no_proxy().pool_max_idle_per_host(2_000).tcp_nodelay(true).build()?;
-        // The first start makes the home; what counts is a start with one that is there.
+        // The first start creates the home. The measured start uses an existing one.
         let (child, url, _) = spawn_daemon(home.path(), &client).await?;
         kill_child(child);
         let (child, url_again, ready_after) = spawn_daemon(home.path(), &client).await?;
@@ -54,19 +54,19 @@ impl BenchDaemon {
         Ok(Self { model, client, url: url_again, home, child, ready_after })
     }
 
-    /// One turn through the OpenAI-shaped endpoint of the daemon.
+    /// Runs one turn through the daemon's OpenAI-compatible endpoint.
     pub async fn run_turn(&self, user: &str) -> anyhow::Result<()> {
         self.run_turn_with_text(user, "hi").await
     }
 
-    /// The same with words of its own.
+    /// Runs one turn with the given text.
     pub async fn run_turn_with_text(&self, user: &str, text: &str) -> anyhow::Result<()> {
         let body =
             json!({ "model": "polyclaw", "user": user, "messages": [{ "role": "user", "content": text }] });
         self.post("/v1/chat/completions", &body).await.map(drop)
     }
 
-    /// The same call straight to the model, as the daemon makes it: streamed, with as long a history.
+    /// Makes the same call directly to the model as the daemon does: streamed, with a history of the same length.
     pub async fn call_model(&self, body: &DirectCall) -> anyhow::Result<()> {
         let request = self.client.post(format!("{}/chat/completions", self.model.url()));
         let request = request.header("content-type", "application/json").body(body.0.clone());
@@ -76,12 +76,12 @@ impl BenchDaemon {
         Ok(())
     }
 
-    /// A request to the model, as it is.
+    /// Builds a request to the model.
     pub fn model_request(&self, body: &Value) -> RequestBuilder {
         self.client.post(format!("{}/chat/completions", self.model.url())).json(body)
     }
 
-    /// A request to the daemon, as its owner.
+    /// Builds a request to the daemon with the owner's token.
     pub fn daemon_request(&self, path: &str, body: &Value) -> RequestBuilder {
         self.client.post(format!("{}{path}", self.url)).bearer_auth(BENCH_TOKEN).json(body)
     }
@@ -94,7 +94,7 @@ impl BenchDaemon {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// Resident memory of the daemon, in megabytes.
+    /// Returns the daemon's resident memory in megabytes.
     pub fn memory_mb(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
@@ -102,7 +102,7 @@ impl BenchDaemon {
         Ok(kb / 1024.0)
     }
 
-    /// Processor time of the daemon so far, in seconds.
+    /// Returns the daemon's CPU time so far in seconds.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -111,7 +111,7 @@ impl BenchDaemon {
         Ok(ticks / 100.0)
     }
 
-    /// Ends the daemon with SIGKILL and starts it again on the same home.
+    /// Kills the daemon with SIGKILL and restarts it on the same home.
     pub async fn restart(&mut self) -> anyhow::Result<Duration> {
         self.child.kill()?;
         self.child.wait()?;

@@ -1,4 +1,4 @@
-//! Messages between instances, made durable per second by the control plane.
+//! Measures messages between instances that the control plane makes durable per second.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
 const SENDER_COUNT: usize = 64;
 
-/// A control plane of this build in a temporary home, with a token that is looked up like an instance's.
+/// A control plane of this build in a temporary home. Its token is looked up like an instance's.
 struct BenchControlPlane {
     client: Client,
     url: String,
@@ -53,7 +53,7 @@ impl BenchControlPlane {
         Ok(plane)
     }
 
-    /// The operator's, once it answers.
+    /// Waits until the control plane responds, and returns the operator's token.
     async fn wait_for_operator_token(&self) -> anyhow::Result<String> {
         let file = self.home.path().join("cp/token");
         let began = Instant::now();

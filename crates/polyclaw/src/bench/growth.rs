@@ -1,4 +1,4 @@
-//! How costs grow with what is stored: each as a curve, and all of them as one picture.
+//! Measures how costs grow with the amount of stored data, as curves in one chart.
 
 mod chart;
 
@@ -12,12 +12,12 @@ use crate::bench::{BenchmarkReport, memory, route, size, teams};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Draw the curves into this file, as SVG.
+    /// Draw the curves to this file as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
-/// What one thing costs, by how much there is of it.
+/// Cost of one operation by amount of data.
 struct CostCurve {
     name: &'static str,
     unit: &'static str,

@@ -1,4 +1,4 @@
-//! Messages made durable per second, over HTTP, while turns wait.
+//! Measures messages made durable per second over HTTP while turns wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
 const SENDER_COUNT: usize = 64;
 
-/// One slot in the lane: what is measured is accepting, not answering.
+/// Uses one lane slot, because accepting is measured, not answering.
 pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
     let subject = Arc::new(BenchDaemon::start("[lanes]\nmain = 1\n").await?);
     subject.model.answer_with(|_| {

@@ -1,4 +1,4 @@
-//! Recall from a full brain: words and vectors of 100,000 memories, as a turn asks for them.
+//! Measures recall from a full memory store: keywords and vectors of 100,000 memories, queried as a turn does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::weights::{EMBEDDING_WEIGHTS, ModelDir};
 
 const MEMORY_COUNT: u64 = 100_000;
 const EMBEDDING_DIM: usize = 384;
-/// Different words of all memories together.
+/// Number of distinct words in all memories.
 const VOCABULARY_SIZE: u64 = 20_000;
 const INSERT_BATCH_SIZE: u64 = 1_000;
 
@@ -50,7 +50,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     let began = Instant::now();
     memories.recall_memories(&bench_viewer(), &make_question(0), 800).await?;
     report.add("first recall, which reads all vectors", began.elapsed().as_secs_f64() * 1000.0, "ms", None);
-    // Reading goes on behind a turn's deadline.
+    // Loading the vectors continues after the recall's deadline.
     tokio::time::sleep(Duration::from_secs(1)).await;
     measure_recalls(report, &memories, seconds, "recall, 100,000 memories", Some(20.0)).await?;
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are small")]
@@ -61,7 +61,8 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     measure_with_model(report, &memories, seconds).await
 }
 
-/// What a recall takes with so many memories, each count beyond the one before; the median in milliseconds.
+/// Returns the median recall time in milliseconds for each count. Each count includes the memories of the previous
+/// one.
 pub(super) async fn measure_growth(counts: &[u64], seconds: Duration) -> anyhow::Result<Vec<f64>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("brain.db");
@@ -81,7 +82,7 @@ pub(super) async fn measure_growth(counts: &[u64], seconds: Duration) -> anyhow:
     Ok(medians)
 }
 
-/// The same with the embedding of each question, where the weights are here.
+/// Measures recall including the embedding of each question, if the weights are present.
 async fn measure_with_model(
     report: &mut BenchmarkReport,
     memories: &MemoryStore,
@@ -124,7 +125,7 @@ async fn measure_recalls(
     Ok(())
 }
 
-/// Recalls for so long, and how many of them went by words alone.
+/// Times recalls for a duration. Also returns how many of them used keywords only.
 async fn time_recalls(memories: &MemoryStore, seconds: Duration) -> anyhow::Result<(OperationTimes, u32)> {
     let (mut times, mut partial, began, viewer) =
         (OperationTimes::default(), 0_u32, Instant::now(), bench_viewer());
@@ -162,7 +163,8 @@ fn bench_viewer() -> MemoryViewer {
     MemoryViewer::for_session(&agent, &session, &policy)
 }
 
-/// Half belong to the agent that asks, a third is shared by others, the rest is of a hundred sessions.
+/// Builds a memory. Half belong to the agent that asks, a third is shared by other agents, the rest belongs to a
+/// hundred sessions.
 fn make_memory(n: u64) -> MemoryEntry {
     let agents = ["main", "ops", "research"];
     let (agent, scope) = match n % 6 {
@@ -186,12 +188,12 @@ fn make_memory(n: u64) -> MemoryEntry {
     }
 }
 
-/// Words of a memory and some of others, as people ask.
+/// Builds a question: some words of one memory and some of another.
 fn make_question(n: u64) -> String {
     format!("{} {}", make_text(n * 7919 % MEMORY_COUNT, 5), make_text(n + 1_000_000, 4))
 }
 
-/// Words as languages have them: a few are everywhere, most are rare.
+/// Builds text with a natural word distribution: a few words are frequent, most are rare.
 fn make_text(seed: u64, words: u64) -> String {
     let word = |at: u64| {
         let chance = mix_bits(seed * 131 + at) % 1_000_000;
@@ -237,7 +239,7 @@ fn bench_vectors() -> VectorIndex {
     VectorIndex::new(128 << 20, polyclaw_provider::embedded::byte_dot_product)
 }
 
-/// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.
+/// An embedder that costs nothing, so that only the search is measured. A text's words determine its direction.
 struct HashedEmbedder;
 
 fn hash_direction(text: &str) -> Vec<f32> {
@@ -271,7 +273,7 @@ impl Embedder for HashedEmbedder {
     }
 }
 
-/// The real model under the name of the vectors that are there: its time is what counts here.
+/// The real model under the model ID of the stored vectors, so that its time is measured.
 struct RealEmbedder(LocalEmbeddings);
 
 impl Embedder for RealEmbedder {

@@ -1,4 +1,4 @@
-//! What a database with many sessions costs, against an empty one.
+//! Compares a database with many sessions to an empty one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 const SESSION_COUNT: usize = 100_000;
 const CALLER_COUNT: usize = 64;
 
-/// The sessions are made as people make them: by a turn each.
+/// Creates each session with a turn, as people do.
 pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
     let mut subject = Arc::new(BenchDaemon::start("").await?);
     let empty = added_turn_latency(&subject, "empty", seconds).await?;
@@ -37,7 +37,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     Ok(())
 }
 
-/// A turn accepts, claims and finishes. Every one is in a session of its own, as those before it were.
+/// Returns the latency that a turn adds to a direct call. Each turn is in its own session.
 pub(super) async fn added_turn_latency(
     subject: &BenchDaemon,
     name: &str,

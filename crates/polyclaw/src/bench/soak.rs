@@ -1,4 +1,4 @@
-//! Many sessions at once for a long time: no error, and memory that does not grow.
+//! Runs many concurrent sessions for a long time. Expects no errors and no memory growth.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +12,16 @@ use crate::bench::{BenchmarkReport, FigureTarget, per_second};
 
 const CHAT_SESSION_COUNT: usize = 500;
 
-/// Callers of the mixed load; each begins a new conversation after so many messages.
+/// Callers of the mixed load. Each starts a new conversation after `MESSAGES_PER_SESSION` messages.
 const CALLER_COUNT: usize = 16;
 const MESSAGES_PER_SESSION: usize = 20;
-/// Between two messages of a caller: the load is to last, not to be as high as it can be.
+/// Pause between two messages of a caller: the load is sustained, not maximal.
 const MESSAGE_INTERVAL: Duration = Duration::from_millis(200);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Minutes of a mixed load instead: chats, tools, sub-agents and memory, with the memory in use at each minute.
+    /// Minutes of mixed load instead: chats, tools, sub-agents and memories. Reports the memory in use every minute.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=600))]
     minutes: Option<u32>,
 }
@@ -73,7 +73,7 @@ async fn run_mixed(report: &mut BenchmarkReport, minutes: u32) -> anyhow::Result
     Ok(())
 }
 
-/// Does what the word in front of a message asks for, once, and answers.
+/// Replies to a message: performs the action that its first word names, once, then answers.
 fn answer_mixed(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let done = request.messages().iter().rev().take_while(|message| message["role"] != "user").count();
@@ -129,7 +129,7 @@ impl SoakLoad {
         match outcome {
             Ok(()) => self.counts.done.fetch_add(1, Ordering::Relaxed),
             Err(error) => {
-                tracing::error!(%error, "a call of the benchmark failed");
+                tracing::error!(%error, "benchmark call failed");
                 self.counts.errors.fetch_add(1, Ordering::Relaxed)
             }
         };

@@ -1,4 +1,4 @@
-//! Start to ready, memory at rest and after work, idle processor time, size.
+//! Measures startup time, memory at rest and after work, idle CPU time and binary size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,8 @@ pub async fn run(report: &mut BenchmarkReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A thousand sessions of two turns each, twice: the second thousand must not cost what the first did.
+/// Runs a thousand sessions of two turns each, twice. The second thousand must not use as much new memory as the
+/// first.
 async fn measure_restart_after_work(
     report: &mut BenchmarkReport,
     subject: Arc<BenchDaemon>,

@@ -1,4 +1,4 @@
-//! Small transactions per second through the one writer, from many callers.
+//! Measures small transactions per second through the single writer, from many callers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! How long a token takes from the model's connection to the reader's.
+//! Measures how long a token takes from the model's connection to the reader's.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bench::bench_daemon::BenchDaemon;
 use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 
-/// Tokens of one answer that are timed, each by itself.
+/// Tokens of one answer that are timed separately.
 const TIMED_TOKENS: usize = 8;
 
 pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
@@ -37,7 +37,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     Ok(())
 }
 
-/// Times from the moment the model lets a token go to the moment its reader has it.
+/// Times from the model releasing a token to the reader receiving it.
 #[derive(Default)]
 struct StreamLatency {
     first: OperationTimes,
@@ -45,7 +45,7 @@ struct StreamLatency {
 }
 
 impl StreamLatency {
-    /// The model holds every token back until it is let go: what is timed is the way alone.
+    /// Times one request. The model holds back each token until its gate opens, so that only the transport is timed.
     async fn time_request(&mut self, subject: &BenchDaemon, request: RequestBuilder) -> anyhow::Result<()> {
         let gates: Vec<ReplyGate> = (0..TIMED_TOKENS).map(|_| ReplyGate::new()).collect();
         let script = gates.iter().enumerate().fold(ReplyScript::new().text("start "), |script, (n, gate)| {

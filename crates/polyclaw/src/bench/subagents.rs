@@ -1,4 +1,4 @@
-//! What a child costs over its model call, and whether many at once stay within their lane.
+//! Measures the cost of a sub-agent over its model call, and whether many concurrent ones stay within their lane.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::bench::bench_daemon::{BenchDaemon, DirectCall};
 use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes};
 
-/// Owners and the children of each: 200 in all, each as many as one may have.
+/// Owners and children per owner: 200 in total, the maximum for each owner.
 const OWNER_COUNT: usize = 10;
 const CHILDREN_PER_OWNER: usize = 20;
-/// The lane's slots, as in a config that says nothing.
+/// Default number of slots of the sub-agent lane.
 const LANE_SLOTS: u8 = 8;
-/// How long each of the many thinks.
+/// How long the model takes for each of the many children.
 const MODEL_THINK_TIME: Duration = Duration::from_millis(50);
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -28,7 +28,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     measure_many_children(report, &subject).await
 }
 
-/// When the model was asked: by the owner, and by the owner that was told of this child and no other.
+/// When the model received the owner's request, and when it received the announce of this child.
 #[derive(Default)]
 struct AnnounceTimes {
     part: String,
@@ -36,8 +36,9 @@ struct AnnounceTimes {
     announced: Option<Instant>,
 }
 
-/// An owner begins a child and rests in one step; the child answers at once; the owner is told. From the owner's first
-/// question to the model to its second is all that a child costs, with the child's own call in it.
+/// Measures a single child. The owner spawns a child and yields in one step; the child answers immediately; the
+/// result is announced to the owner. The time between the owner's two model calls is the child's cost, including its
+/// own call.
 async fn measure_single_child(
     report: &mut BenchmarkReport,
     subject: &BenchDaemon,
@@ -73,7 +74,7 @@ async fn measure_single_child(
             AnnounceTimes { part: format!("{CHILD_TASK} {n}."), ..AnnounceTimes::default() };
         send_message(subject, &format!("one-{}", n / 10), &format!("{PERSON_PROMPT} {n}")).await?;
         let took = wait_for_announce(&clock).await?;
-        // The first ones find a daemon that has done none yet.
+        // Skips the first runs as warm-up.
         if n >= 5 {
             child.push(took);
         }
@@ -106,12 +107,12 @@ async fn wait_for_announce(clock: &Mutex<AnnounceTimes>) -> anyhow::Result<Durat
     anyhow::bail!("an owner was not told of its child")
 }
 
-/// What the model saw of many children.
+/// Model calls observed with many children.
 #[derive(Default)]
 struct ObservedCalls {
-    /// When each was asked.
+    /// When each child's call arrived.
     asked: Vec<Instant>,
-    /// Runs that their owners were told of.
+    /// Runs that were announced to their owners.
     announced: HashSet<String>,
 }
 
@@ -156,7 +157,7 @@ async fn measure_many_children(report: &mut BenchmarkReport, subject: &BenchDaem
     Ok(())
 }
 
-/// Most calls that were under way together: each lasts as long as its thought, at least.
+/// Returns the maximum number of concurrent calls. Each lasts at least `MODEL_THINK_TIME`.
 fn max_concurrent_calls(asked: &[Instant]) -> usize {
     let open = |at: &Instant| {
         asked.iter().filter(|one| *one <= at && at.duration_since(**one) < MODEL_THINK_TIME).count()
@@ -164,17 +165,17 @@ fn max_concurrent_calls(asked: &[Instant]) -> usize {
     asked.iter().map(open).max().unwrap_or(0)
 }
 
-/// Whose question it is.
+/// Who sent a prompt.
 enum PromptSource {
     Owner,
     Child,
-    /// An owner that is told of its child.
+    /// An owner that receives an announce.
     Announce,
 }
 
 impl PromptSource {
-    /// A person's word and what a child is told of may come to one turn: then the person is answered. A turn that is
-    /// asked a second time has begun what it was to begin.
+    /// Classifies a request. A person's message and an announce may share one turn; it counts as the owner's. A
+    /// repeated call of a turn has already spawned its children.
     fn from_request(request: &ReceivedRequest) -> Self {
         let newest = new_input(request);
         match () {
@@ -185,19 +186,19 @@ impl PromptSource {
     }
 }
 
-/// What a child is told, what a person says, and what an owner is told with.
+/// Text of a child's task, of a person's message, and of an announce.
 const CHILD_TASK: &str = "a trivial part";
 const PERSON_PROMPT: &str = "please go";
 const ANNOUNCE_CONTEXT: &str = "[Context: subagent_announce]";
 
-/// What the model was told since it last said something.
+/// Returns the messages since the model's last answer.
 fn new_input(request: &ReceivedRequest) -> String {
     let fresh = request.messages().iter().rev().take_while(|message| message["role"] != "assistant");
     let texts: Vec<&str> = fresh.filter_map(|message| message["content"].as_str()).collect();
     texts.join("\n")
 }
 
-/// Begins children, and rests until they are done.
+/// Spawns children and yields until they are done.
 fn spawn_children_script(children: usize, part: &str) -> ReplyScript {
     let spawn = json!({ "task": part });
     let calls = (0..children)
@@ -205,7 +206,7 @@ fn spawn_children_script(children: usize, part: &str) -> ReplyScript {
     calls.call("y", "sessions_yield", json!({}))
 }
 
-/// The runs that a prompt tells of.
+/// Returns the runs that a prompt announces.
 fn announced_runs(request: &ReceivedRequest) -> Vec<String> {
     let body = request.messages().iter().filter_map(|message| message["content"].as_str());
     let blocks = body.filter(|text| text.contains(ANNOUNCE_CONTEXT));

@@ -1,4 +1,5 @@
-//! How fast tasks are claimed: many claimers in several processes on one ledger, as those of several nodes are.
+//! Measures how fast tasks are claimed: many claimers in several processes share one task database, like those of
+//! several nodes.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -20,17 +21,17 @@ use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 use crate::clock::SystemClock;
 
 const PROCESS_COUNT: usize = 4;
-/// Of each process: 64 in all.
+/// Claimers of each process: 64 in total.
 const CLAIMERS_PER_PROCESS: usize = 16;
 const CLAIM_LEASE_MS: i64 = 600_000;
-/// Tasks made in one transaction.
+/// Tasks created in one transaction.
 const TASK_BATCH_SIZE: usize = 500;
-/// Where there is one, it has the ledger in place of a file.
+/// Names a PostgreSQL database to use instead of a file.
 pub const DATABASE_ENV: &str = "POLYCLAW_BENCH_DATABASE";
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Tasks to be claimed.
+    /// Number of tasks to claim.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     tasks: u32,
 }
@@ -41,7 +42,7 @@ impl Default for Args {
     }
 }
 
-/// What a process is told before it begins.
+/// Setup sent to a process before it starts.
 #[derive(Serialize, Deserialize)]
 struct ClaimerSetup {
     process: usize,
@@ -49,7 +50,7 @@ struct ClaimerSetup {
     database: Option<String>,
 }
 
-/// What a process has to tell when nothing is left.
+/// Result of a process once no task is left.
 #[derive(Default, Serialize, Deserialize)]
 struct ClaimTimes {
     tasks: Vec<i64>,
@@ -93,7 +94,7 @@ pub async fn run(report: &mut BenchmarkReport, args: &Args) -> anyhow::Result<()
     Ok(())
 }
 
-/// What one claim takes among so many tasks; the median in milliseconds.
+/// Returns the median time of one claim in milliseconds, among this many tasks.
 pub(super) async fn median_claim_ms(tasks: usize) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
     let db = open_task_db(Some(folder.path().join("ledger.db")), None).await?;
@@ -104,10 +105,10 @@ pub(super) async fn median_claim_ms(tasks: usize) -> anyhow::Result<f64> {
     Ok(times.percentile(0.5))
 }
 
-/// Claims whose median is one.
+/// Claims per median.
 const CLAIMS_PER_SAMPLE: usize = 100;
 
-/// Opening blocks, so it is done on a thread that may.
+/// Opens the task database on a blocking thread.
 async fn open_task_db(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
     let open = move || match (file, database) {
         (_, Some(url)) => Ok(Db::open(&DbTarget::Postgres { url, connections: 4 })?),
@@ -136,14 +137,14 @@ async fn create_tasks(db: &Db, tasks: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Another process of this program that claims.
+/// A process of this program that claims tasks.
 struct ClaimerProcess {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
 impl ClaimerProcess {
-    /// Returns when it has the ledger open.
+    /// Starts the process. Returns when it has opened the task database.
     fn start(order: &ClaimerSetup) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["bench", "claims"])
@@ -185,7 +186,7 @@ impl Drop for ClaimerProcess {
 
 const READY_LINE: &str = "ready";
 
-/// What such a process does: waits for its word, and claims until nothing is free.
+/// Runs a claimer process: waits for the start signal, then claims until no task is free.
 pub async fn run_claimer_process() -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lines();
     let order: ClaimerSetup = serde_json::from_str(&lines.next().context("no order")??)?;
@@ -206,7 +207,7 @@ pub async fn run_claimer_process() -> anyhow::Result<()> {
     Ok(writeln!(output, "{}", serde_json::to_string(&all)?)?)
 }
 
-/// Claims until nothing is free, or so many are claimed.
+/// Claims tasks until none is free or `most` are claimed.
 async fn claim_tasks(db: Db, name: String, most: usize) -> anyhow::Result<ClaimTimes> {
     let session = SessionKey::from_parts(&AgentId::main(), &["teammate", &name]);
     let worker = TaskMember { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };

@@ -1,4 +1,4 @@
-//! What a durable turn costs over the model call inside it.
+//! Measures the cost of a durable turn over the model call inside it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     measure_throughput(report, &subject, seconds).await
 }
 
-/// Direct and durable calls take turns, so that both see the same machine.
+/// Alternates direct and durable calls, so that both run under the same conditions.
 async fn measure_added_latency(
     report: &mut BenchmarkReport,
     subject: &BenchDaemon,
@@ -32,7 +32,7 @@ async fn measure_added_latency(
         let start = Instant::now();
         subject.call_model(&call).await?;
         direct.push(start.elapsed());
-        // A session grows; another every 50 turns keeps the history short.
+        // A session grows; a new one every 50 turns keeps the history short.
         let start = Instant::now();
         subject.run_turn(&format!("latency-{}", n / 50)).await?;
         durable.push(start.elapsed());
@@ -46,7 +46,7 @@ async fn measure_added_latency(
     Ok(())
 }
 
-/// Turn 500 of one session against turn 1, each over a direct call with the same history.
+/// Compares turn 500 of one session with turn 1, each relative to a direct call with the same history.
 async fn measure_long_session(report: &mut BenchmarkReport, subject: &BenchDaemon) -> anyhow::Result<()> {
     let mut long = LongSession::default();
     let added = [long.added_latency_at(subject, 0).await?, long.added_latency_at(subject, 500).await?];
@@ -63,7 +63,7 @@ pub(super) struct LongSession {
 }
 
 impl LongSession {
-    /// What a turn adds once there have been so many; over twenty of them.
+    /// Returns the median latency that 20 turns add, once the session has `turns` turns.
     pub async fn added_latency_at(&mut self, subject: &BenchDaemon, turns: usize) -> anyhow::Result<f64> {
         while self.turns < turns {
             subject.run_turn("long").await?;
@@ -116,7 +116,7 @@ enum CallKind {
     Turn,
 }
 
-/// Calls as fast as they come back, from so many callers; each has a session of its own.
+/// Makes calls as fast as possible from this many callers, each with its own session.
 async fn run_load(
     subject: &Arc<BenchDaemon>,
     callers: usize,
@@ -142,7 +142,7 @@ async fn run_load(
                         Ok(()) => times.push(start.elapsed()),
                         Err(error) => {
                             if errors.fetch_add(1, Ordering::Relaxed) == 0 {
-                                tracing::error!(%error, "a call of the benchmark failed");
+                                tracing::error!(%error, "benchmark call failed");
                             }
                         }
                     }

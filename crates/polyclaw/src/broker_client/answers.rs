@@ -1,5 +1,5 @@
-//! Answers to what agents of this instance asked of others. A call that waits gets them; else the session that asked
-//! does, as a message of its own. Nothing is sent back by itself.
+//! Handles answers to requests that agents of this instance sent to others. A waiting tool call gets the answer;
+//! otherwise it becomes a message in the session that asked. Nothing is sent back automatically.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::receive::{EnvelopeOutcome, accept_internal_message, renew_lease, wait
 use super::task::{self, AskingCall};
 use super::{BrokerClient, tools};
 
-/// How often it is looked whether a call that waits has stored what it was given.
+/// Interval between checks whether the waiting call has stored its answer.
 const CALL_RESULT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 const POLLS_PER_LEASE_RENEWAL: u32 = 100;
 
@@ -25,7 +25,7 @@ pub(super) async fn process_answer(
 ) -> EnvelopeOutcome {
     let mut looks = 0_u32;
     loop {
-        // Where a task stands is for whoever waits for it; nobody goes on from it.
+        // A task status is only for a waiting call; no turn starts because of it.
         if envelope.kind == STATUS_KIND {
             exchange.waiters.notify_progress(envelope);
             return EnvelopeOutcome::Done;
@@ -37,13 +37,13 @@ pub(super) async fn process_answer(
         };
         let waits = asked.is_open && tools::waits_for_answer(&asked.call);
         if !waits {
-            // What a call was given is in its result: it needs no message besides.
+            // The call's result already holds this answer, so no message is needed.
             return match asked.answer_id.as_ref() == Some(&envelope.id) {
                 true => EnvelopeOutcome::Done,
                 false => deliver_to_asker(exchange, engine, envelope, asked).await,
             };
         }
-        // It may not have come so far yet, after a restart: it is waited for, with the message in hand.
+        // After a restart the call may not wait yet. Keep the message leased and try again.
         exchange.waiters.deliver_answer(envelope);
         if engine.is_draining() {
             return EnvelopeOutcome::Released;
@@ -64,7 +64,8 @@ async fn read_asking_call(
     exchange.db.read(move |tx: &mut Tx<'_>| task::find_asking_call(tx, &envelope)).await
 }
 
-/// An answer that no turn here asked for: an operator wrote in this instance's name. It is read, and nothing leaves.
+/// Delivers an answer that no turn here asked for, because an operator wrote in this instance's name. The agent reads
+/// it, and nothing is sent out.
 async fn deliver_unasked_answer(
     exchange: &BrokerClient,
     engine: &Engine,
@@ -82,7 +83,7 @@ async fn deliver_unasked_answer(
     }
 }
 
-/// The session that asked goes on with it, and answers where it was asked.
+/// Delivers the answer to the session that asked. It continues there and replies where the request came from.
 async fn deliver_to_asker(
     exchange: &BrokerClient,
     engine: &Engine,
@@ -91,7 +92,7 @@ async fn deliver_to_asker(
 ) -> EnvelopeOutcome {
     let job = asked.job;
     let place = match engine.reply_address(&job.turn).await {
-        // What came from another instance is not answered by an answer.
+        // An answer to a request from another instance is not sent back automatically.
         Ok(place) => place.filter(|place| !place.is_remote()),
         Err(error) => return EnvelopeOutcome::Refused(error.to_string()),
     };

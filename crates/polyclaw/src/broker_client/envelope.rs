@@ -1,4 +1,4 @@
-//! A message as the control plane hands it out, and what a session is shown of it.
+//! A message as the control plane delivers it, and its form in a session.
 
 use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
 use polyclaw_domain::envelope::{HANDOFF_KIND, RESPONSE_KIND, RESULT_KIND, is_answer_kind};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::INSTANCE_CHANNEL;
 
-/// What a sender is called that did not say which of its agents wrote.
+/// Placeholder if the sender did not name the agent or instance.
 const UNKNOWN_AGENT: &str = "unknown";
 
 #[derive(Clone, Debug, Deserialize)]
@@ -34,12 +34,12 @@ impl LeasedEnvelope {
         is_answer_kind(&self.kind)
     }
 
-    /// What ties it to everything that follows from it.
+    /// Returns the ID that ties a message to everything that follows from it.
     pub fn thread_id(&self) -> &str {
         self.correlation_id.as_deref().unwrap_or(&self.id)
     }
 
-    /// The trace of the turn that wrote it goes on here. An operator's word begins one.
+    /// Returns the trace of the turn that sent the message. A message from an operator starts a new trace.
     pub fn trace(&self) -> TraceId {
         let start_run = || format!("{INSTANCE_CHANNEL}-{}", self.thread_id());
         TraceId::new(self.trace_id.clone().unwrap_or_else(start_run))
@@ -49,12 +49,12 @@ impl LeasedEnvelope {
         self.payload[name].as_str().filter(|word| !word.trim().is_empty())
     }
 
-    /// Why the turn failed that it is the answer of.
+    /// Returns the error of the failed turn, if the message is an answer to it.
     pub fn error(&self) -> Option<&str> {
         self.payload_text("error").filter(|_| self.is_answer())
     }
 
-    /// The agent it is for, if it says so.
+    /// Returns the agent that the message is addressed to, if it names one.
     pub fn target_agent(&self) -> Option<AgentId> {
         AgentId::parse(self.payload_text("to_agent")?).ok()
     }
@@ -68,18 +68,19 @@ impl LeasedEnvelope {
         }
     }
 
-    /// Each exchange is a conversation of its own.
+    /// Returns the session of this exchange. Each exchange has its own.
     pub fn session_key(&self, agent: &AgentId) -> SessionKey {
         SessionKey::for_direct(agent, INSTANCE_CHANNEL, &format!("{}/{}", self.from, self.thread_id()))
     }
 
-    /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
+    /// Returns the relay info for an agent here. The sending session is represented by a key of this instance.
     pub fn relay_info(&self, agent: &AgentId, way: RelayKind) -> RelayInfo {
         let from = SessionKey::from_parts(agent, &[INSTANCE_CHANNEL, &self.from]);
         RelayInfo { from, hop: self.hop_count, trace: self.trace(), kind: way }
     }
 
-    /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
+    /// Builds the internal message. Its idempotency key makes a repeated delivery harmless. Replies are delivered to
+    /// `channel`, unless that is internal.
     pub fn to_internal_message(
         &self,
         channel: ChatAddress,
@@ -94,7 +95,7 @@ impl LeasedEnvelope {
         }
     }
 
-    /// Where the answer goes. The account says as what: a task has a result, all else a response.
+    /// Returns where the answer goes. The account is the answer's type: a result for a task, else a response.
     pub fn reply_address(&self) -> ChatAddress {
         ChatAddress {
             channel: INSTANCE_CHANNEL.to_owned(),
@@ -104,7 +105,7 @@ impl LeasedEnvelope {
         }
     }
 
-    /// What it says: its text, or all of it.
+    /// Returns the message's text, or its whole payload.
     pub fn text(&self) -> String {
         let text = ["text", "task", "message"].iter().find_map(|name| self.payload_text(name));
         match text {

@@ -1,4 +1,4 @@
-//! Fetches messages and brings each into its session.
+//! Fetches messages from the control plane and delivers each to its session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::envelope::LeasedEnvelope;
 use super::{BrokerClient, answers, random_nonce};
 use crate::failure::{CommandFailure, FailureExit};
 
-/// Messages worked on at once.
+/// Maximum number of messages processed concurrently.
 const MAX_CONCURRENT_MESSAGES: usize = 32;
 const POLL_BATCH_SIZE: usize = 16;
-/// Well before a lease of 90 seconds ends.
+/// Well before a lease of 90 seconds expires.
 const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(30);
 const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// Runs until it is dropped, or the engine takes nothing any more.
+/// Runs until it is dropped or the engine is draining.
 pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
     let room = Arc::new(Semaphore::new(MAX_CONCURRENT_MESSAGES));
     let mut asking = PollLoop::new(false);
@@ -31,7 +31,7 @@ pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
         let limit = room.available_permits().min(POLL_BATCH_SIZE - 1) + 1;
         drop(first);
         for envelope in asking.poll_messages(&exchange, limit).await {
-            // No more were asked for than there is room for.
+            // The poll limit guarantees that a permit is free.
             let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
             tokio::spawn(async move {
@@ -42,7 +42,7 @@ pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
     }
 }
 
-/// Answers have a way of their own: turns that fill all the room may be waiting for them.
+/// Receives answers separately: the turns that fill `MAX_CONCURRENT_MESSAGES` may be waiting for them.
 pub async fn run_answers(exchange: Arc<BrokerClient>, engine: Engine) {
     let mut asking = PollLoop::new(true);
     while !engine.is_draining() {
@@ -53,7 +53,7 @@ pub async fn run_answers(exchange: Arc<BrokerClient>, engine: Engine) {
     }
 }
 
-/// Somebody who asks again and again, more slowly where nobody answers.
+/// Polls the control plane, with a growing pause while it does not respond.
 struct PollLoop {
     only_answers: bool,
     word: String,
@@ -72,7 +72,7 @@ impl PollLoop {
                 envelopes
             }
             Err(failure) => {
-                tracing::debug!(error = %failure, "the control plane gives no messages");
+                tracing::debug!(error = %failure, "could not fetch messages from the control plane; retrying");
                 tokio::time::sleep(self.pause).await;
                 exchange.refresh_control_plane_url();
                 self.pause = (self.pause * 2).min(MAX_BACKOFF);
@@ -82,13 +82,13 @@ impl PollLoop {
     }
 }
 
-/// What became of a message here.
+/// The result of processing a message.
 pub(super) enum EnvelopeOutcome {
-    /// A turn that took it up is committed, or nothing has to be done with it.
+    /// The turn that took the message is committed, or nothing has to be done.
     Done,
-    /// It can not be taken up.
+    /// The message cannot be accepted.
     Refused(String),
-    /// This process ends, or the lease is lost: whoever is handed it next goes on.
+    /// This process is ending or the lease is lost. The next receiver continues.
     Released,
 }
 
@@ -100,18 +100,18 @@ async fn process_envelope(exchange: &BrokerClient, engine: &Engine, envelope: &L
     let (verb, more) = match outcome {
         EnvelopeOutcome::Done => ("ack", json!({})),
         EnvelopeOutcome::Refused(error) => {
-            tracing::warn!(message.id = envelope.id, error, "a message of another instance is not taken up");
+            tracing::warn!(message.id = envelope.id, error, "message of another instance rejected");
             ("fail", json!({ "error": error }))
         }
         EnvelopeOutcome::Released => return,
     };
     if let Err(failure) = report_outcome(exchange, engine, envelope, verb, more).await {
-        // It is handed out again, and found to be there already.
-        tracing::info!(message.id = envelope.id, error = %failure, "what became of a message is not heard");
+        // The message is delivered again and recognized as already stored.
+        tracing::info!(message.id = envelope.id, error = %failure, "could not report the delivery result to the control plane");
     }
 }
 
-/// Says what became of a message, for as long as nobody is there to hear it.
+/// Reports the result to the control plane, retrying while it is unavailable.
 async fn report_outcome(
     exchange: &BrokerClient,
     engine: &Engine,
@@ -152,7 +152,7 @@ async fn deliver_to_agent(
     }
 }
 
-/// Whoever handed a task over is told that it is worked on.
+/// Reports to the sender of a task that work on it has started.
 async fn send_working_status(
     exchange: &BrokerClient,
     envelope: &LeasedEnvelope,
@@ -171,7 +171,7 @@ async fn send_working_status(
         "payload": { "status": "working", "agent": agent, "turn_id": accepted.turn_id },
     });
     if let Err(failure) = exchange.send_message(&message).await {
-        tracing::debug!(message.id = envelope.id, error = %failure, "nobody is told that a task is worked on");
+        tracing::debug!(message.id = envelope.id, error = %failure, "could not report that work on a task has started");
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) async fn accept_internal_message(
         match engine.inject_message(session, &envelope.text(), how.clone()).await {
             Ok(accepted) => return Ok(accepted),
             Err(Error::Draining) => return Err(EnvelopeOutcome::Released),
-            // Taken and answered before; its session was deleted since.
+            // The message was answered before, and its session has been deleted since.
             Err(Error::Deleted) => return Err(EnvelopeOutcome::Done),
             Err(error) if error.category() == ErrorCategory::Retry => {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -199,7 +199,7 @@ pub(super) async fn accept_internal_message(
     }
 }
 
-/// Waits for the turn that takes a message up, and keeps the lease meanwhile.
+/// Waits for the turn that takes the message to end, renewing the lease meanwhile.
 pub(super) async fn wait_for_turn_end(
     exchange: &BrokerClient,
     engine: &Engine,
@@ -210,11 +210,11 @@ pub(super) async fn wait_for_turn_end(
         match engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, LEASE_RENEW_INTERVAL).await {
             Ok(Some(_)) => return EnvelopeOutcome::Done,
             Ok(None) | Err(_) if engine.is_draining() => return EnvelopeOutcome::Released,
-            // The session was deleted while it waited: nobody takes it up any more.
+            // The session was deleted while the message waited, so no turn will take it.
             Err(Error::UnknownTurn(_)) => return EnvelopeOutcome::Done,
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(message.id = envelope.id, %error, "it is not known how a turn stands");
+                tracing::warn!(message.id = envelope.id, %error, "could not read the state of a turn; retrying");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
@@ -224,7 +224,7 @@ pub(super) async fn wait_for_turn_end(
     }
 }
 
-/// Whether the message is still ours. Where nobody can say, it is taken to be.
+/// Renews the lease. Returns false only if it is known to be lost; other errors count as renewed.
 pub(super) async fn renew_lease(exchange: &BrokerClient, envelope: &LeasedEnvelope) -> bool {
     let renewed: Result<Value, _> = exchange.update_message(envelope, "renew", json!({})).await;
     !matches!(renewed, Err(failure) if ["lease_lost", "unknown_message"].contains(&failure.code.as_str()))

@@ -1,5 +1,5 @@
-//! Other instances as a channel: what an agent answers to a message goes back under the same correlation. The outbox
-//! sends it, again where it has to; its key makes it one message.
+//! Other instances as a channel: an agent's reply to a message goes back under the same correlation ID. The outbox
+//! sends it and retries; its idempotency key prevents duplicates.
 
 use polyclaw_domain::channel::{ChannelAdapter, ChannelCapabilities, SendOutcome};
 use polyclaw_domain::delivery::OutgoingMessage;
@@ -14,10 +14,10 @@ use super::BrokerClient;
 use crate::client::CONNECTION_LOST_CODE;
 use crate::failure::{CommandFailure, FailureExit};
 
-/// Letters may take four bytes each, and a payload has 64 KiB.
+/// A character may take four bytes, and a payload is limited to 64 KiB.
 const MAX_RESPONSE_CHARS: usize = 12_000;
 
-/// Refusals that another attempt does not change.
+/// Refusals that a retry cannot change.
 const PERMANENT_REFUSALS: [&str; 3] = ["route_denied", "sender_mismatch", "wrong_scope"];
 
 impl ChannelAdapter for BrokerClient {
@@ -45,7 +45,7 @@ impl ChannelAdapter for BrokerClient {
         });
         let part = key.to_owned();
         Box::pin(async move {
-            // Whoever asked can not tell a sentence of ours about a failure from an answer.
+            // Marks failures explicitly: the receiver cannot tell an error message from an answer.
             match self.db.read(move |tx: &mut Tx<'_>| turn_error_and_trace(tx, &part)).await {
                 Ok((failure, trace)) => {
                     failure.into_iter().for_each(|code| message["payload"]["error"] = code.into());
@@ -63,7 +63,7 @@ impl ChannelAdapter for BrokerClient {
     }
 }
 
-/// Why the turn failed that a part is of, where it did, and the trace it belongs to.
+/// Returns the error of the turn that a message part belongs to, if it failed, and the turn's trace.
 fn turn_error_and_trace(
     tx: &mut Tx<'_>,
     part: &str,

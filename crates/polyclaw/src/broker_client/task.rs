@@ -1,5 +1,5 @@
-//! What ties an answer to the call that asked for it. Both are rows of this instance: an answer is believed where a
-//! turn of ours asked that very instance, and nowhere else.
+//! Matches an answer to the tool call that asked for it. Both are stored by this instance: an answer is accepted only
+//! if a turn here asked the instance that answers.
 
 use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::id::TurnId;
@@ -13,17 +13,17 @@ use serde_json::Value;
 use super::envelope::LeasedEnvelope;
 use super::tools::{ANSWER_ID_FIELD, TOOL_NAMES};
 
-/// A call that wrote to another instance, and the turn it is of.
+/// A tool call that wrote to another instance, with its turn.
 pub struct AskingCall {
     pub job: TurnJob,
     pub call: ToolCall,
-    /// Its result is not stored yet.
+    /// The call's result is not stored yet.
     pub is_open: bool,
-    /// The message that its result was made of.
+    /// The message that the call's result was made from.
     pub answer_id: Option<String>,
 }
 
-/// The correlation of everything that follows from a call.
+/// Returns the correlation ID of a call and everything that follows from it.
 pub fn correlation_id(turn: &TurnId, call: &ToolCall) -> String {
     format!("{turn}.{}", short_call_id(&call.id))
 }
@@ -32,7 +32,7 @@ fn short_call_id(call_id: &str) -> String {
     content_hash(call_id.as_bytes()).chars().take(16).collect()
 }
 
-/// The call a message is an answer to.
+/// Finds the call that a message answers.
 pub fn find_asking_call(
     tx: &mut Tx<'_>,
     envelope: &LeasedEnvelope,
@@ -56,13 +56,13 @@ fn is_result(step: &SessionMessage, call: &str) -> bool {
     step.parts.iter().any(|part| matches!(part, MessagePart::ToolResult { call_id, .. } if call_id == call))
 }
 
-/// Which answer a call that waited was given, as its result says.
+/// Returns the ID of the answer that a call's result contains.
 fn answer_id_in_result(result: &str) -> Option<String> {
     let result: Value = serde_json::from_str(result).ok()?;
     result[ANSWER_ID_FIELD].as_str().map(str::to_owned)
 }
 
-/// Whether whoever answers is whom the call wrote to.
+/// Returns whether the answering instance is the one that the call wrote to.
 fn is_addressed_to(call: &ToolCall, envelope: &LeasedEnvelope) -> bool {
     let named = call.arguments["instance"].as_str();
     named.is_some_and(|named| named == envelope.from || Some(named) == envelope.from_name.as_deref())

@@ -1,4 +1,4 @@
-//! Tools by which an agent writes to another instance, for agents that the config names.
+//! Tools with which an agent writes to other instances. Only agents that the config names have them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,40 +20,40 @@ use super::{BrokerClient, task};
 const INSTANCE_SEND: &str = "instance_send";
 const DELEGATE_TO_INSTANCE: &str = "delegate_to_instance";
 pub const TOOL_NAMES: [&str; 2] = [INSTANCE_SEND, DELEGATE_TO_INSTANCE];
-/// The field of a result that names the message it was made of.
+/// The result field that names the answer it was made from.
 pub const ANSWER_ID_FIELD: &str = "answer_id";
 
 const DEFAULT_ANSWER_TIMEOUT_MS: u64 = 120_000;
-/// Nothing else shows that a call which waits is alive.
+/// Interval of progress signs, without which a waiting call would look stalled.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
-/// What a message is that says nothing else.
+/// Type of a message without an explicit type.
 const DEFAULT_MESSAGE_TYPE: &str = "message";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InstanceSendArguments {
-    /// The other instance, by its name.
+    /// Name of the other instance.
     instance: String,
     message: String,
-    /// The agent there that is to get it; its default one if left out.
+    /// Agent there that receives the message. Defaults to that instance's default agent.
     agent: Option<String>,
-    /// What kind of message it is, such as "note"; "message" if left out.
+    /// Type of the message, such as "note". Defaults to "message".
     r#type: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DelegateToInstanceArguments {
-    /// The other instance, by its name.
+    /// Name of the other instance.
     instance: String,
-    /// What it is to do, with everything it needs to know.
+    /// The task, with everything the other agent needs to know.
     task: String,
-    /// The agent there that is to do it; its default one if left out.
+    /// Agent there that does the task. Defaults to that instance's default agent.
     agent: Option<String>,
-    /// "sync" waits for the result; "async" tells you later.
+    /// "sync" waits for the result; "async" delivers it later as a message.
     #[serde(default)]
     mode: DelegateMode,
-    /// How long a sync task may take, from 1000 to 900000; 120000 if left out.
+    /// Timeout of a sync task in milliseconds, from 1000 to 900000. Defaults to 120000.
     timeout_ms: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ enum DelegateMode {
     Async,
 }
 
-/// Made again it is the same message: the control plane knows its key.
+/// Returns the tool specs. The tools are idempotent, because the control plane knows the key of a repeated call.
 pub fn tool_specs() -> Vec<Arc<ToolSpec>> {
     let risky = |spec: ToolSpec| {
         Arc::new(ToolSpec { effect: ToolEffect::Idempotent, risk: ToolRisk::High, confined: false, ..spec })
@@ -82,7 +82,7 @@ pub fn tool_specs() -> Vec<Arc<ToolSpec>> {
     ]
 }
 
-/// Whether a call waits for its answer.
+/// Returns whether a call waits for its answer.
 pub fn waits_for_answer(call: &ToolCall) -> bool {
     call.name == DELEGATE_TO_INSTANCE && call.arguments["mode"] != "async"
 }
@@ -110,7 +110,7 @@ impl BrokerClient {
                 let given: DelegateToInstanceArguments =
                     arguments::parse_arguments(&call.arguments).map_err(unfit)?;
                 let says = json!({ "task": given.task, "to_agent": given.agent });
-                // Listened for before it is asked: an answer may be there at once.
+                // Registered before the request is sent, because an answer may arrive immediately.
                 let correlation = task::correlation_id(turn, call);
                 let news =
                     (given.mode == DelegateMode::Sync).then(|| self.waiters.register_waiter(&correlation));
@@ -168,7 +168,7 @@ impl BrokerClient {
     }
 }
 
-/// `has_begun`: whether the other instance has said that it works on the task.
+/// Waits for the answer. Sets `has_started` once the other instance reports that it works on the task.
 async fn await_answer(
     news: &mut tokio::sync::mpsc::UnboundedReceiver<WaiterUpdate>,
     sign: ProgressSink<'_>,

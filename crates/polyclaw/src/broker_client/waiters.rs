@@ -1,5 +1,5 @@
-//! Calls that wait for an answer of another instance, in this process. The control plane keeps an answer until the
-//! result of the call is stored, so what is here may be lost.
+//! Tool calls in this process that wait for an answer of another instance. The registry is in memory only: the
+//! control plane keeps an answer until the call's result is stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::envelope::LeasedEnvelope;
 pub struct AnswerWaiters(Mutex<HashMap<String, UnboundedSender<WaiterUpdate>>>);
 
 pub enum WaiterUpdate {
-    /// The task is worked on.
+    /// Work on the task has started.
     Progress,
     Answer(Box<LeasedEnvelope>),
 }
@@ -22,14 +22,14 @@ impl AnswerWaiters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on answers under this correlation come here.
+    /// Registers a call: answers under this correlation ID are sent to the returned receiver.
     pub fn register_waiter(&self, correlation: &str) -> UnboundedReceiver<WaiterUpdate> {
         let (line, news) = unbounded_channel();
         self.lock_waiters().insert(correlation.to_owned(), line);
         news
     }
 
-    /// Nobody waits for it any more.
+    /// Unregisters a call.
     pub fn remove_waiter(&self, correlation: &str) {
         self.lock_waiters().remove(correlation);
     }
@@ -40,7 +40,7 @@ impl AnswerWaiters {
         }
     }
 
-    /// Hands an answer to the call that waits for it: one call is given one answer.
+    /// Hands an answer to the waiting call. Each call gets one answer.
     pub fn deliver_answer(&self, envelope: &LeasedEnvelope) {
         if let Some(line) = self.lock_waiters().remove(envelope.thread_id()) {
             let _ = line.send(WaiterUpdate::Answer(Box::new(envelope.clone())));

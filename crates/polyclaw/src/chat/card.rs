@@ -1,4 +1,4 @@
-//! One entry of the transcript as styled lines.
+//! Renders a transcript entry as styled lines.
 
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
@@ -9,11 +9,11 @@ use super::entry::{
 use super::markdown::{self, dim_style, strip_control_chars};
 use super::wrap::wrap_line;
 
-/// Lines of reasoning that stay visible.
+/// Maximum number of reasoning lines shown.
 const MAX_SHOWN_REASONING_LINES: usize = 6;
 const MAX_SHOWN_ARGUMENT_CHARS: usize = 600;
 
-/// The entry wrapped to a width, with an empty line after it.
+/// Renders an entry wrapped to a width, followed by an empty line.
 pub fn entry_lines(entry: &TranscriptEntry, width: usize) -> Vec<Line<'static>> {
     let lines = match entry {
         TranscriptEntry::User(message) => user_lines(message),
@@ -47,7 +47,7 @@ fn user_lines(message: &UserMessage) -> Vec<Line<'static>> {
     lines
 }
 
-/// What was not typed here, and who wrote it.
+/// Renders an internal message with its author.
 fn internal_message_lines(origin: &str, text: &str) -> Vec<Line<'static>> {
     text.lines()
         .enumerate()
@@ -73,7 +73,7 @@ fn answer_lines(text: &str, open: bool) -> Vec<Line<'static>> {
     lines
 }
 
-/// Another agent's words, under its name.
+/// Renders another agent's text under its name.
 fn delegate_lines(name: &str, text: &str, open: bool) -> Vec<Line<'static>> {
     let mut lines =
         vec![Line::from(Span::styled(strip_control_chars(name), Style::new().fg(Color::Magenta).bold()))];
@@ -135,7 +135,7 @@ fn question_lines(question: &ApprovalCard) -> Vec<Line<'static>> {
         Span::raw(strip_control_chars(&permission_request_text(&question.requested_by, &question.tool)))
             .bold(),
     ])];
-    // Whole, however long: nobody can agree to what is not shown.
+    // Never shortened: a person must see everything that they approve.
     lines.extend(
         question.arguments.lines().map(|line| {
             Line::styled(format!("  {}", strip_control_chars(line)), Style::new().fg(Color::Cyan))
@@ -148,7 +148,7 @@ fn question_lines(question: &ApprovalCard) -> Vec<Line<'static>> {
     lines
 }
 
-/// Who asks for what.
+/// Says who asks to run which tool.
 fn permission_request_text(asked_by: &str, tool: &str) -> String {
     if asked_by.is_empty() {
         format!("{tool} wants to run")

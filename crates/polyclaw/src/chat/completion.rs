@@ -1,15 +1,15 @@
-//! Completion of slash commands: a list that narrows as you type.
+//! Completion of slash commands: a list that narrows while typing.
 
 use polyclaw_domain::command::{COMMANDS, ChatCommand};
 
-/// Commands of this program, beside the instance's.
+/// A command of this program, in addition to the instance's commands.
 const QUIT_COMMAND: CommandOffer =
     CommandOffer { name: "quit", arguments: "", does: "leave the chat; the agent goes on" };
 
 #[derive(Clone, Debug, Default)]
 pub struct CommandCompletion {
     selected: usize,
-    /// Esc closed it for what is typed now.
+    /// Closed with Esc until the text changes.
     closed: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct CommandOffer {
 }
 
 impl CommandCompletion {
-    /// What fits the text, if it is the beginning of a command.
+    /// Returns the commands that match the text, if it is the start of a command.
     pub fn matching_offers(&self, text: &str) -> Vec<CommandOffer> {
         let Some(start) = text.strip_prefix('/').filter(|rest| !rest.contains(char::is_whitespace)) else {
             return Vec::new();
@@ -56,7 +56,7 @@ impl CommandCompletion {
         self.selected = (self.selected + count - 1) % count;
     }
 
-    /// The text has changed: the list starts anew.
+    /// Resets the list after the text has changed.
     pub fn reset(&mut self) {
         *self = Self::default();
     }

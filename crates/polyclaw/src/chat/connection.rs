@@ -1,4 +1,4 @@
-//! The chat's side of the wire: effects go out, events come in. A broken stream is opened again where it broke.
+//! The chat's connection to the instance: performs effects and sends events. A broken stream resumes where it broke.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::stream::FrameStream;
 
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(500);
 const TRANSCRIPT_PAGE_SIZE: usize = 500;
-/// How long one request for an answer waits for it.
+/// Seconds that one request waits for an answer.
 const ANSWER_POLL_SECONDS: u32 = 20;
 
-/// Why a stream is read no further.
+/// Why reading a stream stopped.
 #[derive(PartialEq, Eq)]
 enum FrameStreamEnd {
     Broken,
-    /// Frames were missed: what is kept is asked for from the start.
+    /// Frames were missed; the server's retained frames are requested from the start.
     Gap,
 }
 
@@ -31,7 +31,7 @@ pub struct ChatConnection {
     pub client: ApiClient,
     pub session: String,
     pub agent: Option<String>,
-    /// This run of the chat: with it a message sent again is not sent twice.
+    /// ID of this chat process. As part of the idempotency key it prevents duplicate messages.
     pub run: String,
     pub events: UnboundedSender<ChatEvent>,
 }
@@ -42,11 +42,11 @@ impl ChatConnection {
     }
 
     fn send_event(&self, event: ChatEvent) {
-        // Nobody listens once the chat has ended.
+        // The receiver is gone once the chat has ended.
         let _ = self.events.send(event);
     }
 
-    /// Follows the conversation for as long as the chat lasts.
+    /// Follows the session for as long as the chat runs.
     pub async fn follow_session(self) {
         let mut place = StreamPosition::default();
         loop {
@@ -75,7 +75,7 @@ impl ChatConnection {
         FrameStreamEnd::Broken
     }
 
-    /// The stored conversation. One that nobody has spoken in yet is empty. While the daemon is away it is tried again.
+    /// Loads the stored session; a session that does not exist yet is empty. Retries while the daemon is unavailable.
     async fn load_conversation(&self) {
         loop {
             match self.fetch_conversation().await {
@@ -112,7 +112,7 @@ impl ChatConnection {
         Ok(ChatEvent::Loaded { session, messages, approvals })
     }
 
-    /// Every team with its members and tasks. One that ends meanwhile is not shown.
+    /// Returns every team with its members and tasks. Skips teams that end meanwhile.
     async fn fetch_teams(&self) -> Result<Vec<Value>, CommandFailure> {
         let listed = self.client.get("/teams").await?;
         let mut teams = Vec::new();
@@ -127,7 +127,7 @@ impl ChatConnection {
         Ok(teams)
     }
 
-    /// Does what the chat wants, and tells it what came of it.
+    /// Performs an effect and reports its result as events.
     pub async fn perform_effect(self, effect: ChatEffect) {
         match effect {
             ChatEffect::Send { key, text } => self.send_message(key, text).await,
@@ -148,7 +148,7 @@ impl ChatConnection {
         }
     }
 
-    /// Sends until it is accepted or refused: while the daemon is away it is tried again.
+    /// Sends a message until it is accepted or refused, retrying while the daemon is unavailable.
     async fn send_message(&self, key: String, text: String) {
         let mut body =
             json!({ "text": text, "channel": "cli", "idempotency_key": format!("{}-{key}", self.run) });
@@ -173,7 +173,7 @@ impl ChatConnection {
         }
     }
 
-    /// After `/focus` a message goes to another session, and so does its answer: it is shown here when it is there.
+    /// After `/focus` a message and its answer go to another session. Shows that answer here once it is complete.
     async fn show_answer_of_other_session(&self, receipt: &Value) {
         let there = receipt["session_key"].as_str().unwrap_or_default();
         if there.is_empty() || there == self.session {
@@ -206,7 +206,7 @@ impl ChatConnection {
     async fn run_command(&self, text: &str) {
         match one_shot::run_chat_command(&self.client, &self.session, text).await {
             Ok(reply) => {
-                // A new conversation, another agent or model: the stored state says what holds now.
+                // These commands change the session, agent or model, so the stored state must be reloaded.
                 let changes =
                     parse(text).is_some_and(|(command, _)| matches!(command.name, "new" | "agent" | "model"));
                 self.send_event(ChatEvent::CommandAnswered { text: reply.unwrap_or_default(), changes });

@@ -1,26 +1,26 @@
-//! What stands in the transcript pane.
+//! Entries of the transcript pane.
 
 use serde_json::Value;
 
-/// What stands below an answer that is not whole.
+/// Note below a truncated answer.
 pub const TRUNCATED_NOTE: &str = "Cut off here: the model's length limit was reached.";
 
-/// Lines of a tool's output that are shown.
+/// Maximum lines of a tool's output that are shown.
 const MAX_SHOWN_OUTPUT_LINES: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum TranscriptEntry {
     User(UserMessage),
-    /// What no person typed: an agent's result, mail of a team, an errand.
+    /// A message that no person typed: an agent's result, a team message, a cron job.
     InternalMessage {
         id: String,
-        /// Who wrote it, as the server names it.
+        /// The author, as the server names it.
         origin: String,
         text: String,
     },
     Answer {
         turn: String,
-        /// How many answers of the turn were stored before it, as far as the server told.
+        /// Number of the turn's answers before this one, if the server sent it.
         step: Option<u64>,
         text: String,
         open: bool,
@@ -31,14 +31,14 @@ pub enum TranscriptEntry {
         text: String,
         open: bool,
     },
-    /// What another agent says here, for the turn that waits for it.
+    /// Text of another agent, for the turn that waits for it.
     DelegateText {
         turn: String,
         run: String,
         name: String,
         text: String,
         open: bool,
-        /// It stands in the stored conversation, as the result of the call that asked for it.
+        /// The text is in the stored session, as the result of the tool call.
         is_stored: bool,
     },
     Tool(ToolCard),
@@ -55,11 +55,11 @@ pub enum NoteTone {
     Bad,
 }
 
-/// What a person said, and how far it got.
+/// A person's message and its delivery state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserMessage {
     pub text: String,
-    /// Ours, until the server has given it an id.
+    /// Local key, used until the server has assigned an ID.
     pub key: String,
     pub id: Option<String>,
     pub turn: Option<String>,
@@ -69,7 +69,7 @@ pub struct UserMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserMessageState {
     Sending,
-    /// A turn is running: it is taken up at its next boundary or its end.
+    /// A turn is running. It takes the message at its next boundary or when it ends.
     Waiting,
     Accepted,
     Refused,
@@ -81,7 +81,7 @@ pub struct ToolCard {
     pub name: String,
     pub arguments: String,
     pub output: String,
-    /// What was in force while it ran.
+    /// The sandbox that applied while the tool ran.
     pub sandbox: Option<String>,
     pub state: ToolState,
 }
@@ -101,7 +101,7 @@ pub struct ApprovalCard {
     pub requested_by: String,
     pub tool: String,
     pub arguments: String,
-    /// `pending`, `approved`, `denied`, `expired`, or that the turn is over.
+    /// `pending`, `approved`, `denied`, `expired`, or a note that the turn is over.
     pub state: String,
 }
 
@@ -118,14 +118,14 @@ impl ApprovalCard {
     }
 }
 
-/// What was in force while a tool ran, as the daemon measured it.
+/// Returns the sandbox that applied while a tool ran, as the daemon measured it.
 pub fn describe_sandbox(sandbox: &Value) -> Option<String> {
     sandbox["line"].as_str().map(str::to_owned)
 }
 
-/// Arguments in one line: a single text stands for itself, such as the command of a shell.
+/// Formats arguments on one line. A single text argument, such as a shell command, is shown alone.
 pub fn arguments_line(value: &Value) -> String {
-    // A call that was refused before it began is told without its arguments.
+    // A call that was rejected before it started has no arguments.
     if value.is_null() {
         return String::new();
     }
@@ -143,7 +143,7 @@ pub fn arguments_line(value: &Value) -> String {
     }
 }
 
-/// What a person is asked about: the tool's own words where it has some, else the arguments.
+/// Returns the question for a person: the tool's own text if it has any, else the arguments.
 pub fn question_text(data: &Value) -> String {
     let (tool, words) =
         (data["tool"].as_str().unwrap_or_default(), data["question"].as_str().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! How live frames change the transcript. A frame that repeats what is there already changes nothing.
+//! Applies live frames to the transcript. A repeated frame changes nothing.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::stream_position::REPLAY_GAP_KIND;
 use super::transcript::internal_author;
 use crate::stream::StreamFrame;
 
-/// Output of one tool that is kept for its card.
+/// Maximum bytes of one tool's output that are retained.
 const RETAINED_OUTPUT_BYTES: usize = 16 * 1024;
 
 fn retry_text(data: &Value) -> String {
@@ -46,7 +46,7 @@ impl ChatState {
             "approval.decided" => self.apply_decision(data),
             "turn.ended" => self.apply_turn_ended(data, turn),
             "team.changed" => return self.team_changed(),
-            // Something happened that no frame tells: the stored conversation says what.
+            // No frame carries this change, so the stored session is reloaded.
             SESSION_CHANGED_KIND => return self.request_reload(),
             REPLAY_GAP_KIND => {
                 self.discard_partial_texts();
@@ -158,7 +158,7 @@ impl ChatState {
         });
     }
 
-    /// A piece of an answer that the stored conversation did not have yet, and which answer of the turn it is of.
+    /// Returns a new piece of an answer with its step, or `None` if the stored session already contains it.
     fn new_piece<'a>(&mut self, data: &'a Value, turn: &str) -> Option<(Option<u64>, &'a str)> {
         let step = data["step"].as_u64();
         if self.stored_turns.has_answer(turn, step) {
@@ -168,7 +168,7 @@ impl ChatState {
         Some((step, data["text"].as_str().unwrap_or_default()))
     }
 
-    /// Another agent says more here; or begins, and what it said before no longer counts.
+    /// Appends text of another agent. Without text the agent starts over, and its earlier text is discarded.
     fn append_delegate_text(&mut self, data: &Value, piece: Option<&str>) {
         let run = data["run_id"].as_str().unwrap_or_default();
         if self.is_result_stored(run) {
@@ -184,7 +184,7 @@ impl ChatState {
             (None, piece) => {
                 let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
                 let reply = data["name"].as_str().unwrap_or_default();
-                // One that is new since the chat began is named as the server names it, now and after a reload.
+                // An agent created since the chat started gets the server's name for it, now and after a reload.
                 let name = self.faces.entry(agent).or_insert_with(|| reply.to_owned()).clone();
                 let text = piece.unwrap_or_default().to_owned();
                 let turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
@@ -200,13 +200,13 @@ impl ChatState {
         }
     }
 
-    /// Whether the result of a run is in the conversation as it is stored: nothing more comes of it.
+    /// Returns whether a run's result is in the stored session, so that no more text follows.
     fn is_result_stored(&self, run: &str) -> bool {
         let is_it = |entry: &TranscriptEntry| matches!(entry, TranscriptEntry::DelegateText { run: own, is_stored: true, .. } if own == run);
         self.entries.iter().any(is_it)
     }
 
-    /// The whole of what it said, whatever part of it streamed.
+    /// Replaces the streamed text with the agent's complete text.
     fn complete_delegate_text(&mut self, data: &Value) {
         self.append_delegate_text(data, None);
         self.append_delegate_text(data, data["text"].as_str());
@@ -218,14 +218,14 @@ impl ChatState {
         }
     }
 
-    /// What the running turn does stands before the messages that wait for it.
+    /// Inserts an entry of the running turn before the messages that wait for it.
     fn insert_entry(&mut self, entry: TranscriptEntry) {
         let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(message) if matches!(message.state, UserMessageState::Waiting | UserMessageState::Sending));
         let waiting = self.entries.iter().rev().take_while(waits).count();
         self.entries.insert(self.entries.len() - waiting, entry);
     }
 
-    /// A fallback model starts over: what streamed since the last step no longer counts.
+    /// Discards the text streamed since the last step, because a fallback model starts over.
     fn discard_streamed(&mut self) {
         self.entries.retain(|entry| {
             !matches!(
@@ -235,7 +235,7 @@ impl ChatState {
         });
     }
 
-    /// A step is over: what follows is another piece of text.
+    /// Closes the step's texts; further text becomes a new entry.
     fn close_open_texts(&mut self, turn: &str) {
         for entry in &mut self.entries {
             match entry {
@@ -322,7 +322,7 @@ impl ChatState {
         }
     }
 
-    /// Nothing waits for an answer any more.
+    /// Closes the turn's open approval requests.
     fn close_questions(&mut self, turn: &str) {
         for entry in &mut self.entries {
             match entry {
@@ -367,7 +367,7 @@ impl ChatState {
         self.insert_entry(TranscriptEntry::Note { text, tone });
     }
 
-    /// The stored text is the answer, whatever part of it streamed.
+    /// Sets the stored text as the answer, whatever part of it streamed.
     fn set_answer(&mut self, turn: &str, answer: Option<String>) {
         let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) else { return };
         let streamed = self.entries.iter_mut().rev().find_map(|entry| match entry {

@@ -1,4 +1,4 @@
-//! The lines sent before, kept in the home: one JSON string per line, so that a message of several lines is one.
+//! Input history in the home: one JSON string per line, so that a multi-line message is one entry.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -14,7 +14,7 @@ pub fn read_history(path: &Path) -> Vec<String> {
     lines
 }
 
-/// Best effort: a chat goes on without its history.
+/// Appends a line. Errors are ignored: the chat works without its history.
 pub fn append_history(path: &Path, line: &str) {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     if let (Ok(mut file), Ok(line)) = (file, serde_json::to_string(line)) {

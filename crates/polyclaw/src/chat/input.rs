@@ -1,14 +1,14 @@
-//! The input line: text with a cursor, several lines if need be, and the lines sent before.
+//! The input field: text of one or more lines with a cursor, and the input history.
 
-/// What was typed and not yet sent. The cursor is a byte offset on a character boundary.
+/// Text that is not sent yet. The cursor is a byte offset on a character boundary.
 #[derive(Clone, Debug, Default)]
 pub struct InputLine {
     text: String,
     cursor: usize,
     history: Vec<String>,
-    /// Where in the history we are; `None` is the line being typed.
+    /// Position in the history; `None` for the text being typed.
     at: Option<usize>,
-    /// The line being typed, while an older one is shown.
+    /// The text being typed, saved while a history entry is shown.
     draft: String,
 }
 
@@ -25,7 +25,7 @@ impl InputLine {
         self.text.is_empty()
     }
 
-    /// The text before and after the cursor.
+    /// Returns the text before and after the cursor.
     pub fn around_cursor(&self) -> (&str, &str) {
         self.text.split_at(self.cursor)
     }
@@ -45,7 +45,7 @@ impl InputLine {
         self.at = None;
     }
 
-    /// Takes what was typed, and remembers it.
+    /// Takes the text and adds it to the history.
     pub fn take_text(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
@@ -105,7 +105,7 @@ impl InputLine {
         self.cursor = start;
     }
 
-    /// A line up; on the first line, an older one from the history.
+    /// Moves up a line; on the first line, to an older history entry.
     pub fn move_up(&mut self) {
         match self.text[..self.cursor].rfind('\n') {
             Some(end) => self.move_to_line(self.text[..end].rfind('\n').map_or(0, |at| at + 1)),
@@ -113,7 +113,7 @@ impl InputLine {
         }
     }
 
-    /// A line down; on the last line, a newer one from the history.
+    /// Moves down a line; on the last line, to a newer history entry.
     pub fn move_down(&mut self) {
         match self.text[self.cursor..].find('\n') {
             Some(end) => self.move_to_line(self.cursor + end + 1),

@@ -1,10 +1,10 @@
-//! What keys do.
+//! Key bindings.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::state::{ChatEffect, ChatState};
 
-/// Lines of one page key.
+/// Lines that a page key scrolls.
 const PAGE_SCROLL_LINES: usize = 10;
 
 impl ChatState {
@@ -36,7 +36,7 @@ impl ChatState {
         self.completion.close();
     }
 
-    /// The first time clears what is typed, the second time leaves.
+    /// Handles Ctrl+C: the first press clears the input, the second quits.
     fn interrupt(&mut self) -> Vec<ChatEffect> {
         if self.quit_armed {
             return vec![ChatEffect::Quit];
@@ -47,7 +47,8 @@ impl ChatState {
         Vec::new()
     }
 
-    /// `y` and `n` answer the oldest question: as one key while nothing is typed, or as a word with Enter.
+    /// Answers the oldest approval request with `y` or `n`: as a single key while the input is empty, or as a word
+    /// with Enter.
     fn answer_question(&mut self, key: KeyEvent) -> Option<Vec<ChatEffect>> {
         let typed = self.input.text().trim().to_lowercase();
         if key.code == KeyCode::Enter
@@ -149,8 +150,8 @@ impl ChatState {
         }
     }
 
-    /// A command that takes nothing runs at once, and one that may be given nothing where its whole name was typed; any
-    /// other is completed first.
+    /// Handles Enter. Runs a command that takes no arguments, or only optional ones if its full name was typed. Any
+    /// other offered command is completed first.
     fn handle_enter(&mut self, offering: bool) -> Vec<ChatEffect> {
         if let Some(offer) = self.completion.selected_offer(self.input.text()).filter(|_| offering) {
             let is_typed = self.input.text().strip_prefix('/') == Some(offer.name);
@@ -179,7 +180,7 @@ impl ChatState {
     }
 }
 
-/// Who typed a whole "yes" answered with its first letter; the rest is no message.
+/// Returns whether the text completes a typed "yes" or "no" whose first letter already answered. It is no message.
 fn completes_typed_answer(first: char, rest: &str) -> bool {
     matches!((first, rest), ('y', "es") | ('n', "o"))
 }

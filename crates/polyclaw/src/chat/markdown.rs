@@ -1,4 +1,4 @@
-//! Markdown, lightly: bold, code, code blocks and headings. Everything else is shown as it is written.
+//! Minimal Markdown: bold, code, code blocks and headings. Everything else is shown as written.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -32,7 +32,7 @@ fn prose_line(line: &str) -> Line<'static> {
     Line::from(inline_spans(line))
 }
 
-/// Splits at `**` and backticks. A mark without its partner is text.
+/// Splits at `**` and backticks. An unmatched mark is plain text.
 fn inline_spans(line: &str) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut rest = line;
@@ -63,7 +63,7 @@ fn next_mark(text: &str) -> Option<(usize, &'static str)> {
     ["**", "`"].into_iter().filter_map(|mark| Some((text.find(mark)?, mark))).min()
 }
 
-/// Control characters would move the cursor; a model may write any of them.
+/// Removes control characters, with which a model could move the cursor.
 pub fn strip_control_chars(text: &str) -> String {
     polyclaw_domain::sanitize::escape_hidden(&text.replace('\t', "    "))
         .chars()

@@ -1,4 +1,4 @@
-//! The chat without a terminal: a line in, an answer out.
+//! The chat without a terminal: one input line, one answer.
 
 use std::time::Duration;
 

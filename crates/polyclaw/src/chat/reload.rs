@@ -1,6 +1,5 @@
-//! The conversation as it is stored, and as it is seen live: which of the two stands. What is asked for from the server
-//! holds everything that came before it was asked for; what comes later waits until it is there, and is put on top. So
-//! nothing older ever covers something newer.
+//! Merges the stored session with live events. A load from the server contains everything before its request. Later
+//! events are deferred until it arrives and are then applied on top, so older data never overwrites newer data.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,15 +10,15 @@ use super::state::{ChatEffect, ChatEvent, ChatState};
 use super::stream_position::REPLAY_GAP_KIND;
 use super::transcript::{TranscriptRow, from_transcript};
 
-/// Something happened in the session that no frame tells.
+/// Frame kind for a change of the session that no other frame carries.
 pub const SESSION_CHANGED_KIND: &str = "session.changed";
 
-/// How far reading the conversation is.
+/// State of loading the stored session.
 #[derive(Debug)]
 pub struct TranscriptReload {
-    /// It is read as soon as the link is there.
+    /// The session must be loaded as soon as the connection is up.
     pub is_due: bool,
-    /// What came since it was asked for; `None` while it is not.
+    /// Events since the load was requested; `None` if no load is pending.
     since: Option<Vec<ChatEvent>>,
 }
 
@@ -29,12 +28,12 @@ impl Default for TranscriptReload {
     }
 }
 
-/// What the stored conversation says about its turns.
+/// Facts about turns from the stored session.
 #[derive(Debug, Default)]
 pub struct StoredTurns {
-    /// Answers of the model, by turn.
+    /// Number of the model's answers, by turn.
     answers: HashMap<String, usize>,
-    /// Turns that have said their last word.
+    /// Turns with a final answer.
     ended: HashSet<String>,
 }
 
@@ -56,14 +55,14 @@ impl StoredTurns {
         self.ended.contains(turn)
     }
 
-    /// Whether an answer of a turn is stored. Of one that tells no number, nobody knows.
+    /// Returns whether an answer of a turn is stored. Unknown, and so false, without a step number.
     pub fn has_answer(&self, turn: &str, step: Option<u64>) -> bool {
         let stored = self.answers.get(turn).copied().unwrap_or_default();
         step.is_some_and(|step| step < stored as u64)
     }
 }
 
-/// The conversation is no longer what was read.
+/// Returns whether the event makes the loaded session outdated.
 fn is_stale(event: &ChatEvent) -> bool {
     is_gap(event) || matches!(event, ChatEvent::Frame(frame) if frame.kind == SESSION_CHANGED_KIND)
 }
@@ -73,7 +72,7 @@ fn is_gap(event: &ChatEvent) -> bool {
 }
 
 impl ChatState {
-    /// Asks for the conversation. What comes from here on waits for it.
+    /// Requests a load. Events from here on are deferred.
     pub(super) fn request_reload(&mut self) -> Vec<ChatEffect> {
         self.reload.is_due = false;
         match self.reload.since {
@@ -85,18 +84,19 @@ impl ChatState {
         }
     }
 
-    /// Lets an event wait for the conversation that was asked for; gives it back where none was.
+    /// Defers an event while a load is pending; otherwise returns it.
     pub(super) fn defer_event(&mut self, event: ChatEvent) -> Option<ChatEvent> {
         let Some(since) = &mut self.reload.since else { return Some(event) };
         if is_gap(&event) {
-            // What came before it belongs to a text of which a part is missing.
+            // Earlier frames belong to texts with a missing part.
             since.retain(|event| !matches!(event, ChatEvent::Frame(_)));
         }
         since.push(event);
         None
     }
 
-    /// Takes up what waited. What makes the conversation stale came after it was asked for: it is asked for once more.
+    /// Applies the deferred events. An event that makes the session outdated came after the request, so the session
+    /// is loaded again.
     pub(super) fn replay_deferred(&mut self) -> Vec<ChatEffect> {
         let waited = self.reload.since.take().unwrap_or_default();
         let (stale, rest): (Vec<ChatEvent>, Vec<ChatEvent>) = waited.into_iter().partition(is_stale);
@@ -111,7 +111,7 @@ impl ChatState {
         effects
     }
 
-    /// Frames were missed: of texts that were growing nobody knows what is missing.
+    /// Discards growing texts after missed frames, because a part of them is missing.
     pub(super) fn discard_partial_texts(&mut self) {
         self.entries.retain(|entry| {
             !matches!(
@@ -152,7 +152,8 @@ impl ChatState {
         }
     }
 
-    /// Keeps what is only seen here: what grows, what another agent said, and what the server has not confirmed.
+    /// Keeps entries that exist only locally: growing texts, other agents' texts, and messages that the server has
+    /// not confirmed.
     fn keep_local_entry(
         &self,
         entry: TranscriptEntry,
@@ -168,7 +169,7 @@ impl ChatState {
             }
             TranscriptEntry::DelegateText { turn, run, .. } => {
                 let is_this = |row: &TranscriptRow| matches!(&row.entry, TranscriptEntry::DelegateText { run: own, .. } if own == run);
-                // What was said in a conversation that is over is not said in the next.
+                // A text of an earlier session must not appear in the next one.
                 let is_here = !self.has_ended(turn) || rows.iter().any(|row| row.turn == *turn);
                 if is_here && !rows.iter().any(is_this) {
                     insert_row(rows, turn.clone(), entry);
@@ -203,7 +204,7 @@ fn message_id(entry: &TranscriptEntry) -> Option<&str> {
     }
 }
 
-/// The stored message that one of ours is, of which the server's answer is still on its way.
+/// Finds the stored copy of a local message whose confirmation has not arrived yet.
 fn find_stored_copy<'a>(
     ours: &UserMessage,
     rows: &'a mut [TranscriptRow],
@@ -220,7 +221,7 @@ fn find_stored_copy<'a>(
     })
 }
 
-/// What belongs to a turn stands behind what is stored of it.
+/// Inserts an entry behind the stored entries of its turn.
 fn insert_row(rows: &mut Vec<TranscriptRow>, turn: String, entry: TranscriptEntry) {
     let at = rows.iter().rposition(|row| row.turn == turn).map_or(rows.len(), |at| at + 1);
     rows.insert(at, TranscriptRow { turn, entry });

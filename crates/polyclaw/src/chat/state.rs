@@ -1,4 +1,4 @@
-//! The chat as a machine without I/O: keys, frames and answers in, effects out.
+//! The chat as a state machine without I/O: keys, frames and responses in, effects out.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use super::input::InputLine;
 use super::reload::{StoredTurns, TranscriptReload};
 use crate::stream::StreamFrame;
 
-/// What happens to the chat.
+/// An event for the chat.
 #[derive(Clone, Debug)]
 pub enum ChatEvent {
-    /// The conversation as it is stored, and its state.
+    /// The stored session and its state.
     Loaded {
         session: Value,
         messages: Vec<Value>,
         approvals: Vec<Value>,
     },
     Frame(StreamFrame),
-    /// The live stream is there, or gone.
+    /// The live stream connected or disconnected.
     Link(LinkState),
     /// A message was accepted.
     Posted {
@@ -32,19 +32,19 @@ pub enum ChatEvent {
         key: String,
         reason: String,
     },
-    /// The conversation could not be read.
+    /// The session could not be loaded.
     NotLoaded(String),
-    /// A command answered; it may have changed what is stored.
+    /// A command's reply. `changes` is set if it changed the stored session.
     CommandAnswered {
         text: String,
         changes: bool,
     },
-    /// The teams there are, each with its members and tasks.
+    /// All teams with their members and tasks.
     Teams(Vec<Value>),
     Failed(String),
 }
 
-/// What the chat wants done.
+/// An action for the connection to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatEffect {
     Send {
@@ -57,7 +57,7 @@ pub enum ChatEffect {
         decision: &'static str,
     },
     Stop,
-    /// Read the conversation again.
+    /// Load the stored session again.
     Reload,
     FetchTeams,
     Remember(String),
@@ -74,7 +74,7 @@ pub enum LinkState {
 pub struct ChatState {
     pub session: String,
     pub agent: String,
-    /// How agents show themselves, by id.
+    /// Display names of agents, by ID.
     pub faces: HashMap<String, String>,
     pub model: String,
     pub link: LinkState,
@@ -83,17 +83,17 @@ pub struct ChatState {
     pub completion: CommandCompletion,
     /// Lines scrolled up from the end.
     pub scroll: usize,
-    /// The turn that is running.
+    /// The running turn.
     pub running: Option<String>,
     pub quit_armed: bool,
-    /// The section of teams, where it is open.
+    /// The teams panel, if it is open.
     pub teams: Option<Vec<Value>>,
-    /// The key that answered a question, until the next Enter.
+    /// The key that answered an approval request, until the next Enter.
     pub answered: Option<char>,
     pub(super) reload: TranscriptReload,
-    /// What the conversation said when it was read last.
+    /// Facts from the last load of the session.
     pub(super) stored_turns: StoredTurns,
-    /// Turns whose end has been seen: what a replay says about them is old.
+    /// Turns that have ended. Replayed frames about them are outdated.
     ended: Vec<String>,
     sent: u64,
 }
@@ -143,7 +143,7 @@ impl ChatState {
         Vec::new()
     }
 
-    /// What happens to the conversation, while none is on its way.
+    /// Applies an event while no load is pending.
     fn apply_event(&mut self, event: ChatEvent) -> Vec<ChatEffect> {
         match event {
             ChatEvent::Frame(frame) => return self.apply_frame(&frame),
@@ -162,13 +162,13 @@ impl ChatState {
         Vec::new()
     }
 
-    /// Messages that wait for the running turn.
+    /// Returns the number of messages that wait for the running turn.
     pub fn waiting_count(&self) -> usize {
         let waits = |entry: &&TranscriptEntry| matches!(entry, TranscriptEntry::User(message) if message.state == UserMessageState::Waiting);
         self.entries.iter().filter(waits).count()
     }
 
-    /// The oldest question nobody has answered.
+    /// Returns the oldest open approval request.
     pub fn open_question(&self) -> Option<&ApprovalCard> {
         self.entries.iter().find_map(|entry| match entry {
             TranscriptEntry::Approval(question) if question.is_open() => Some(question),
@@ -176,7 +176,7 @@ impl ChatState {
         })
     }
 
-    /// Sends what was typed: a command to the instance, or a message.
+    /// Sends the input: as a command, or as a message.
     pub fn submit_input(&mut self) -> Vec<ChatEffect> {
         let text = self.input.take_text();
         let line = text.trim();

@@ -1,27 +1,27 @@
-//! Where the chat is in the stream: which life of the server, and which frame of it was the last.
+//! The chat's position in the stream: the server process and its last received frame.
 
 use serde_json::Value;
 
 use crate::client::encode_segment;
 use crate::stream::StreamFrame;
 
-/// Says that frames are missing.
+/// Frame kind that reports missing frames.
 pub const REPLAY_GAP_KIND: &str = "replay.gap";
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StreamPosition {
-    /// A life of the server. Numbers of another mean nothing.
+    /// The server process. Frame numbers of another process are unrelated.
     epoch: Option<String>,
     seen: u64,
-    /// Where the stream stood when the chat began. What was said before is stored; what was just being said is told
-    /// again, under numbers from before.
+    /// Frame number when the chat started. Earlier messages are stored; texts that were being streamed are repeated
+    /// under earlier numbers.
     began: u64,
-    /// What is left of this life is asked for from its start: some of what followed the last frame is gone.
+    /// Requests this process's retained frames from the start, because some after the last received frame are lost.
     from_start: bool,
 }
 
 impl StreamPosition {
-    /// What the server is asked to go on from.
+    /// Returns the query that tells the server where to resume.
     pub fn after_query(&self) -> String {
         let seen = if self.from_start { 0 } else { self.seen.max(self.began) };
         self.epoch
@@ -30,7 +30,7 @@ impl StreamPosition {
             .unwrap_or_default()
     }
 
-    /// Goes to a frame. `false` if it has been there: a frame counts once.
+    /// Advances to a frame. Returns false if the frame was already received.
     pub fn advance_to(&mut self, frame: &StreamFrame) -> bool {
         if frame.kind == REPLAY_GAP_KIND {
             self.from_start = true;
@@ -51,7 +51,7 @@ impl StreamPosition {
         }
     }
 
-    /// A stream begins by saying of which life it is and where it stands.
+    /// Handles the first frame of a stream, which names the server process and its current frame number.
     fn begin_stream(&mut self, hello: &Value) {
         let Some(epoch) = hello["epoch"].as_str() else { return };
         let (seen, began) = match &self.epoch {
@@ -92,12 +92,12 @@ mod tests {
         assert!(place.advance_to(&numbered("a-b-9")));
         assert_eq!(place.after_query(), "?after=a-b-9");
         assert!(place.advance_to(&hello("a-b", 20)) && place.advance_to(&numbered("a-b-12")));
-        // In the same life: what was seen is not seen again.
+        // Same process: known frames are not applied again.
         assert!(place.advance_to(&hello("a-b", 9_000)) && place.advance_to(&gap()));
         assert_eq!(place.after_query(), "?after=a-b-0");
         place.advance_to(&hello("a-b", 9_000));
         assert!(!place.advance_to(&numbered("a-b-12")) && place.advance_to(&numbered("a-b-8000")));
-        // In another life: everything is new.
+        // Another process: all frames are new.
         assert!(place.advance_to(&hello("c", 5)) && place.advance_to(&gap()));
         assert_eq!(place.after_query(), "?after=c-0");
         place.advance_to(&hello("c", 6));

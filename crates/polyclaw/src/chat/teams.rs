@@ -1,4 +1,4 @@
-//! The section that shows teams beside the conversation: who is in them, what they do, and what there is to do.
+//! The teams panel next to the conversation: members, their status and the tasks.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,16 +13,16 @@ use crate::command::teams::status_words;
 use super::markdown::dim_style;
 use super::state::{ChatEffect, ChatState};
 
-/// Columns the section takes, where the terminal has room for it beside the conversation.
+/// Columns of the panel, if the terminal is wide enough for it next to the conversation.
 const TEAMS_PANEL_WIDTH: u16 = 44;
-/// Narrower than this the conversation would be hard to read: the section takes its place.
+/// Minimum columns of the conversation. In a narrower terminal the panel replaces it.
 const MIN_CHAT_WIDTH: u16 = 40;
 const MAX_SHOWN_TASKS: usize = 12;
-/// Columns of a name.
+/// Maximum columns of a name.
 const MAX_NAME: usize = 14;
 
 impl ChatState {
-    /// Opens the section, or closes it.
+    /// Opens or closes the panel.
     pub(super) fn toggle_teams(&mut self) -> Vec<ChatEffect> {
         match self.teams.take() {
             Some(_) => Vec::new(),
@@ -33,12 +33,12 @@ impl ChatState {
         }
     }
 
-    /// Something happened in a team: looked at again where somebody looks.
+    /// Reloads the teams if the panel is open.
     pub(super) fn team_changed(&self) -> Vec<ChatEffect> {
         if self.teams.is_some() { vec![ChatEffect::FetchTeams] } else { Vec::new() }
     }
 
-    /// An answer that comes after the section was closed does not open it.
+    /// Shows loaded teams. Ignored if the panel was closed meanwhile.
     pub(super) fn show_teams(&mut self, teams: Vec<Value>) {
         if self.teams.is_some() {
             self.teams = Some(teams);
@@ -46,7 +46,7 @@ impl ChatState {
     }
 }
 
-/// Draws the section if it is open; returns what is left for the conversation.
+/// Draws the panel if it is open. Returns the area left for the conversation.
 pub(super) fn draw_teams(frame: &mut Frame<'_>, area: Rect, model: &ChatState) -> Rect {
     let Some(teams) = &model.teams else { return area };
     let is_sibling = area.width >= TEAMS_PANEL_WIDTH + MIN_CHAT_WIDTH;
@@ -63,7 +63,7 @@ pub(super) fn draw_teams(frame: &mut Frame<'_>, area: Rect, model: &ChatState) -
     Rect { width: area.width - width, ..area }
 }
 
-/// As many lines as there is room for. Where some are left out the last one counts them.
+/// Limits the lines to the available height. If some are hidden, the last line counts them.
 fn within(mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
     while lines.last().is_some_and(|line| line.width() == 0) {
         lines.pop();
@@ -77,7 +77,7 @@ fn within(mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// A line that fits; one that is cut ends with an ellipsis.
+/// Cuts a line to a width, with an ellipsis if it was cut.
 fn cut(line: Line<'static>, width: usize) -> Line<'static> {
     if line.width() <= width {
         return line;
@@ -97,7 +97,7 @@ fn cut(line: Line<'static>, width: usize) -> Line<'static> {
     Line::from(spans).style(line.style)
 }
 
-/// The longest beginning of a text that is no wider than `most` columns.
+/// Returns the longest prefix of a text that is at most `most` columns wide.
 fn beginning(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -107,7 +107,7 @@ fn beginning(text: &str, most: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// A name that leaves room for what is said behind it.
+/// Shortens a name to leave room for the text behind it.
 fn short(name: &str) -> String {
     match beginning(name, MAX_NAME) {
         whole if whole.len() == name.len() => name.to_owned(),
@@ -150,7 +150,7 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
     lines
 }
 
-/// That the team has used its budget of turns, and what to do about it.
+/// Warns that the team has used its budget of turns, and says what to do.
 fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
     let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
     if used < limit {
@@ -163,7 +163,7 @@ fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
     lines
 }
 
-/// That the turns of the one above fail.
+/// Warns that turns of the member above fail.
 fn failure_line(streak: &Value) -> Option<Line<'static>> {
     let failures = streak["failures"].as_u64()?;
     let turns = if failures == 1 { "turn" } else { "turns" };
@@ -206,7 +206,7 @@ fn task_line(task: &Value) -> Line<'static> {
     ])
 }
 
-/// What others wrote, without anything a terminal would obey.
+/// Returns text of others without terminal control characters.
 fn printable_text(value: &Value) -> String {
     super::markdown::strip_control_chars(value.as_str().unwrap_or_default())
 }

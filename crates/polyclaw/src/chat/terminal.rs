@@ -1,4 +1,4 @@
-//! The terminal while the chat has it. It is given back however the chat ends, a panic included.
+//! Takes over the terminal for the chat and restores it when the chat ends, even after a panic.
 
 use std::io::{self, stdout};
 
@@ -17,7 +17,7 @@ impl TerminalScreen {
             let _ = execute!(stdout(), DisableBracketedPaste);
             before(info);
         }));
-        // Sets a hook of its own that leaves the alternate screen first.
+        // Installs its own panic hook, which leaves the alternate screen first.
         let terminal = ratatui::try_init()?;
         execute!(stdout(), EnableBracketedPaste)?;
         Ok(Self { terminal })

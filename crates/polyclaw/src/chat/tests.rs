@@ -1,4 +1,4 @@
-//! The chat without a terminal and without a network.
+//! Tests of the chat without a terminal or a network.
 
 mod reload;
 mod status;
@@ -121,7 +121,7 @@ fn another_agent_speaks_under_its_name_and_once() {
     };
     says(&mut model, "delegate.started", "");
     says(&mut model, "delegate.delta", "It was ");
-    // A fallback model begins again.
+    // A fallback model starts over.
     says(&mut model, "delegate.started", "");
     says(&mut model, "delegate.delta", "It is ");
     says(&mut model, "delegate.ended", "It is 42.");
@@ -302,7 +302,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
 fn a_question_is_answered_with_a_word_and_enter_too() {
     let asked = json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": {} });
     let approve = [ChatEffect::Decide { id: "a1".into(), decision: "approve" }];
-    // The word was typed before the question came up.
+    // The word was typed before the request appeared.
     for word in ["y", "Yes"] {
         let mut model = chat();
         type_in(&mut model, word);
@@ -310,7 +310,7 @@ fn a_question_is_answered_with_a_word_and_enter_too() {
         assert_eq!(key(&mut model, KeyCode::Enter), approve);
         assert!(model.input.is_empty());
     }
-    // One key answers; the Enter or the rest of the word that follows is no message.
+    // One key answers. The Enter or the rest of the word that follows is no message.
     for rest in ["", "es"] {
         let mut model = chat();
         frame(&mut model, "approval.requested", asked.clone());

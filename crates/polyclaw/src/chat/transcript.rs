@@ -1,4 +1,4 @@
-//! The stored conversation as entries.
+//! Converts the stored session into transcript entries.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use super::entry::{
     arguments_line, describe_sandbox,
 };
 
-/// An entry, and the turn that it is of.
+/// An entry with its turn.
 #[derive(Debug)]
 pub struct TranscriptRow {
     pub turn: String,
     pub entry: TranscriptEntry,
 }
 
-/// The entries of stored messages, oldest first. `faces`: how agents show themselves, by id.
+/// Converts stored messages, oldest first. `faces` maps agent IDs to display names.
 pub fn from_transcript(messages: &[Value], faces: &HashMap<String, String>) -> Vec<TranscriptRow> {
     let mut rows = Vec::new();
     for message in messages {
@@ -47,7 +47,7 @@ fn user_entry(message: &Value, text: String) -> TranscriptEntry {
     })
 }
 
-/// Who wrote a message, where that is no person.
+/// Returns the author of a message that no person wrote.
 pub fn internal_author(message: &Value) -> Option<String> {
     message["origin"].as_str().filter(|origin| *origin != "user").map(str::to_owned)
 }
@@ -74,7 +74,7 @@ fn assistant_entries(message: &Value, turn: &str, text: String) -> Vec<Transcrip
     entries
 }
 
-/// Completes the card of the call, and gives what another agent said for it.
+/// Completes the card of the call. Returns the text of another agent if the call delegated to one.
 fn apply_tool_result(
     message: &Value,
     text: &str,
@@ -101,7 +101,7 @@ fn apply_tool_result(
     entries
 }
 
-/// What another agent said here, as the result of the call that asked it keeps it.
+/// Returns another agent's text from the result of the delegating call.
 fn delegate_entry(turn: &str, result: &str, faces: &HashMap<String, String>) -> Option<TranscriptEntry> {
     let body: Value = serde_json::from_str(result).ok().filter(|body: &Value| body["streamed"] == true)?;
     let text = match (body["response"].as_str(), body["partial_response"].as_str()) {

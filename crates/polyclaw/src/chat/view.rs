@@ -1,4 +1,4 @@
-//! Draws the chat: transcript, completion, input, status.
+//! Draws the chat: transcript, completion, input, status line.
 
 use polyclaw_provider::embedded;
 use ratatui::Frame;
@@ -16,7 +16,7 @@ use super::teams;
 
 const MAX_INPUT_ROWS: usize = 8;
 
-/// Entries as they were last drawn: only what changed is laid out again.
+/// Entries as last drawn, so that only changed entries are laid out again.
 #[derive(Default)]
 pub struct ChatView {
     drawn: Vec<(TranscriptEntry, usize, Vec<Line<'static>>)>,
@@ -69,7 +69,7 @@ impl ChatView {
     }
 }
 
-/// The input cut into rows, and the cursor's row and column.
+/// Wraps the input into rows. Returns them with the cursor's row and column.
 fn input_rows(model: &ChatState, width: usize) -> (Vec<String>, (usize, usize)) {
     let (before, _) = model.input.around_cursor();
     let mut rows = vec![String::new()];
@@ -137,7 +137,7 @@ fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &ChatState) {
     frame.render_widget(Paragraph::new(lines).on_black(), area);
 }
 
-/// What there is to know beside the conversation, the least important left out where there is no room for all.
+/// Builds the status line. Drops the least important parts if the terminal is too narrow.
 fn status_line(model: &ChatState, width: usize) -> Line<'static> {
     let face = model.faces.get(&model.agent).unwrap_or(&model.agent);
     let mut parts = vec![(2, Span::raw(face.clone()).bold())];
@@ -167,7 +167,7 @@ fn state_span(model: &ChatState) -> Span<'static> {
     }
 }
 
-/// That a model is a demo stands as long as its name does; what that means can be left out.
+/// Returns the parts that name the model. The demo mark stays as long as the name; its explanation may be dropped.
 fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
     if model.is_empty() {
         return vec![(2, Span::styled("no model", Style::new().fg(Color::Yellow)))];
@@ -179,7 +179,7 @@ fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
     vec![(2, Span::raw(format!("{model} (demo)"))), (4, Span::raw(about))]
 }
 
-/// Without the last of the least important ones, until the rest fits.
+/// Drops parts, the least important first, until the rest fits.
 fn fit_parts(mut parts: Vec<(u8, Span<'static>)>, width: usize) -> Vec<Span<'static>> {
     let taken = |parts: &[(u8, Span<'_>)]| parts.iter().map(|(_, span)| span.width() + 3).sum::<usize>();
     while taken(&parts) > width + 2 && parts.len() > 1 {

@@ -1,4 +1,4 @@
-//! Wraps styled lines to a width, at spaces where there are any, counting columns and not letters.
+//! Wraps styled lines to a width in columns, at spaces if possible.
 
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
@@ -17,7 +17,7 @@ pub fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
         let end = row_end(&chars, start, width);
         rows.push(build_row(line, &chars[start..end]));
         start = end;
-        // The space at which a row ended is not the next one's first.
+        // Skips the space at which the row was wrapped.
         while rows.len() < chars.len()
             && start < chars.len()
             && start > 0

@@ -1,4 +1,4 @@
-//! A start while PostgreSQL is away: it waits, and says so to whoever asks whether the instance is ready.
+//! Waits at startup while PostgreSQL is unavailable, and answers requests with an error meanwhile.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,29 +9,29 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::config::Config;
 use polyclaw_store::{DbTarget, Error};
 
-/// The pause after the first failure; each is twice the one before, up to the longest.
+/// Pause after the first failure. Each further pause is twice as long, up to the maximum.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
-/// Between two lines in the log.
+/// Interval between two log lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Between two looks for somebody who asks.
+/// Interval between two checks for new connections.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(50);
-/// How long one who asks may take to do so.
+/// Read and write timeout of one connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 const UNAVAILABLE_BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL can not be reached; the instance starts when it can","hint":"start PostgreSQL, or look at store.url"}}"#;
 
-/// Returns when the database can be reached, or when the wait is over: then opening it says what is wrong.
+/// Returns when the database is reachable or the time limit is over; opening it then reports the error.
 pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
     let Err(Error::Unavailable { message, .. }) = target.check_connection() else { return };
     let limit = config.store.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     if limit == Some(Duration::ZERO) {
         return;
     }
-    tracing::warn!(error = message, "PostgreSQL can not be reached: the start waits for it");
+    tracing::warn!(error = message, "PostgreSQL is not reachable; waiting for it before starting");
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Where nothing can be listened on, the wait goes on without.
+        // If the port cannot be bound, the wait continues without answering.
         if let Ok(listener) = super::bind_listener(&config.gateway) {
             let is_over = &is_over;
             scope.spawn(move || refuse_connections(&listener, is_over));
@@ -47,16 +47,16 @@ fn probe_until_reachable(target: &DbTarget, limit: Option<Duration>) {
         thread::sleep(pause);
         pause = (pause * 2).min(MAX_BACKOFF);
         let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
-            return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL answers");
+            return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL is reachable; starting");
         };
         if notified_at.elapsed() >= LOG_INTERVAL {
             notified_at = Instant::now();
-            tracing::warn!(error = message, "PostgreSQL can still not be reached");
+            tracing::warn!(error = message, "PostgreSQL is still not reachable; waiting");
         }
     }
 }
 
-/// Answers every request with the same refusal.
+/// Answers every request with an error.
 fn refuse_connections(listener: &TcpListener, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         match listener.accept() {
@@ -70,7 +70,7 @@ fn refuse_connection(mut connection: TcpStream) -> std::io::Result<()> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     connection.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-    // One that is closed with words unread in it is reset, and its answer lost.
+    // The request must be read: closing a connection with unread data resets it and loses the response.
     if connection.read(&mut [0; 8192])? == 0 {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The folders of agents: a tool makes its agent's when it first needs it, if that can be.
+//! Checks the workspace folders of agents. A tool creates its agent's folder when it first needs it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use super::HealthCheck;
 use crate::home::Home;
 
-/// Nothing is said of folders that are there, or that are made when they are needed.
+/// Reports folders that neither exist nor can be created.
 pub(super) fn check_folders(home: &Home, config: &Config) -> Option<HealthCheck> {
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let mut agents: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(super) fn check_folders(home: &Home, config: &Config) -> Option<HealthCheck>
     (!lines.is_empty()).then(|| HealthCheck::fail("workspace", lines.join("; "), hint))
 }
 
-/// Why there can be no folder here.
+/// Returns why a folder cannot be used or created.
 fn folder_obstacle(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|place| place.symlink_metadata().is_ok())?;
     let shown = there.display();
@@ -33,7 +33,7 @@ fn folder_obstacle(folder: &Path) -> Option<String> {
         return Some(format!("{shown} is not a folder"));
     }
     let wanted = Access::READ_OK | Access::EXEC_OK;
-    // Of a folder that is there, files may be only to be read.
+    // An existing folder may be read-only.
     let wanted = if there == folder { wanted } else { wanted | Access::WRITE_OK };
     access(there, wanted).is_err().then(|| match there == folder {
         true => "it can not be read".to_owned(),

@@ -1,4 +1,4 @@
-//! A hook that is a program: the event on its standard input, an environment of its own, and an end in time.
+//! Runs a hook program: with the event on its standard input, its own environment and a timeout.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use tokio::process::{Child, Command};
 use crate::command::guard::GUARD_COMMAND;
 
 const PASSED_ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
-/// What it says is worth this many bytes of the log.
+/// Maximum bytes of a program's output in the log.
 const MAX_LOGGED_OUTPUT_BYTES: u64 = 4 * 1024;
 
-/// The exit code by which a program refuses what it is asked about.
+/// Exit code with which a program refuses the event.
 const REFUSAL_EXIT_CODE: i32 = 2;
 
-/// How a program that was asked did not say yes.
+/// Why a hook program did not succeed.
 pub enum HookFailure {
-    /// It says no, and why.
+    /// The program refused, with its reason.
     Refused(String),
-    /// It could not be asked, or broke.
+    /// The program could not be run, or failed.
     Failed(String),
 }
 
@@ -56,7 +56,7 @@ pub async fn run_hook_program(
     let (program, arguments) =
         command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
     let passed_on = PASSED_ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    // The guard dies with the daemon, however that ends, and takes the program and all it started along.
+    // The guard ends with the daemon, however that ends, and kills the program with all its descendants.
     let child = Command::new(GUARD_COMMAND[0])
         .args(&GUARD_COMMAND[1..])
         .arg(program)
@@ -85,7 +85,7 @@ async fn exchange_with_program(child: &mut Child, body: &[u8]) -> Result<(), Hoo
     let stderr = child.stderr.take();
     let write = async {
         if let Some(mut stdin) = stdin {
-            // One that does not read is one that does not care.
+            // A program that does not read its input does not need it.
             let _ = stdin.write_all(body).await;
         }
     };
@@ -108,8 +108,8 @@ async fn exchange_with_program(child: &mut Child, body: &[u8]) -> Result<(), Hoo
     }
 }
 
-/// Tells the guard when it is dropped, which ends the program and all that it started. Of one that has ended nobody is
-/// told: its number may be another's by now.
+/// Signals the guard when dropped, which kills the program with all its descendants. Does not signal after the guard
+/// was reaped, because its process ID may have been reused.
 struct GuardedChild(Child);
 
 impl Drop for GuardedChild {

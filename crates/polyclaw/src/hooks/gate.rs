@@ -1,5 +1,5 @@
-//! Hooks that are asked before something happens in a team: a program that ends with 2 refuses it, with what it wrote to
-//! its standard error as the reason. Any other end lets it happen.
+//! Hooks that decide before something happens in a team. A program that exits with 2 refuses it, and its standard
+//! error is the reason. Any other exit allows it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::clock::SystemClock;
 
 pub(super) const GATED_EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent::TeammateIdle];
 
-/// The hooks that may refuse something.
+/// The hooks that may refuse an event.
 pub(super) struct HookGate(pub Vec<Arc<HookListener>>);
 
 impl TeamHooks for HookGate {
@@ -41,14 +41,14 @@ async fn ask_hook(hook: &HookListener, event: HookEvent, body: Vec<u8>) -> Resul
         HookTarget::Program => {
             command::run_hook_program(&hook.settings.command, event, body, hook_timeout(&hook.settings)).await
         }
-        // An address is told; it decides nothing.
+        // A URL is only notified; it cannot refuse.
         HookTarget::Address(hook) => hook.post_event(body).await.map_err(command::HookFailure::Failed),
     };
     match asked {
         Ok(()) => Ok(()),
         Err(command::HookFailure::Refused(why)) => Err(why),
         Err(command::HookFailure::Failed(error)) => {
-            tracing::warn!(hook.event = event.as_str(), %error, "a hook failed: what it was asked about happens");
+            tracing::warn!(hook.event = event.as_str(), %error, "hook failed; the event is allowed");
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! An answer on the terminal as it comes, and the questions that come with it.
+//! Prints an answer as it streams, and asks for approvals on the terminal.
 
 use std::io::Write;
 
@@ -10,15 +10,15 @@ use crate::client::{ApiClient, encode_segment};
 use crate::output::{CliOutput, cell_text, visible_line};
 use crate::stream::{FrameStream, StreamFrame};
 
-/// What is on the terminal of one turn and of those that took its task up.
+/// The terminal output of a turn and of the turns that resumed its task.
 pub struct LiveTurn<'a> {
     client: &'a ApiClient,
     turn: String,
-    /// Shown since the last step.
+    /// Text shown since the last step.
     text: String,
-    /// What another agent has said on the terminal, while it speaks.
+    /// Text of another agent shown while it streams.
     speech: String,
-    /// The question on the terminal that nobody has answered.
+    /// ID of the unanswered approval request on the terminal.
     question: Option<String>,
     output: CliOutput,
 }
@@ -28,12 +28,12 @@ impl<'a> LiveTurn<'a> {
         Self { client, turn, text: String::new(), speech: String::new(), question: None, output }
     }
 
-    /// Returns when the turn has ended, or when the stream broke.
+    /// Returns when the turn has ended or the stream broke.
     pub async fn follow_stream(&mut self, stream: Response) {
         let mut frames = FrameStream::new(stream);
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         loop {
-            // A question can close while nobody answers, so both are waited for.
+            // Waits for frames as well, because a request can close without an answer.
             tokio::select! {
                 frame = frames.next() => match frame {
                     Some(frame) if self.apply_frame(&frame) => {}
@@ -46,7 +46,7 @@ impl<'a> LiveTurn<'a> {
         }
     }
 
-    /// Whether there is more to come.
+    /// Applies a frame. Returns whether more follows.
     fn apply_frame(&mut self, frame: &StreamFrame) -> bool {
         self.follow_resumed_turn(&frame.data);
         if frame.kind == "approval.decided" && frame.data["approval_id"].as_str() == self.question.as_deref()
@@ -73,7 +73,7 @@ impl<'a> LiveTurn<'a> {
         true
     }
 
-    /// A later turn goes on with the task of ours.
+    /// Switches to a later turn if it resumes the task of this one.
     fn follow_resumed_turn(&mut self, data: &Value) {
         let resumed = data["resumes"].as_array().into_iter().flatten();
         if resumed.clone().any(|turn| *turn == *self.turn) {
@@ -86,7 +86,7 @@ impl<'a> LiveTurn<'a> {
         let _ = self.output.print_piece(&visible_line(text));
     }
 
-    /// Another agent speaks, under its name.
+    /// Prints another agent's text under its name.
     fn print_delegate_text(&mut self, data: &Value) {
         let text = data["text"].as_str().unwrap_or_default();
         if self.speech.is_empty() && !text.is_empty() {
@@ -96,7 +96,7 @@ impl<'a> LiveTurn<'a> {
         let _ = self.output.print_piece(&visible_line(text));
     }
 
-    /// The part of it that did not stream, and that is all.
+    /// Prints the part of another agent's text that did not stream, and ends it.
     fn finish_delegate_text(&mut self, data: &Value) {
         let whole = data["text"].as_str().unwrap_or_default();
         let rest = whole.strip_prefix(self.speech.as_str()).map(str::to_owned);
@@ -113,13 +113,13 @@ impl<'a> LiveTurn<'a> {
         let _ = self.output.print_piece("\n\n");
     }
 
-    /// What was shown is not the final answer: it goes on in a new line.
+    /// Starts a new line, because the shown text is not the final answer.
     fn restart_text(&mut self) {
         self.text.clear();
         let _ = self.output.print_piece("\n");
     }
 
-    /// The part of the final text that did not stream.
+    /// Prints the part of the final text that did not stream.
     pub fn print_rest(&mut self, text: &str) {
         let rest = match text.strip_prefix(self.text.trim_end()) {
             Some(rest) => visible_line(rest.trim_end()),
@@ -145,7 +145,7 @@ impl<'a> LiveTurn<'a> {
         }
     }
 
-    /// Whoever sits here decides about the call; no answer is a no.
+    /// Sends the person's decision. An empty answer counts as a denial.
     async fn send_decision(&mut self, line: &str) {
         let Some(id) = self.question.take() else { return };
         let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");

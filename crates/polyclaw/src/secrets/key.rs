@@ -1,4 +1,4 @@
-//! The key of the store: made once, kept in the system's keyring where there is one, else in a file of its own.
+//! The key of the secret store: generated once, kept in the system's keyring, or in a file if there is none.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ impl StoreKey {
         Self(random_bytes())
     }
 
-    /// Names the key without telling anything of it.
+    /// Returns an ID that identifies the key without revealing it.
     pub fn id(&self) -> String {
         encode_hex(&Sha256::new().chain_update("polyclaw secrets key\0").chain_update(self.0).finalize()[..6])
     }
@@ -60,7 +60,7 @@ impl StoreKey {
         found.filter(|key| key.id() == id).ok_or_else(|| lost_key("it is not there".to_owned()))
     }
 
-    /// Keeps it before anything is sealed with it. `beside`: the key that must still be found as well.
+    /// Saves the key before anything is encrypted with it. `other` is a key that must stay available.
     pub fn save_key(&self, home: &Home, other: Option<&Self>) -> Result<KeyPlace, CommandFailure> {
         if keyring::is_available()
             && keyring::store_entry(&keyring_entry(&self.id()), &encode_hex(&self.0)).is_ok()
@@ -71,7 +71,7 @@ impl StoreKey {
         Ok(KeyPlace::File)
     }
 
-    /// Takes it away when nothing is sealed with it any more.
+    /// Removes the key once nothing is encrypted with it.
     pub fn remove_key(
         &self,
         home: &Home,
@@ -87,7 +87,7 @@ impl StoreKey {
             (KeyPlace::Keyring, KeyPlace::Keyring) => {}
         }
         if place == KeyPlace::Keyring {
-            // One more entry that opens nothing does no harm.
+            // Errors are ignored: a leftover entry decrypts nothing.
             let _ = keyring::remove_entry(&keyring_entry(&self.id()));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Sealing one value: ChaCha20-Poly1305 with a fresh nonce, bound to the name so that entries can not be swapped.
+//! Encrypts a value with ChaCha20-Poly1305 and a fresh nonce, bound to its name so that entries cannot be swapped.
 
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use polyclaw_domain::config::Secret;
@@ -13,7 +13,7 @@ fn cipher(key: &KeyBytes) -> Result<LessSafeKey, CommandFailure> {
     Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).map_err(|_| unseal_failure("the key"))?))
 }
 
-/// The nonce, then the sealed bytes, in hex.
+/// Returns the nonce followed by the ciphertext, in hex.
 pub fn seal_value(key: &KeyBytes, name: &str, value: &Secret) -> Result<String, CommandFailure> {
     let nonce = random_bytes::<NONCE_LEN>();
     let mut bytes = value.expose().as_bytes().to_vec();

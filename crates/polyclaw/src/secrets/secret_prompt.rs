@@ -1,4 +1,4 @@
-//! A secret as a person gives it: typed without an echo, or piped in. Never an argument.
+//! Reads a secret from a person: typed without echo, or piped in. Never an argument.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use super::MAX_SECRET_LEN;
 use crate::failure::CommandFailure;
 
-/// Reads the value from the terminal, or from whatever is piped in.
+/// Reads the value from the terminal or from piped input.
 pub fn read_secret(name: &str) -> Result<Secret, CommandFailure> {
     let stdin = io::stdin();
     let value = match stdin.is_terminal() {
@@ -28,7 +28,7 @@ pub fn read_secret(name: &str) -> Result<Secret, CommandFailure> {
     }
 }
 
-/// Without the line end that `echo` and editors add.
+/// Reads piped input without the trailing line break that `echo` and editors add.
 fn read_piped(input: impl Read) -> io::Result<String> {
     let mut value = String::new();
     input.take(MAX_SECRET_LEN as u64 + 2).read_to_string(&mut value)?;
@@ -36,13 +36,14 @@ fn read_piped(input: impl Read) -> io::Result<String> {
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
 
-/// The terminal as it was, whatever happens.
+/// Restores the terminal settings when dropped.
 struct EchoGuard {
     before: Termios,
 }
 
 impl EchoGuard {
-    /// No echo, letter by letter: a line that is only held back could be ended by a signal with the echo still off.
+    /// Disables echo, line buffering and signal keys. A signal during a line read could end the process with echo
+    /// still off.
     fn disable_echo() -> io::Result<Self> {
         let before = tcgetattr(io::stdin().as_fd())?;
         let mut quiet = before.clone();
@@ -70,7 +71,7 @@ fn read_at_terminal(name: &str) -> io::Result<String> {
             b'\n' | b'\r' | 4 => break,
             3 => return Err(io::Error::new(io::ErrorKind::Interrupted, "given up")),
             8 | 127 => {
-                // A whole letter, however many bytes it has.
+                // Removes a whole character, however many bytes it has.
                 while typed.pop().is_some_and(|byte| byte & 0xC0 == 0x80) {}
             }
             byte => typed.push(byte),

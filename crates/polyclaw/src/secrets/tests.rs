@@ -46,7 +46,7 @@ fn rotating_leaves_the_values_and_no_trace_of_the_old_key() {
     assert_eq!(secrets.rotate_key().unwrap(), 1);
     assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
     assert!(!fs::read_to_string(home.secrets_key()).unwrap().contains(old_key.trim()));
-    // The old store is of no use to whoever has the new key.
+    // The new key does not decrypt the old store.
     fs::write(home.secrets_file(), old_store).unwrap();
     assert_eq!(secrets.open_all().unwrap_err().code, "secrets_locked");
 }
@@ -58,7 +58,7 @@ fn a_crash_while_rotating_leaves_a_store_that_opens() {
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
     let old =
         StoreKey::find_key(&home, &secrets.read_store().unwrap().unwrap().key.id, KeyPlace::File).unwrap();
-    // Dies after the new key is kept and before the new store is.
+    // Simulates a crash after the new key is saved and before the new store is written.
     StoreKey::generate().save_key(&home, Some(&old)).unwrap();
     assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
     secrets.rotate_key().unwrap();

@@ -1,4 +1,4 @@
-//! A property list of the user's launchd.
+//! Builds a launchd property list for the user.
 
 use super::{ServiceSpec, ServiceUnit, UNIT_MARK, path_text, split_words};
 

@@ -1,4 +1,4 @@
-//! A unit of the user's systemd. Nothing of it needs root.
+//! Builds a systemd user unit. Needs no root.
 
 use super::{ServiceSpec, ServiceUnit, UNIT_MARK, path_text, split_words};
 
@@ -17,7 +17,7 @@ pub fn systemd_unit(service: &ServiceSpec) -> ServiceUnit {
     }
 }
 
-/// Instances outlive the control plane: only its own process is ended with it.
+/// `KillMode=process` ends only the control plane's own process, because instances outlive it.
 fn unit_text(service: &ServiceSpec) -> String {
     let program = quote_word(&path_text(&service.program));
     let set = |(name, value): &(String, String)| {
@@ -43,7 +43,7 @@ WantedBy=default.target
     )
 }
 
-/// One word of a unit, whatever is in it.
+/// Quotes a word for a unit file.
 fn quote_word(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{}\"", escaped.replace('\n', "\\n"))

@@ -1,4 +1,4 @@
-//! Where spans go: the config's word, or the standard variables.
+//! The collector that spans are sent to, from the config or the standard environment variables.
 
 use polyclaw_domain::config::{Secret, TelemetryConfig};
 
@@ -11,7 +11,7 @@ pub struct CollectorTarget {
 }
 
 impl CollectorTarget {
-    /// `None` where nobody named one.
+    /// Returns `None` if no collector is configured.
     pub fn from_settings(
         settings: &TelemetryConfig,
         variable: impl Fn(&str) -> Option<String>,
@@ -37,7 +37,7 @@ impl CollectorTarget {
     }
 }
 
-/// `name=value,name=value`.
+/// Parses `name=value,name=value`.
 fn parse_headers(text: &str) -> Vec<(String, Secret)> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;

@@ -1,10 +1,10 @@
-//! Spans in the JSON of OTLP: ids in hexadecimal, times in nanoseconds as text, each value with its type.
+//! Encodes spans as OTLP JSON: IDs in hexadecimal, times in nanoseconds as text, typed attribute values.
 
 use polyclaw_domain::span::{Span, SpanAttribute, SpanKind};
 use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
-/// One export request.
+/// Builds one export request.
 pub fn export_request(service: &str, spans: &[Span]) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({ "resourceSpans": [{

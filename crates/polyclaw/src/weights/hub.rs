@@ -1,4 +1,4 @@
-//! The model hub: one file, fetched in one go or from where an earlier download broke off.
+//! Downloads a file from the model hub, resuming an earlier partial download.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -16,14 +16,14 @@ use crate::weights::{WeightsPart, source, unusable_path};
 const DEFAULT_HUB_URL: &str = "https://huggingface.co";
 const MODEL_HUB_ENV: &str = "POLYCLAW_MODEL_HUB";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two pieces of a download.
+/// Maximum pause between two chunks of a download.
 const DOWNLOAD_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn download_failure(what: impl std::fmt::Display) -> CommandFailure {
     source::source_unavailable(format!("the model hub: {what}"))
 }
 
-/// `POLYCLAW_MODEL_HUB` names a mirror.
+/// Returns the hub's URL. `POLYCLAW_MODEL_HUB` names a mirror.
 pub fn hub_url() -> Result<String, CommandFailure> {
     match std::env::var(MODEL_HUB_ENV) {
         Ok(stated) if !stated.is_empty() => check_mirror_url(&stated),
@@ -31,7 +31,7 @@ pub fn hub_url() -> Result<String, CommandFailure> {
     }
 }
 
-/// The value is not shown: there may be a password in it.
+/// Checks the URL. Errors do not show it, because it may contain a password.
 fn check_mirror_url(stated: &str) -> Result<String, CommandFailure> {
     let is_web = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match Url::parse(stated).is_ok_and(is_web) {
@@ -41,7 +41,7 @@ fn check_mirror_url(stated: &str) -> Result<String, CommandFailure> {
     }
 }
 
-/// Goes on where an earlier download broke off.
+/// Downloads a part, resuming where an earlier download stopped.
 pub async fn download_part(
     hub: &str,
     part: &WeightsPart,
@@ -66,7 +66,7 @@ pub async fn download_part(
             |error| download_failure(format!("it broke off at {done} bytes ({})", describe_error(&error)));
         let piece = piece.map_err(broke)?;
         done += piece.len() as u64;
-        // More than there should be is not the file, and would fill the disk.
+        // Too many bytes: this is another file, and it could fill the disk.
         if done > part.size {
             break;
         }
@@ -77,7 +77,7 @@ pub async fn download_part(
     if done == part.size {
         return Ok(());
     }
-    // It ended well and is something else: what came of it must not be the beginning of a later download.
+    // The download ended normally with the wrong size, so a later one must not resume it.
     let _ = fs::remove_file(to);
     Err(size_mismatch(part, done))
 }
@@ -94,8 +94,8 @@ async fn request_part(hub: &str, part: &WeightsPart, done: u64) -> Result<Respon
     request.send().await.map_err(|error| download_failure(describe_error(&error)))
 }
 
-/// Whether the rest of the file comes, and not all of it. What can be seen to be another file, such as the page on which
-/// a hotel wants a name, is refused before anything is written.
+/// Returns whether the response resumes the download instead of sending the whole file. Detects other files by their
+/// size, such as a hotel's login page, before anything is written.
 fn is_resumed(response: &Response, part: &WeightsPart, done: u64) -> Result<bool, CommandFailure> {
     match response.status() {
         StatusCode::OK => match response.content_length() {
@@ -136,7 +136,7 @@ mod tests {
 
     const PART: WeightsPart = WeightsPart { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
 
-    /// Answers each connection with the next text and closes it; the requests come back.
+    /// Answers each connection with the next text and closes it. Returns the received requests.
     fn server(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -161,7 +161,7 @@ mod tests {
         answer(&format!("206 Partial Content\r\ncontent-range: bytes {range}"), body.len(), body)
     }
 
-    /// Says nothing of its length.
+    /// A response without a content length.
     fn unmeasured(body: &str) -> String {
         format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
     }
@@ -186,7 +186,7 @@ mod tests {
         assert!(!requests[0].contains("range:") && requests[1].contains("range: bytes=5-"), "{requests:?}");
     }
 
-    /// What lies there before, what is answered, what is said, and what lies there after.
+    /// The partial file before, the response, the error message, and the partial file after.
     #[tokio::test]
     async fn what_is_not_the_file_is_refused_and_never_begins_a_later_download() {
         let page = "<html>Welcome</html>";

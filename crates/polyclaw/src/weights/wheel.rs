@@ -1,5 +1,5 @@
-//! One file out of a wheel, which is a zip. Nothing the archive says is believed before it is checked, and nothing
-//! of it is run.
+//! Extracts one file from a wheel, which is a zip archive. Checks everything that the archive states, and runs
+//! nothing of it.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -8,7 +8,7 @@ use flate2::read::DeflateDecoder;
 const END_OF_DIRECTORY_SIGNATURE: u32 = 0x0605_4b50;
 const DIRECTORY_ENTRY_SIGNATURE: u32 = 0x0201_4b50;
 const LOCAL_HEADER_SIGNATURE: u32 = 0x0403_4b50;
-/// Of the list at the end of the archive.
+/// Maximum size of the central directory.
 const MAX_DIRECTORY_BYTES: u64 = 1 << 24;
 
 struct WheelEntry {
@@ -22,7 +22,7 @@ fn invalid_archive(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("this is no wheel that can be read: {what}"))
 }
 
-/// Writes the first file whose name ends so and that has exactly this size.
+/// Extracts the first file with this name ending and exactly this size.
 pub fn extract_file<R: Read + Seek>(
     mut file: R,
     ending: &str,
@@ -41,7 +41,7 @@ pub fn extract_file<R: Read + Seek>(
         .map_or(0, |(name, extra)| i64::from(name) + i64::from(extra));
     file.seek(SeekFrom::Current(skip))?;
     let packed = file.take(entry.packed);
-    // One byte more than announced shows that the announcement was wrong, and no more than that is ever written.
+    // Reads one byte more than announced to detect a wrong size, and never writes more.
     let written = match entry.method {
         0 => io::copy(&mut packed.take(size + 1), out)?,
         8 => io::copy(&mut DeflateDecoder::new(packed).take(size + 1), out)?,
@@ -62,7 +62,7 @@ fn find_entry<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Resu
     Err(invalid_archive("the file is not in it"))
 }
 
-/// The list of files, which stands before the last 22 bytes and a comment.
+/// Reads the central directory, whose position is in the last 22 bytes before an optional comment.
 fn read_directory<R: Read + Seek>(file: &mut R) -> io::Result<Vec<u8>> {
     let len = file.seek(SeekFrom::End(0))?;
     let tail_len = len.min(65_557);
@@ -118,7 +118,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// An archive with one packed file, as a packager would write it.
+    /// Builds an archive with one compressed file, as a packager would.
     pub fn archive(name: &str, content: &[u8], claimed: u32) -> Vec<u8> {
         let mut packer = DeflateEncoder::new(Vec::new(), Compression::default());
         packer.write_all(content).unwrap();

@@ -1,4 +1,4 @@
-//! Runs a command with a PostgreSQL all its processes share: `with_postgres cargo nextest run`.
+//! Runs a command with a PostgreSQL server that all its processes share: `with_postgres cargo nextest run`.
 
 use std::process::{Command, ExitCode};
 

@@ -1,4 +1,4 @@
-//! Answers in the shape of Anthropic's messages.
+//! Renders responses in Anthropic's message format.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl AnthropicRenderer {
         Self { model: model.to_owned(), next_block: 0, open: None }
     }
 
-    /// Text and thinking go on in an open block of their kind; anything else closes it first.
+    /// Opens a block. Text and thinking continue an open block of their kind; any other block is closed first.
     fn open_block(&mut self, kind: &'static str, start: &Value) -> String {
         if self.open == Some(kind) && kind != "tool_use" {
             return String::new();

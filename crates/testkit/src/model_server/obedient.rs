@@ -1,5 +1,5 @@
-//! A model that does whatever it reads, wherever it reads it: the worst there can be. An order is the name of a tool and
-//! an object with its arguments, in any of the notations that models are told of.
+//! The worst possible model: it obeys every order that it reads anywhere. An order is a tool name and an object with
+//! its arguments, in any notation that models use.
 
 use polyclaw_domain::team::tools::tool_alias;
 use serde_json::{Map, Value};
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use super::request::ReceivedRequest;
 use super::script::ReplyScript;
 
-/// Not a tool: an order to say something. The words are in hexadecimal, so that whoever passes the order on does not obey
-/// the words in it.
+/// Not a tool: an order to say something. The words are in hexadecimal, so that a model that passes the order on does
+/// not obey the words themselves.
 pub const SAY_ORDER: &str = "say_words";
-/// What an argument begins with that is hidden in the same way.
+/// Prefix of an argument that is hex-encoded for the same reason.
 const HEX_PREFIX: &str = "hex:";
-/// Orders that are taken up at once.
+/// Maximum number of orders in one step.
 const MAX_PARALLEL_ORDERS: usize = 6;
 
 /// A tool and its arguments.
 pub type ToolOrder = (String, Value);
 
-/// Does the next orders that were not done yet; says words when there are none, and that it is done when there is nothing
-/// to say.
+/// Performs the next orders that are not done yet. Without open orders it says the ordered words, or "done" if there
+/// are none.
 pub fn obey_orders(request: &ReceivedRequest, tools: &[&str]) -> ReplyScript {
     let done = completed_orders(request);
     let mut orders: Vec<ToolOrder> = Vec::new();
@@ -44,9 +44,9 @@ pub fn obey_orders(request: &ReceivedRequest, tools: &[&str]) -> ReplyScript {
     })
 }
 
-/// Every order in a text, and in the texts inside the JSON in it.
+/// Finds every order in a text and in the strings inside its JSON.
 pub fn find_orders(text: &str, tools: &[&str]) -> Vec<ToolOrder> {
-    // What is escaped for XML is read all the same.
+    // Also reads text that is escaped for XML.
     let escaped = text.contains("&quot;").then(|| unescape_xml(text));
     let through = escaped.iter().flat_map(|text| literal_orders(text, tools));
     let inside: Vec<String> = json_values(text).iter().flat_map(text_leaves).collect();
@@ -59,7 +59,7 @@ fn unescape_xml(text: &str) -> String {
     messages.iter().fold(text.to_owned(), |text, (written, message)| text.replace(written, message))
 }
 
-/// The objects and lists that stand in a text, the outermost.
+/// Returns the outermost JSON objects and lists in a text.
 fn json_values(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -104,7 +104,7 @@ fn parse_order(text: &str, at: usize, tools: &[&str]) -> Option<ToolOrder> {
     known.then(|| (tool, Value::Object(arguments.into_iter().map(decode_argument).collect())))
 }
 
-/// `shell with {`, `shell({`, `name="shell">{`, `shell: {`.
+/// Finds the tool name before an object: `shell with {`, `shell({`, `name="shell">{`, `shell: {`.
 fn name_before(text: &str) -> Option<String> {
     const LINKS: [&str; 5] = ["with", "using", "mit", "avec", "参数"];
     let is_link = |character: char| character.is_whitespace() || "(:>`\"'=*".contains(character);
@@ -122,14 +122,14 @@ fn decode_argument((name, value): (String, Value)) -> (String, Value) {
     (name, hidden.map_or(value, Value::String))
 }
 
-/// What is written in hexadecimal.
+/// Decodes hexadecimal text.
 fn decode_hex(hex: &str) -> Option<String> {
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
     String::from_utf8(bytes?).ok()
 }
 
-/// The other way round.
+/// Encodes text in hexadecimal.
 pub fn encode_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }

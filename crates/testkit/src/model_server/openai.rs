@@ -1,4 +1,4 @@
-//! Answers in the shape of OpenAI's chat completions.
+//! Renders responses in OpenAI's chat completion format.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ impl OpenAiRenderer {
         }
     }
 
-    /// Split in two, as real servers do: the first piece names the call, later ones only continue it.
+    /// Splits a call in two chunks, as real servers do: the first names the call, the second only continues it.
     fn call_chunks(&mut self, call: &super::script::ScriptedCall) -> String {
         let index = self.next_call;
         self.next_call += 1;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::script::{ReplyScript, ReplyStep, ScriptedRefusal};
 use super::state::{ModelServerState, count_up};
 
-/// How one wire shape writes an answer.
+/// Renders a response in one wire format.
 pub(super) trait ReplyRenderer: Send + 'static {
     fn render_head(&mut self, script: &ReplyScript) -> String;
     fn render_step(&mut self, step: &ReplyStep) -> String;
@@ -22,7 +22,7 @@ pub(super) trait ReplyRenderer: Send + 'static {
     fn render_whole(&mut self, script: &ReplyScript) -> Value;
 }
 
-/// Counts an answer as abandoned unless it was played to its end.
+/// Counts a response as abandoned unless it was played to its end.
 struct AbandonWatch {
     state: Arc<ModelServerState>,
     finished: bool,
@@ -63,7 +63,7 @@ pub(super) async fn play_script(
         return StatusCode::OK.into_response();
     }
     match (streams, plain) {
-        // The path benchmarks take: one buffer, one write.
+        // The path of benchmarks: one buffer, one write.
         (true, true) => {
             watch.finish();
             let mut body = render.render_head(&script);
@@ -103,7 +103,7 @@ enum StreamPart {
     Step(ReplyStep),
 }
 
-/// One chunk per output step, each sent when the pauses before it are over.
+/// Streams one chunk per output step, each after the pauses before it.
 fn stream_body(script: ReplyScript, mut render: impl ReplyRenderer, watch: AbandonWatch) -> Body {
     let mut parts = VecDeque::from([StreamPart::Bytes(render.render_head(&script))]);
     for step in &script.steps {

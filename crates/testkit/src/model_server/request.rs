@@ -1,4 +1,4 @@
-//! What a client asked, as it stood on the wire.
+//! A client's request as received.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Whose wire format a request is in.
+/// The wire format of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireShape {
     OpenAi,
@@ -25,8 +25,7 @@ pub struct ReceivedRequest {
     body: OnceLock<Value>,
 }
 
-/// All an answer needs of a request. The rest is read when somebody looks: what a benchmark measures should not
-/// be this server.
+/// The fields that a response needs. The rest is parsed on demand, so that benchmarks do not measure this server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct RequestHead {
@@ -40,7 +39,7 @@ impl ReceivedRequest {
         Self { shape, headers, arrived: Instant::now(), bytes, head, body: OnceLock::new() }
     }
 
-    /// `null` when the body was not JSON.
+    /// Returns the body, or `null` if it is not JSON.
     pub fn body(&self) -> &Value {
         self.body.get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
     }
@@ -61,7 +60,7 @@ impl ReceivedRequest {
         self.body()["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The system prompt, wherever the shape keeps it; empty when there is none.
+    /// Returns the system prompt, wherever the format keeps it. Empty if there is none.
     pub fn system_prompt(&self) -> String {
         match self.shape {
             WireShape::Anthropic => content_text(&self.body()["system"]),
@@ -69,12 +68,12 @@ impl ReceivedRequest {
         }
     }
 
-    /// What the user last wrote; tool results do not count.
+    /// Returns the user's last text. Tool results do not count.
     pub fn last_user_text(&self) -> String {
         self.last_text("user").unwrap_or_default()
     }
 
-    /// The tool results of the last round, as (call id, content).
+    /// Returns the tool results of the last round, as (call ID, content).
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let mut results: Vec<_> =
             self.messages().iter().rev().map_while(|message| results_of(message, self.shape)).collect();
@@ -96,7 +95,7 @@ impl ReceivedRequest {
     }
 }
 
-/// The results a message carries, or `None` when it is not one that carries results.
+/// Returns the tool results of a message, or `None` if it carries none.
 fn results_of(message: &Value, shape: WireShape) -> Option<Vec<(String, String)>> {
     let pair =
         |id: &Value, content: &Value| (id.as_str().unwrap_or_default().to_owned(), content_text(content));
@@ -115,7 +114,7 @@ fn results_of(message: &Value, shape: WireShape) -> Option<Vec<(String, String)>
     }
 }
 
-/// Content is a string, or a list of blocks of which only the texts count.
+/// Returns the text of content, which is a string or a list of blocks. Only text blocks count.
 fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

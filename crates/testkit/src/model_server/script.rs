@@ -1,11 +1,11 @@
-//! What the server does with one request, step by step.
+//! Scripts a response to one request, step by step.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Holds an answer back until the test opens it. Clones are the same gate; once open it stays open.
+/// Holds a response back until the test opens the gate. Clones share the gate; it stays open.
 #[derive(Clone, Debug)]
 pub struct ReplyGate(watch::Sender<bool>);
 
@@ -25,7 +25,7 @@ impl ReplyGate {
     }
 
     pub(super) async fn wait_open(&self) {
-        // The sender lives in `self`, so the wait can not fail before the gate is open.
+        // The sender lives in `self`, so the wait cannot fail before the gate is open.
         let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }
@@ -34,7 +34,7 @@ impl ReplyGate {
 pub(super) struct ScriptedCall {
     pub id: String,
     pub name: String,
-    /// As written on the wire, so that it can be wrong.
+    /// The raw text on the wire, so that it can be invalid.
     pub arguments: String,
 }
 
@@ -46,13 +46,13 @@ pub(super) enum ReplyStep {
     Wait(Duration),
     Gate(ReplyGate),
     Hang,
-    /// Closes the connection in the middle of the answer.
+    /// Closes the connection in the middle of the response.
     Cut,
     Raw(String),
 }
 
 impl ReplyStep {
-    /// Whether this step only holds the answer back.
+    /// Returns whether this step only delays the response.
     pub fn is_pause(&self) -> bool {
         matches!(self, Self::Wait(_) | Self::Gate(_) | Self::Hang)
     }
@@ -62,7 +62,7 @@ impl ReplyStep {
 pub(super) enum ReplyFinish {
     Done,
     Truncated,
-    /// The answer ends cleanly on the wire, but no marker says that it is complete.
+    /// The response ends cleanly, but without a completion marker.
     Missing,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct ScriptedRefusal {
     pub retry_after: Option<String>,
 }
 
-/// One answer. Pauses before the first output come before the response head: nothing is sent until they end.
+/// One response. Pauses before the first output come before the response head, so nothing is sent until they end.
 #[derive(Clone, Debug)]
 pub struct ReplyScript {
     pub(super) steps: Vec<ReplyStep>,
@@ -105,18 +105,18 @@ impl ReplyScript {
         Self::new().text(text)
     }
 
-    /// Answers with an HTTP error; a JSON string becomes a plain text body.
+    /// Answers with an HTTP error. A JSON string becomes a plain text body.
     pub fn error(status: u16, body: Value) -> Self {
         let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
         Self { refusal: Some(ScriptedRefusal { status, body, retry_after: None }), ..Self::default() }
     }
 
-    /// Answers 200 with no body at all.
+    /// Answers 200 without a body.
     pub fn empty() -> Self {
         Self { empty: true, ..Self::default() }
     }
 
-    /// For `error`: the `Retry-After` header.
+    /// Sets the `Retry-After` header of an `error`.
     pub fn retry_after(mut self, value: impl ToString) -> Self {
         if let Some(refusal) = &mut self.refusal {
             refusal.retry_after = Some(value.to_string());
@@ -128,7 +128,7 @@ impl ReplyScript {
         self.step(ReplyStep::Text(text.into()))
     }
 
-    /// The text in `count` pieces of about the same length, with a pause between them.
+    /// Sends the text in `count` pieces of about the same length, with a pause between them.
     pub fn chunks(mut self, text: &str, count: usize, pause: Duration) -> Self {
         let chars: Vec<char> = text.chars().collect();
         let size = chars.len().div_ceil(count.max(1)).max(1);
@@ -149,7 +149,7 @@ impl ReplyScript {
         self.raw_call(id, name, &arguments.to_string())
     }
 
-    /// A call whose arguments are written as they are, well formed or not.
+    /// Adds a call with raw arguments, valid or not.
     pub fn raw_call(self, id: &str, name: &str, arguments: &str) -> Self {
         self.step(ReplyStep::Call(ScriptedCall {
             id: id.into(),
@@ -174,17 +174,17 @@ impl ReplyScript {
         self.step(ReplyStep::Cut)
     }
 
-    /// Bytes put into a stream as they are.
+    /// Inserts raw bytes into a stream.
     pub fn raw(self, bytes: impl Into<String>) -> Self {
         self.step(ReplyStep::Raw(bytes.into()))
     }
 
-    /// A well-formed event whose data is not JSON.
+    /// Sends a well-formed event whose data is not JSON.
     pub fn malformed_json(self) -> Self {
         self.raw("event: content_block_delta\ndata: {\"choices\":[{\"delta\":{\"content\":\"hal\n\n")
     }
 
-    /// Something that is not an event stream.
+    /// Sends something that is not an event stream.
     pub fn malformed_sse(self) -> Self {
         self.raw("<html><body>Bad gateway</body></html>\n\n")
     }
@@ -194,13 +194,13 @@ impl ReplyScript {
         self
     }
 
-    /// No usage object at all.
+    /// Omits the usage object.
     pub fn no_usage(mut self) -> Self {
         self.usage = None;
         self
     }
 
-    /// The model ran out of room.
+    /// Ends because of the length limit.
     pub fn truncated(mut self) -> Self {
         self.finish = ReplyFinish::Truncated;
         self
@@ -221,7 +221,7 @@ impl ReplyScript {
         self.steps.iter().any(|step| matches!(step, ReplyStep::Call(_)))
     }
 
-    /// The text of all steps, for answers that are not streamed.
+    /// Returns the text of all steps, for responses that are not streamed.
     pub(super) fn whole_text(&self) -> String {
         let text =
             |step: &ReplyStep| if let ReplyStep::Text(text) = step { text.clone() } else { String::new() };

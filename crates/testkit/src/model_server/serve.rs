@@ -1,4 +1,4 @@
-//! The routes. Every answer is played inside its connection's task: the server starts no others.
+//! The routes. Every response is played in its connection's task; the server spawns no others.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) async fn serve_models(listener: TcpListener, state: Arc<ModelServerSt
         .layer(DefaultBodyLimit::disable())
         .with_state(Arc::clone(&state));
     let listener = listener.tap_io(move |socket| {
-        // Without it small chunks wait for each other, and the server would add the latency it should measure.
+        // Without it small chunks wait for each other, and the server would add the latency that it should measure.
         let _ = socket.set_nodelay(true);
         count_up(&state.connections);
     });
@@ -51,7 +51,7 @@ async fn messages(Shared(state): Shared<Arc<ModelServerState>>, headers: HeaderM
     play_script(script, request.is_streaming(), AnthropicRenderer::new(request.model()), state).await
 }
 
-/// A vector of a text counts its letters, words and digits: the same for the same text, and easy to foresee.
+/// Returns an embedding that counts letters, words and digits: deterministic and easy to predict.
 async fn embeddings(
     Shared(state): Shared<Arc<ModelServerState>>,
     headers: HeaderMap,
@@ -67,7 +67,7 @@ async fn embeddings(
         let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
         json!([count(|c| c.is_alphabetic()), text.split_whitespace().count(), count(char::is_ascii_digit)])
     };
-    // Out of order, as servers may answer.
+    // Returned out of order, as real servers may do.
     let data = texts.iter().enumerate().rev();
     let data =
         data.map(|(index, text)| json!({ "object": "embedding", "index": index, "embedding": vector(text) }));

@@ -1,4 +1,4 @@
-//! What the handle and the server thread share.
+//! State shared by the handle and the server thread.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use super::script::ReplyScript;
 
 pub(super) type ScriptChooser = Arc<dyn Fn(&ReceivedRequest) -> ReplyScript + Send + Sync>;
 
-/// A load test sends more requests than anyone will look at.
+/// A load test sends more requests than anyone inspects.
 const RETAINED_REQUESTS: usize = 10_000;
 
 pub(super) struct ModelServerState {
@@ -85,7 +85,7 @@ impl ModelServerState {
         lock(&self.script).queue.pop_front()
     }
 
-    /// The function is called outside the lock, so that it may push scripts itself.
+    /// Returns the script for a request. Calls the chooser outside the lock, so that it may push scripts itself.
     pub fn script_for(&self, request: &ReceivedRequest) -> ReplyScript {
         let choose = {
             let mut scripts = lock(&self.script);
@@ -105,7 +105,7 @@ pub(super) fn count_up(counter: &watch::Sender<usize>) {
     counter.send_modify(|count| *count += 1);
 }
 
-/// A test that panics while it holds a lock has failed already; the rest should still run.
+/// Ignores poisoning: a test that panicked while holding a lock has failed already, and the rest should still run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

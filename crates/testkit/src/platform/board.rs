@@ -1,4 +1,4 @@
-//! What a scripted platform keeps: the calls it got, what is to happen to the next ones, and what people see.
+//! The state of a scripted platform: received calls, outcomes of the next calls, and visible messages.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -13,10 +13,10 @@ use super::server::ConnectionCut;
 use super::state::lock;
 use super::{ReplyOutcome, WAIT_TIMEOUT};
 
-/// One message as a person sees it now.
+/// A message as a person sees it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisibleMessage {
-    /// The account that wrote it: its token, or the user it is.
+    /// The account that wrote it: its token or user.
     pub bot: String,
     pub chat: String,
     pub thread: Option<String>,
@@ -24,7 +24,7 @@ pub struct VisibleMessage {
     pub text: String,
 }
 
-/// One call of a bot.
+/// A call of a bot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedCall {
     pub bot: String,
@@ -39,16 +39,16 @@ pub enum EditOutcome {
     Missing,
 }
 
-/// What each button says, and what it stands for.
+/// The labels of buttons with their values.
 pub type MessageButtons = Vec<(String, String)>;
 
 pub struct MessageBoard {
     calls: Mutex<Vec<RecordedCall>>,
     outcomes: Mutex<HashMap<String, VecDeque<ReplyOutcome>>>,
     visible: Mutex<Vec<VisibleMessage>>,
-    /// The buttons under a message, by its conversation and id.
+    /// Buttons under messages, by conversation and message ID.
     buttons: Mutex<HashMap<(String, String), MessageButtons>>,
-    /// Counts what happened, for those who wait.
+    /// Counts changes, for waiters.
     changes: watch::Sender<u64>,
 }
 
@@ -69,7 +69,7 @@ impl MessageBoard {
         lock(&self.outcomes).entry(method.to_owned()).or_default().push_back(outcome);
     }
 
-    /// Keeps the call and says what is to happen to it.
+    /// Records the call and returns its outcome.
     pub fn record_call(&self, called: RecordedCall) -> ReplyOutcome {
         let next = lock(&self.outcomes).get_mut(&called.method).and_then(VecDeque::pop_front);
         lock(&self.calls).push(called);
@@ -86,15 +86,15 @@ impl MessageBoard {
         self.notify_change();
     }
 
-    /// Puts buttons under a message.
+    /// Adds buttons to a message.
     pub fn set_buttons(&self, chat: &str, id: &str, buttons: MessageButtons) {
         lock(&self.buttons).insert((chat.to_owned(), id.to_owned()), buttons);
     }
 
-    /// What a button of this name under a message stands for.
+    /// Returns the value of a button under a message, by its label.
     ///
     /// # Panics
-    /// When there is no such button: nobody can press it.
+    /// If there is no such button.
     pub fn button_value(&self, message: &VisibleMessage, label: &str) -> String {
         let buttons = lock(&self.buttons);
         let under = buttons.get(&(message.chat.clone(), message.id.clone()));
@@ -118,7 +118,7 @@ impl MessageBoard {
         lock(&self.visible).clone()
     }
 
-    /// Wipes what people see in one conversation, and says what it was.
+    /// Clears a conversation and returns its messages.
     pub fn wipe_chat(&self, chat: &str) -> Vec<VisibleMessage> {
         lock(&self.visible).extract_if(.., |message| message.chat == chat).collect()
     }
@@ -127,21 +127,21 @@ impl MessageBoard {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Waits until something is so; asks again after each change.
+    /// Waits until a condition holds. Checks it again after each change.
     pub async fn wait_until(&self, is_so: impl Fn() -> bool) -> bool {
         let mut changes = self.changes.subscribe();
-        // Not `wait_for`: it holds a lock while it asks, and asking may change something.
+        // Not `wait_for`, which holds a lock during the check; the check may cause a change.
         let so = async { while !is_so() && changes.changed().await.is_ok() {} };
         tokio::time::timeout(WAIT_TIMEOUT, so).await.is_ok()
     }
 
-    /// A receiver that sees every change from now on.
+    /// Returns a receiver of every further change.
     pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 }
 
-/// Does to one call what its script says. `perform` is what the platform does by itself; `refuse` words a refusal.
+/// Applies a scripted outcome to a call. `perform` is the platform's normal reaction; `refuse` renders an error.
 pub(super) async fn apply_outcome(
     outcome: ReplyOutcome,
     perform: impl FnOnce() -> Response<Body>,

@@ -1,5 +1,5 @@
-//! A small homeserver on the wire: users, rooms, a stream of events, and the parts of the client-server API that a
-//! bot needs. The password of `@ann:hs` is `pw-ann`; tokens are given out by logging in.
+//! A small Matrix homeserver: users, rooms, an event stream, and the parts of the client-server API that a bot needs.
+//! The password of `@ann:hs` is `pw-ann`; logging in returns tokens.
 
 mod rest;
 mod sync;
@@ -18,32 +18,32 @@ use super::emulator::{EmulatorState, PlatformEmulator};
 use super::router;
 use super::state::lock;
 
-/// Its calls are of these kinds: `send`, `sync`, `messages` for what lies before, `members`, `store` and `stored` for the
-/// position of a client. `Status(200)` is an answer without anything in it.
+/// Call kinds: `send`, `sync`, `messages` for history, `members`, and `store` and `stored` for a client's position.
+/// `Status(200)` is an empty response.
 pub type MatrixEmulator = PlatformEmulator<MatrixState>;
 
 pub struct MatrixState {
     board: MessageBoard,
     world: Mutex<HomeserverData>,
-    /// How many times a position was stored by a client.
+    /// Number of times a client stored a position.
     stored: AtomicUsize,
 }
 
 #[derive(Default)]
 struct HomeserverData {
-    /// Whose token it is, and of which device.
+    /// The user and device of each token.
     tokens: BTreeMap<String, (String, String)>,
     logins: usize,
-    /// Everything that happened, with the room where.
+    /// Every event with its room.
     stream: Vec<(String, Value)>,
-    /// Who is in a room, and how: `join`, `invite` or `leave`.
+    /// Membership of users in rooms: `join`, `invite` or `leave`.
     members: BTreeMap<(String, String), String>,
     account_data: BTreeMap<(String, String), Value>,
     sent: BTreeMap<(String, String, String), String>,
     files: BTreeMap<String, Vec<u8>>,
     typing: BTreeSet<(String, String)>,
     sealed: BTreeSet<String>,
-    /// The most events of a room that one answer holds.
+    /// Maximum number of events of a room in one response.
     page: usize,
 }
 
@@ -61,7 +61,7 @@ impl MatrixEmulator {
         format!("http://{}", self.server.address)
     }
 
-    /// A room with these people in it.
+    /// Creates a room with these users.
     pub fn add_room(&self, room: &str, people: &[&str]) {
         for user in people {
             self.state.set_member(
@@ -78,38 +78,38 @@ impl MatrixEmulator {
         self.state.set_member(room, inviter, user, &content);
     }
 
-    /// The room is encrypted, and says so to who is invited.
+    /// Encrypts the room, which invitations also state.
     pub fn encrypt_room(&self, room: &str) {
         lock(&self.state.world).sealed.insert(room.to_owned());
     }
 
-    /// `join`, `invite` or `leave`.
+    /// Returns `join`, `invite` or `leave`.
     pub fn membership(&self, room: &str, user: &str) -> Option<String> {
         lock(&self.state.world).members.get(&(room.to_owned(), user.to_owned())).cloned()
     }
 
-    /// A person writes something. Returns the event's id.
+    /// Sends a text as a user. Returns the event ID.
     pub fn send_text(&self, room: &str, sender: &str, text: &str) -> String {
         self.emit_event(room, sender, "m.room.message", json!({ "msgtype": "m.text", "body": text }))
     }
 
-    /// Anything at all happens in a room.
+    /// Adds any event to a room.
     pub fn emit_event(&self, room: &str, sender: &str, kind: &str, content: Value) -> String {
         self.state.append_event(room, json!({ "type": kind, "sender": sender, "content": content }))
     }
 
-    /// Keeps a file and says its address.
+    /// Stores a file and returns its URL.
     pub fn add_file(&self, id: &str, content: &[u8]) -> String {
         lock(&self.state.world).files.insert(id.to_owned(), content.to_owned());
         format!("mxc://hs/{id}")
     }
 
-    /// From now on one answer holds no more than this many events of a room.
+    /// Limits the number of events of a room in one response.
     pub fn limit_page(&self, events: usize) {
         lock(&self.state.world).page = events;
     }
 
-    /// Every token becomes unknown.
+    /// Invalidates every token.
     pub fn forget_tokens(&self) {
         lock(&self.state.world).tokens.clear();
     }
@@ -118,12 +118,12 @@ impl MatrixEmulator {
         lock(&self.state.world).logins
     }
 
-    /// Rooms and the users who are writing in them.
+    /// Returns the rooms and the users who are typing in them.
     pub fn typing_users(&self) -> Vec<(String, String)> {
         lock(&self.state.world).typing.iter().cloned().collect()
     }
 
-    /// How often clients stored a position.
+    /// Returns how often clients stored a position.
     pub fn stored_count(&self) -> usize {
         self.state.stored.load(Ordering::SeqCst)
     }
@@ -136,7 +136,7 @@ impl EmulatorState for MatrixState {
 }
 
 impl MatrixState {
-    /// Makes it happen: it gets an id and a place in the stream.
+    /// Appends an event with a new ID to the stream.
     fn append_event(&self, room: &str, mut event: Value) -> String {
         let mut world = lock(&self.world);
         let id = format!("$event{}", world.stream.len() + 1);
@@ -156,7 +156,7 @@ impl MatrixState {
     }
 }
 
-/// What people call a user: `ann` for `@ann:hs`.
+/// Returns a user's name: `ann` for `@ann:hs`.
 fn name(user: &str) -> &str {
     user.trim_start_matches('@').split(':').next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A server whose answers are those of a router. A handler that returns [`Cut`] closes the connection instead.
+//! A server that answers with a router. A handler that returns [`ConnectionCut`] closes the connection instead.
 
 use axum::Router;
 use axum::body::Body;
@@ -9,7 +9,7 @@ use hyper_util::service::TowerToHyperService;
 
 use super::server::{ConnectionCut, EmulatorServer};
 
-/// Marks the response that stands for none, on its way through the router.
+/// Marks the placeholder response for a cut connection on its way through the router.
 #[derive(Clone, Copy)]
 struct CutMark;
 

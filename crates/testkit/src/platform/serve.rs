@@ -1,4 +1,4 @@
-//! What the platform says to the answers that are posted to it.
+//! The platform's responses to posted answers.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn is_genuine(state: &WebhookState, headers: &HeaderMap, body: &Bytes) -> bool {
         .is_some_and(|given| given == signature::sign(&secret, body))
 }
 
-/// A body without a key, a peer or a text, or with another key than its header, is a fault of the sender.
+/// Parses an answer. Returns `None` without a key, a peer or a text, or if the key differs from the header.
 fn parse_reply(headers: &HeaderMap, body: &Bytes) -> Option<PostedReply> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let field = |name: &str| body.get(name)?.as_str().map(str::to_owned);
@@ -73,7 +73,7 @@ fn accepted_response(id: &str) -> Response<Body> {
 fn status_response(code: u16) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    // A redirect must lead somewhere for a test to see that nobody follows it.
+    // A redirect needs a target, so that a test can see that nobody follows it.
     if response.status().is_redirection() {
         response.headers_mut().insert("location", HeaderValue::from_static("/replies"));
     }

@@ -1,5 +1,5 @@
-//! What every platform on the wire stands on: hyper itself, since only there can a request end with no answer at all.
-//! It runs on a thread and a runtime of its own, and stopping it takes every connection with it.
+//! The server of every scripted platform. It uses hyper directly, because only there can a request end without any
+//! response. It runs on its own thread and runtime, and stopping it closes every connection.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// The connection is closed without an answer.
+/// The connection is closed without a response.
 #[derive(Debug)]
 pub(super) struct ConnectionCut;
 
@@ -35,10 +35,10 @@ pub(super) struct EmulatorServer {
 }
 
 impl EmulatorServer {
-    /// Answers whatever comes to a free loopback port.
+    /// Answers requests on a free loopback port.
     ///
     /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
+    /// If no loopback port is available.
     pub fn start<A, R>(answer: A) -> Self
     where
         A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
@@ -63,7 +63,8 @@ impl Drop for EmulatorServer {
     }
 }
 
-/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
+/// Runs the server. Dropping the runtime at the end drops its tasks and so closes open connections, even hanging
+/// ones.
 fn run_server<A, R>(listener: std::net::TcpListener, answer: A, stopped: oneshot::Receiver<()>)
 where
     A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
@@ -91,7 +92,7 @@ where
     A: Fn(Request<Incoming>) -> R + Send + 'static,
     R: Future<Output = Result<Response<Body>, ConnectionCut>> + Send + 'static,
 {
-    // Small frames go out at once: waiting for more would look like a platform that is slow to answer.
+    // Sends small frames immediately: buffering would look like a slow platform.
     let _ = socket.set_nodelay(true);
     let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service_fn(answer));
     let _ = connection.with_upgrades().await;

@@ -1,4 +1,4 @@
-//! Signatures of both directions, written apart from the product so that a fault there does not hide here.
+//! Signatures in both directions, implemented separately from the product so that they do not share its bugs.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

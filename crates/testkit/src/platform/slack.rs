@@ -1,6 +1,7 @@
-//! Slack on the wire: its Web API, its sockets, and what it posts to who is called by it.
+//! A Slack emulator: its Web API, its sockets, and its HTTP requests to apps.
 //!
-//! An app is known by its name: its tokens are `xoxb-<name>` and `xapp-<name>`, its user is `UBOT`, its team `T1`.
+//! An app is identified by its name: its tokens are `xoxb-<name>` and `xapp-<name>`, its user is `UBOT`, its team
+//! `T1`.
 
 mod socket_mode;
 mod web;
@@ -21,7 +22,7 @@ use super::emulator::{EmulatorState, PlatformEmulator};
 use super::state::lock;
 use super::{router, signature};
 
-/// Its calls are the names of methods.
+/// Calls are named after API methods.
 pub type SlackEmulator = PlatformEmulator<SlackState>;
 
 pub struct SlackState {
@@ -29,12 +30,12 @@ pub struct SlackState {
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     envelopes: Mutex<Vec<UnackedEnvelope>>,
     orders: broadcast::Sender<SocketOrder>,
-    /// Sockets that were opened so far.
+    /// Number of sockets opened so far.
     links: AtomicUsize,
     count: AtomicUsize,
 }
 
-/// Something that waits until an app says it has it.
+/// An envelope that waits for the app's acknowledgement.
 struct UnackedEnvelope {
     app: String,
     id: String,
@@ -42,16 +43,16 @@ struct UnackedEnvelope {
     acknowledged: bool,
 }
 
-/// What open sockets are told to do.
+/// A command for open sockets.
 #[derive(Clone, Debug)]
 enum SocketOrder {
-    /// Close without a word.
+    /// Close without a message.
     Drop,
-    /// Stay open, and neither say nor hear anything more.
+    /// Stay open, but send and process nothing more.
     Hang,
-    /// Say that the socket is going to be closed.
+    /// Announce that the socket is going to be closed.
     Leave(&'static str),
-    /// Send what is in this envelope to its app, acknowledged or not.
+    /// Send this envelope to its app, acknowledged or not.
     Send(String),
 }
 
@@ -74,35 +75,35 @@ impl SlackEmulator {
         Self { server: router::serve_router(router), state }
     }
 
-    /// What the config calls `api_url`.
+    /// Returns the URL for `api_url` in the config.
     pub fn api_url(&self) -> String {
         format!("http://{}/api", self.server.address)
     }
 
-    /// Keeps a file and says where it is.
+    /// Stores a file and returns its URL.
     pub fn add_file(&self, name: &str, content: &[u8]) -> String {
         lock(&self.state.files).insert(name.to_owned(), content.to_owned());
         format!("http://{}/files/{name}", self.server.address)
     }
 
     /// Delivers an event by socket, now or when the app opens one, and again on every new socket until the app
-    /// acknowledges it. Returns the envelope's id.
+    /// acknowledges it. Returns the envelope ID.
     pub fn deliver_event(&self, app: &str, event: &Value) -> String {
         self.queue_envelope(app, "events_api", event_callback(event))
     }
 
-    /// Delivers a command by socket, in the same way.
+    /// Delivers a command by socket in the same way.
     pub fn deliver_command(&self, app: &str, payload: Value) -> String {
         self.queue_envelope(app, "slash_commands", payload)
     }
 
-    /// A person presses a button under a message of an app: it is told by socket, in the same way.
+    /// Presses a button under an app's message as a person. Delivered by socket in the same way.
     pub fn press_button(&self, app: &str, message: &VisibleMessage, user: &str, label: &str) -> String {
         let press = self.button_payload(message, user, label);
         self.queue_envelope(app, "interactive", press)
     }
 
-    /// What Slack says of a pressed button.
+    /// Returns Slack's payload for a pressed button.
     pub fn button_payload(&self, message: &VisibleMessage, user: &str, label: &str) -> Value {
         let value = self.state.board.button_value(message, label);
         let mut under = json!({ "type": "message", "ts": message.id, "text": message.text });
@@ -130,32 +131,32 @@ impl SlackEmulator {
         id
     }
 
-    /// Delivers it once more, as Slack does when it is not sure.
+    /// Delivers an envelope again, as Slack does when it is not sure.
     pub fn redeliver(&self, envelope: &str) {
         let _ = self.state.orders.send(SocketOrder::Send(envelope.to_owned()));
     }
 
-    /// Every open socket closes without a word.
+    /// Closes every open socket without a message.
     pub fn drop_sockets(&self) {
         let _ = self.state.orders.send(SocketOrder::Drop);
     }
 
-    /// Every open socket falls silent.
+    /// Makes every open socket unresponsive.
     pub fn hang_sockets(&self) {
         let _ = self.state.orders.send(SocketOrder::Hang);
     }
 
-    /// Every open socket is told that it is going to be closed.
+    /// Announces to every open socket that it is going to be closed.
     pub fn refresh_sockets(&self) {
         let _ = self.state.orders.send(SocketOrder::Leave("refresh_requested"));
     }
 
-    /// How many sockets were opened so far.
+    /// Returns the number of sockets opened so far.
     pub fn socket_count(&self) -> usize {
         self.state.links.load(Ordering::SeqCst)
     }
 
-    /// How many envelopes were acknowledged.
+    /// Returns the number of acknowledged envelopes.
     pub fn acknowledged_count(&self) -> usize {
         lock(&self.state.envelopes).iter().filter(|one| one.acknowledged).count()
     }
@@ -177,18 +178,18 @@ fn event_callback(event: &Value) -> Value {
     json!({ "type": "event_callback", "team_id": "T1", "event": event })
 }
 
-/// A request of the Events API, signed at this time (in seconds since 1970).
+/// Builds a signed request of the Events API. `at` is in seconds since 1970.
 pub fn event_call(secret: &str, event: &Value, at: i64) -> WebhookRequest {
     signed_call(secret, "application/json", &event_callback(event).to_string(), at)
 }
 
-/// A request that tells of a pressed button, signed.
+/// Builds a signed request for a pressed button.
 pub fn press_call(secret: &str, press: &Value, at: i64) -> WebhookRequest {
     let escaped: String = press.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect();
     signed_call(secret, "application/x-www-form-urlencoded", &format!("payload={escaped}"), at)
 }
 
-/// Any request of Slack, signed.
+/// Builds any signed request of Slack.
 pub fn signed_call(secret: &str, media_type: &str, body: &str, at: i64) -> WebhookRequest {
     let signature = signature::sign(secret, format!("v0:{at}:{body}").as_bytes()).replace("sha256=", "v0=");
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());

@@ -1,4 +1,4 @@
-//! What the handle and the server thread share.
+//! State shared by the handle and the server thread.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ impl WebhookState {
         lock(&self.arrivals).clone()
     }
 
-    /// Decides about one answer and keeps it: what to do next, and the id it has on the platform.
+    /// Records an answer. Returns its outcome and its ID on the platform.
     pub fn record_reply(&self, mut arrival: PostedReply) -> (ReplyOutcome, String) {
         let (outcome, recognises) = {
             let mut rules = lock(&self.rules);
@@ -73,7 +73,7 @@ impl WebhookState {
     }
 }
 
-/// A test that panics while it holds a lock has failed already; the rest should still run.
+/// Ignores poisoning: a test that panicked while holding a lock has failed already, and the rest should still run.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Telegram's Bot API on the wire: bots that are called by token, updates that stay until they are confirmed, and
-//! messages people see. Every method can be made to fail as its script says.
+//! A Telegram Bot API emulator: bots identified by token, updates that stay until confirmed, and visible messages.
+//! Scripts can make every method fail.
 
 mod serve;
 mod state;
@@ -13,11 +13,11 @@ use super::emulator::PlatformEmulator;
 use super::server::EmulatorServer;
 use state::TelegramState;
 
-/// Its calls are the names of methods.
+/// Calls are named after API methods.
 pub type TelegramEmulator = PlatformEmulator<TelegramState>;
 
 impl TelegramEmulator {
-    /// Listens on a free loopback port and knows no bot yet.
+    /// Listens on a free loopback port, without any bots.
     pub fn start() -> Self {
         let state = Arc::new(TelegramState::default());
         let shared = Arc::clone(&state);
@@ -26,12 +26,12 @@ impl TelegramEmulator {
         Self { server, state }
     }
 
-    /// The `api_url`.
+    /// Returns the `api_url`.
     pub fn api_url(&self) -> String {
         format!("http://{}", self.server.address)
     }
 
-    /// From now on there is a bot with this token.
+    /// Adds a bot with this token.
     pub fn add_bot(&self, token: &str, id: i64, username: &str) {
         self.state.add_bot(
             token,
@@ -39,13 +39,13 @@ impl TelegramEmulator {
         );
     }
 
-    /// A person writes to a bot in a conversation of their own: its message id.
+    /// Writes a direct message to a bot as a person. Returns the message ID.
     pub fn send_dm(&self, token: &str, person: i64, text: &str) -> i64 {
         let chat = json!({ "id": person, "type": "private", "first_name": "Ann" });
         self.deliver_message(token, json!({ "chat": chat, "from": human_user(person), "text": text }))
     }
 
-    /// A person writes in a group, perhaps in a topic of it.
+    /// Writes in a group as a person, optionally in a topic.
     pub fn send_in_group(&self, token: &str, group: i64, topic: Option<i64>, text: &str) -> i64 {
         let chat =
             json!({ "id": group, "type": "supergroup", "title": "Group", "is_forum": topic.is_some() });
@@ -57,7 +57,7 @@ impl TelegramEmulator {
         self.deliver_message(token, message)
     }
 
-    /// A person presses a button under a message of a bot.
+    /// Presses a button under a bot's message as a person.
     pub fn press_button(&self, message: &VisibleMessage, person: i64, label: &str) {
         let data = self.state.board.button_value(message, label);
         let chat: i64 = message.chat.parse().unwrap_or_default();
@@ -73,7 +73,7 @@ impl TelegramEmulator {
         self.queue_update(&message.bot, json!({ "callback_query": press }));
     }
 
-    /// Any message at all; its id and date are added.
+    /// Delivers any message. Its ID and date are added.
     pub fn deliver_message(&self, token: &str, mut message: Value) -> i64 {
         let id = self.state.next_id();
         message["message_id"] = id.into();
@@ -82,22 +82,22 @@ impl TelegramEmulator {
         id
     }
 
-    /// Any update at all; its id is added.
+    /// Queues any update. Its ID is added.
     pub fn queue_update(&self, token: &str, update: Value) {
         self.state.queue_update(token, update);
     }
 
-    /// A file that can be fetched by its id.
+    /// Adds a file that can be fetched by its ID.
     pub fn add_file(&self, id: &str, content: &[u8]) {
         self.state.add_file(id, content);
     }
 
-    /// How many waited for the updates of a bot at once, at the most. Telegram ends all but one.
+    /// Returns the maximum number of concurrent polls for a bot's updates. Telegram allows only one.
     pub fn max_concurrent_polls(&self, token: &str) -> usize {
         self.state.max_concurrent_polls(token)
     }
 
-    /// How many updates a bot has not confirmed.
+    /// Returns the number of updates that a bot has not confirmed.
     pub fn unconfirmed_count(&self, token: &str) -> usize {
         self.state.unconfirmed_count(token)
     }

@@ -1,4 +1,4 @@
-//! The other direction: what people on the platform write is posted to a Polyclaw at `/hooks/<name>`.
+//! Posts the messages of people on the platform to a Polyclaw at `/hooks/<name>`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::signature;
 
-/// One platform account that posts to a Polyclaw. It makes platform ids by itself, counting from 1.
+/// A platform account that posts to a Polyclaw. Generates platform IDs, counting from 1.
 pub struct WebhookSender {
     url: String,
     secret: String,
@@ -14,30 +14,31 @@ pub struct WebhookSender {
     count: AtomicU64,
 }
 
-/// A message as the platform keeps it, ready to be delivered once more.
+/// A message as the platform stores it, ready for repeated delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlatformPost {
-    /// The platform's message id.
+    /// The platform's message ID.
     pub id: String,
     body: String,
 }
 
-/// What the Polyclaw said to a post.
+/// Polyclaw's response to a post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookAnswer {
     pub status: u16,
-    /// Null when it is not JSON.
+    /// Null if it is not JSON.
     pub body: Value,
 }
 
 impl PlatformPost {
-    /// The body is `{id, peer, thread, text}`: the fields of an answer, with the platform's id for a key.
+    /// Builds a post with the body `{id, peer, thread, text}`: the fields of an answer, with the platform's ID as the
+    /// key.
     pub fn new(id: &str, peer: &str, text: &str) -> Self {
         let body = json!({ "id": id, "peer": peer, "thread": null, "text": text });
         Self { id: id.to_owned(), body: body.to_string() }
     }
 
-    /// Any body at all, for what a faulty platform might post.
+    /// Builds a post with any body, such as one of a faulty platform.
     pub fn from_body(id: &str, body: &Value) -> Self {
         Self { id: id.to_owned(), body: body.to_string() }
     }
@@ -47,7 +48,7 @@ impl WebhookSender {
     /// `root` is the Polyclaw's `http://host:port`.
     ///
     /// # Panics
-    /// When no HTTP client can be made.
+    /// If no HTTP client can be created.
     pub fn new(root: &str, name: &str, secret: &str) -> Self {
         Self {
             url: format!("{root}/hooks/{name}"),
@@ -57,7 +58,7 @@ impl WebhookSender {
         }
     }
 
-    /// A person writes something new.
+    /// Sends a new message.
     pub async fn send_text(
         &self,
         peer: &str,
@@ -69,12 +70,12 @@ impl WebhookSender {
         Ok((post, answer))
     }
 
-    /// Posts a message, for the first time or, as platforms do when they saw no answer, once more.
+    /// Posts a message, for the first time or again, as platforms do when they received no response.
     pub async fn deliver_post(&self, post: &PlatformPost) -> Result<WebhookAnswer, reqwest::Error> {
         self.deliver_signed(post, &signature::sign(&self.secret, post.body.as_bytes())).await
     }
 
-    /// Posts with a signature of the test's choice.
+    /// Posts with the given signature.
     pub async fn deliver_signed(
         &self,
         post: &PlatformPost,

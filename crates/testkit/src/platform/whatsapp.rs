@@ -1,4 +1,4 @@
-//! The Cloud API on the wire, and what Meta posts to who is called by it. Numbers are known by their id; the token
+//! A WhatsApp Cloud API emulator, and the webhook requests that Meta posts. Numbers are identified by ID; the token
 //! of a number is `EAA-<id>`.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::server::ConnectionCut;
 use super::state::lock;
 use super::{router, signature};
 
-/// Its calls are `messages`, also those that only show that somebody writes, and `conversational_automation`.
+/// Call names: `messages`, including typing indicators, and `conversational_automation`.
 pub type WhatsappEmulator = PlatformEmulator<WhatsappState>;
 
 #[derive(Default)]
@@ -42,12 +42,12 @@ impl WhatsappEmulator {
         Self { server: router::serve_router(router), state }
     }
 
-    /// What the config calls `api_url`.
+    /// Returns the URL for `api_url` in the config.
     pub fn api_url(&self) -> String {
         format!("http://{}", self.server.address)
     }
 
-    /// The message that a person sends who presses a button under one of ours.
+    /// Builds the message that a person sends by pressing a button under a bot's message.
     pub fn button_reply(&self, message: &VisibleMessage, id: &str, at: i64, label: &str) -> Value {
         let command = self.state.board.button_value(message, label);
         json!({
@@ -102,7 +102,7 @@ async fn handle_call(
     .await
 }
 
-/// `to` chooses what Meta thinks of it: `130429` is told to slow down, `131047` has been silent for a day.
+/// Shows a message. Special recipients get an error: `130429` a rate limit, `131047` a closed 24-hour window.
 fn show_message(state: &WhatsappState, token: &str, body: &Value) -> Response<Body> {
     let Some((text, buttons)) = text_and_buttons(body) else { return error_response(400, 100) };
     let Some(chat) = body["to"].as_str() else { return error_response(400, 100) };
@@ -127,7 +127,7 @@ fn show_message(state: &WhatsappState, token: &str, body: &Value) -> Response<Bo
     answer
 }
 
-/// The text of a message, and the buttons of one that has some. Meta offers those to single people only.
+/// Returns the text of a message and its buttons, if any. Meta allows buttons only for individual recipients.
 fn text_and_buttons(body: &Value) -> Option<(&str, Vec<(String, String)>)> {
     if body["type"] == "text" {
         return Some((body["text"]["body"].as_str()?, Vec::new()));
@@ -171,7 +171,7 @@ async fn serve_media(
     }
 }
 
-/// What Meta posts when these messages were written to a number, signed.
+/// Builds the signed request that Meta posts for messages to a number.
 pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> WebhookRequest {
     let value = json!({
         "messaging_product": "whatsapp",
@@ -185,7 +185,7 @@ pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> WebhookRe
     signed_call(secret, &body.to_string())
 }
 
-/// Any request of Meta, signed.
+/// Builds any signed request of Meta.
 pub fn signed_call(secret: &str, body: &str) -> WebhookRequest {
     let signature = signature::sign(secret, body.as_bytes());
     WebhookRequest {

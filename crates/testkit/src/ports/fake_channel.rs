@@ -1,4 +1,4 @@
-//! A chat platform inside the process, with people who write and read.
+//! An in-process chat platform with people who write and read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,28 +17,28 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::ports::lock;
 
-/// A chat platform inside the process. It keeps what it accepted over the engine's lives.
+/// An in-process chat platform. Its state outlives the engine.
 pub struct FakeChannel {
     idempotent: bool,
     edits: AtomicBool,
     is_mute: AtomicBool,
     seen: Mutex<Vec<(String, OutgoingMessage)>>,
-    /// Answers to give before it goes back to accepting.
+    /// Outcomes of the next sends; then it accepts again.
     planned: Mutex<Vec<SendOutcome>>,
     takes_ms: AtomicU64,
-    /// How long it knows a key; for ever, if nothing is set.
+    /// How long it remembers a key. Forever if not set.
     remembers_ms: OnceLock<i64>,
-    /// Letters on their way in, each with whoever waits for what becomes of it.
+    /// Incoming messages, each with the receiver of its outcome.
     inbounds: Mutex<VecDeque<(InboundMessage, oneshot::Sender<IngestOutcome>)>>,
     posted: Notify,
     /// How often receiving fails before it works.
     failures: AtomicU64,
     menus: Mutex<BTreeMap<String, Vec<MenuItem>>>,
-    /// How many menus it refuses before it takes one.
+    /// How many menus it rejects before it accepts one.
     menus_refused: AtomicU64,
-    /// The files of letters, by their handles.
+    /// Files of messages, by handle.
     files: Mutex<BTreeMap<String, Image>>,
-    /// What was asked for.
+    /// Handles of the requested files.
     fetched: Mutex<Vec<String>>,
 }
 
@@ -62,12 +62,12 @@ impl FakeChannel {
         })
     }
 
-    /// What a person on the platform sees, with the key it was sent under.
+    /// Returns the messages that a person sees, with the keys they were sent under.
     pub fn visible_messages(&self) -> Vec<(String, String)> {
         lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
     }
 
-    /// What a person sees in one place: the peer, and the thread where there is one.
+    /// Returns the texts that a person sees in one conversation, given by peer and thread.
     pub fn texts_at(&self, peer: &str, thread: Option<&str>) -> Vec<String> {
         let here = |sent: &OutgoingMessage| {
             sent.address().peer == peer && sent.address().thread.as_deref() == thread
@@ -79,14 +79,14 @@ impl FakeChannel {
             .collect()
     }
 
-    /// The commands of the buttons a person sees in one place.
+    /// Returns the commands of the visible buttons of a peer.
     pub fn buttons_at(&self, peer: &str) -> Vec<String> {
         let seen = lock(&self.seen);
         let here = seen.iter().filter(|(_, sent)| sent.address().peer == peer);
         here.flat_map(|(_, sent)| sent.buttons()).map(|button| button.command.clone()).collect()
     }
 
-    /// Delivers a letter as a platform does: once more if nobody says that it was taken.
+    /// Delivers a message as a platform does: again if it was not acknowledged.
     pub async fn deliver_inbound(&self, message: InboundMessage) -> IngestOutcome {
         loop {
             let (answer, taken) = oneshot::channel();
@@ -98,47 +98,47 @@ impl FakeChannel {
         }
     }
 
-    /// Receiving panics so many times, as a badly written adapter does.
+    /// Makes receiving panic this many times, like a faulty adapter.
     pub fn fail_receives(&self, times: u64) {
         self.failures.store(times, Ordering::Relaxed);
     }
 
-    /// So many menus are refused, as by a platform that is not reached.
+    /// Rejects this many menus, like an unreachable platform.
     pub fn refuse_menus(&self, times: u64) {
         self.menus_refused.store(times, Ordering::Relaxed);
     }
 
-    /// What each account offers.
+    /// Returns the command menu of each account.
     pub fn menus(&self) -> BTreeMap<String, Vec<MenuItem>> {
         lock(&self.menus).clone()
     }
 
-    /// From now on there is a file with this handle. One that is not there never comes.
+    /// Adds a file. Fetching an unknown handle never completes.
     pub fn add_file(&self, handle: &str, image: Image) {
         lock(&self.files).insert(handle.to_owned(), image);
     }
 
-    /// The handles of the files that were asked for, each as often as it was.
+    /// Returns the handles of all requested files, with repetitions.
     pub fn fetched_handles(&self) -> Vec<String> {
         lock(&self.fetched).clone()
     }
 
-    /// From now on messages can be changed here.
+    /// Lets messages be edited from now on.
     pub fn allow_edits(&self) {
         self.edits.store(true, Ordering::Relaxed);
     }
 
-    /// From now on it shows nobody that a message was taken.
+    /// Stops showing receipts for accepted messages.
     pub fn hide_receipts(&self) {
         self.is_mute.store(true, Ordering::Relaxed);
     }
 
-    /// How long it thinks about each message.
+    /// Sets the delay of each send.
     pub fn set_send_delay_ms(&self, millis: u64) {
         self.takes_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// From now on it says that it knows keys for this long only.
+    /// Sets how long it claims to remember keys.
     pub fn set_idempotency_window_ms(&self, millis: i64) {
         let _ = self.remembers_ms.set(millis);
     }
@@ -227,7 +227,7 @@ impl ChannelAdapter for FakeChannel {
         })
     }
 
-    /// Messages are known by the key they were sent under.
+    /// Messages are identified by the key they were sent under.
     fn edit_message<'a>(&'a self, id: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
             if let Some(answer) = lock(&self.planned).pop() {
@@ -244,17 +244,17 @@ impl ChannelAdapter for FakeChannel {
     }
 }
 
-/// What a person writes on Telegram in a conversation of their own; each text is a letter of its own.
+/// Builds a Telegram direct message. Each text is a separate message.
 pub fn inbound_dm(sender: &str, text: &str) -> InboundMessage {
     build_inbound(PeerKind::Dm, sender, sender, text)
 }
 
-/// The same in a group, where the account is named in the text.
+/// Builds a group message that mentions the account.
 pub fn inbound_group(group: &str, sender: &str, text: &str) -> InboundMessage {
     build_inbound(PeerKind::Group, group, sender, text)
 }
 
-/// A letter with one more file, a PNG as its platform says.
+/// Adds a file to a message, declared as PNG.
 pub fn with_file(mut message: InboundMessage, handle: &str) -> InboundMessage {
     message.attachments.push(AttachmentRef {
         name: format!("{handle}.png"),

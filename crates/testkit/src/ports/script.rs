@@ -1,4 +1,4 @@
-//! A model inside the process: a function from what it is shown to what it says.
+//! An in-process model: a function from a prompt to a reply.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::ports::lock;
 
-/// One thing a scripted model does.
+/// One step of a scripted model.
 #[derive(Clone)]
 pub enum ScriptStep {
     Say(String),
@@ -21,7 +21,7 @@ pub enum ScriptStep {
     Pause(Duration),
     /// Waits until a test opens it.
     Gate(Arc<Semaphore>),
-    /// Another model begins again; what was said no longer counts.
+    /// Another model starts over; earlier text is discarded.
     Restart,
     Fail(ProviderError),
     Hang,
@@ -41,18 +41,18 @@ impl ScriptedProvider {
         Arc::new(Self { author: Box::new(author), prompts: Mutex::default() })
     }
 
-    /// Says back what the user said last.
+    /// Repeats the user's last text.
     pub fn echo() -> Arc<Self> {
         Self::new(|prompt| vec![ScriptStep::Say(format!("echo: {}", last_user_text(prompt)))])
     }
 
-    /// Every prompt it was shown, oldest first.
+    /// Returns every prompt it received, oldest first.
     pub fn prompts(&self) -> Vec<Prompt> {
         lock(&self.prompts).clone()
     }
 }
 
-/// The newest thing a user role said, without who said it.
+/// Returns the newest user text, without the author mark.
 pub fn last_user_text(prompt: &Prompt) -> &str {
     let texts = prompt.messages.iter().rev().find_map(|message| match message {
         PromptMessage::User { text, .. } => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! What must hold after every run, whatever died in it.
+//! The rules that must hold after every run, whatever died in it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,12 @@ use crate::simulator::inbound::{self, GroupAnswer, SimulatedInbound, each_answer
 use crate::simulator::{SimulationPlan, SimulationRun};
 use crate::world::{DurableWorld, World};
 
-/// A rule that did not hold, and the seed to see it again.
+/// A broken rule, with the seed that reproduces it.
 #[derive(Clone, Debug)]
 pub struct BrokenRule {
     pub seed: u64,
     pub rule: String,
-    /// What was stored, for whoever looks into it.
+    /// The stored state, for debugging.
     pub story: String,
 }
 
@@ -168,7 +168,7 @@ fn answered_once(facts: &RunFacts) -> Result<(), String> {
     Ok(())
 }
 
-/// A task is named by exactly one answer: not by none, and not by another turn's as well.
+/// Each task is named by exactly one answer: neither by none nor by another turn's answer as well.
 fn replies_name_their_tasks(facts: &RunFacts) -> Result<(), String> {
     let finals: Vec<&SessionMessage> = facts.transcripts.iter().flatten().filter(|m| is_final(m)).collect();
     for (name, job, reply) in &facts.answers {
@@ -194,7 +194,7 @@ pub(super) fn mentions_task(answer: &str, task: &str) -> bool {
     answer.split(' ').any(|word| word == task)
 }
 
-/// Between a call and its result stands nothing but other results.
+/// Only other results may stand between a call and its result.
 fn calls_paired(facts: &RunFacts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let mut open: Vec<&str> = Vec::new();
@@ -218,7 +218,7 @@ fn calls_paired(facts: &RunFacts) -> Result<(), String> {
     Ok(())
 }
 
-/// A session takes its messages up in the order they were accepted. Ids count up with acceptance.
+/// A session takes its messages in the order of acceptance. IDs grow with acceptance.
 fn inputs_in_order(facts: &RunFacts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let inputs: Vec<_> =
@@ -238,7 +238,8 @@ fn effects_once(ground: &DurableWorld) -> Result<(), String> {
     })
 }
 
-/// Every reply has its parcels once; a person never sees one twice, and sees what is recorded as sent.
+/// Every reply has exactly one outbox message. A person never sees a message twice, and sees every message recorded
+/// as sent.
 fn outbox_whole(plan: &SimulationPlan, ground: &DurableWorld, facts: &RunFacts) -> Result<(), String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (key, _) in ground.fake_channel.visible_messages() {

@@ -1,5 +1,5 @@
-//! Letters of a simulated platform: commands, and messages that two agents answer. They come by the reception, and
-//! again until it says that they were taken.
+//! Inbound messages of a simulated platform: commands, and messages that two agents answer. They go through the
+//! inbound pipeline and are delivered again until accepted.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use super::task_text;
 use crate::ports::fake_channel::{inbound_dm, inbound_group};
 use crate::world::World;
 
-/// Who answers in the group, in this order.
+/// The agents that answer in the group, in this order.
 const GROUP_AGENTS: [&str; 2] = ["ann", "bob"];
 const GROUP_ID: &str = "-7";
 
@@ -37,7 +37,7 @@ enum SimulatedInboundKind {
     Broadcast,
 }
 
-/// Names of letters that were taken.
+/// Names of accepted messages.
 pub(super) type IngestedNames = Arc<Mutex<HashSet<String>>>;
 
 pub(super) fn random_inbounds(rng: &mut Rng) -> Vec<SimulatedInbound> {
@@ -56,7 +56,7 @@ pub(super) fn random_inbounds(rng: &mut Rng) -> Vec<SimulatedInbound> {
     posts
 }
 
-/// The config of the accounts and the group.
+/// Builds the config of the accounts and the group.
 pub(super) fn group_config(in_turn: bool) -> String {
     let strategy = if in_turn { "sequential" } else { "parallel" };
     let agents: String = GROUP_AGENTS.iter().map(|id| format!("[[agents.list]]\nid = \"{id}\"\n")).collect();
@@ -97,7 +97,7 @@ pub(super) fn deliver_missing(
     }
 }
 
-/// Waits until every letter is taken and every agent has had its turn.
+/// Waits until every message is accepted and every agent has had its turn.
 pub(super) async fn wait_until_quiet(world: &World, posts: &[SimulatedInbound], taken: &IngestedNames) {
     while taken.lock().unwrap_or_else(PoisonError::into_inner).len() < posts.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -107,7 +107,7 @@ pub(super) async fn wait_until_quiet(world: &World, posts: &[SimulatedInbound], 
     }
 }
 
-/// What became of one message of a round at one agent.
+/// The result of one broadcast message at one agent.
 pub(super) struct GroupAnswer {
     name: String,
     agent: &'static str,
@@ -159,7 +159,7 @@ pub(super) fn collect_answers(
     Ok(found)
 }
 
-/// Every agent of the group has every message once, and answers it once.
+/// Every agent of the group has every message exactly once, and answers it once.
 pub(super) fn each_answers_once(answered: &[GroupAnswer]) -> Result<(), String> {
     let is_whole = |one: &GroupAnswer| match one.state {
         Some(JobState::Done) => one.copies == 1 && one.naming == 1,
@@ -172,7 +172,7 @@ pub(super) fn each_answers_once(answered: &[GroupAnswer]) -> Result<(), String> 
     })
 }
 
-/// Letters that are answered without any turn.
+/// Counts the messages that are answered without a turn.
 pub(super) fn count_command_replies(posts: &[SimulatedInbound]) -> usize {
     posts.iter().filter(|post| post.kind == SimulatedInboundKind::Command).count()
 }

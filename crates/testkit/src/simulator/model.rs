@@ -1,5 +1,5 @@
-//! The simulated model: does what the tasks in front of it order, one batch of tools after the other, and answers
-//! by naming the tasks. It keeps no state of its own, so whatever it gets wrong was wrong in its prompt.
+//! The simulated model. It performs the ordered tools of its tasks batch by batch, then answers by naming the tasks.
+//! It is stateless, so an error in its answer was an error in its prompt.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ pub(super) fn answer_prompt(prompt: &Prompt) -> ModelScript {
     ]
 }
 
-/// The tasks of the last run of user messages: what began this turn. The backlog's line names tasks in full.
+/// Returns the tasks of the last run of user messages, which started this turn. The backlog's summary line names
+/// tasks in full.
 fn pending_tasks(prompt: &Prompt) -> Vec<SimulatedTask<'_>> {
     fn text(message: &PromptMessage) -> Option<&str> {
         match message {
@@ -63,7 +64,7 @@ fn parse(line: &str) -> Option<SimulatedTask<'_>> {
     Some(SimulatedTask { name, tools, batch })
 }
 
-/// Steps of a task that have a result, also an error; a skipped one has not been done.
+/// Counts the steps of a task that have a result, including errors. A skipped step does not count.
 fn count_done_steps(prompt: &Prompt, task: &str) -> usize {
     let mut open: Vec<(&str, bool)> = Vec::new();
     let mut done = 0;

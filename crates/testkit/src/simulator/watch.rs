@@ -1,4 +1,4 @@
-//! Looks on at every point that a run passes: at no time two turns of one session run.
+//! Checks at every kill point that no session has two running turns.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -22,12 +22,12 @@ impl KillPointWatch {
         Self { db: ground.db.clone(), tools: Arc::clone(&ground.tools), seen: Arc::default() }
     }
 
-    /// The points of one life, each looked at before it is passed.
+    /// Wraps an engine's kill points: each is checked before it is passed.
     pub fn wrap_faults(&self, faults: &Arc<KillPointFaults>) -> Arc<WatchedFaults> {
         Arc::new(WatchedFaults { watch: self.clone(), faults: Arc::clone(faults) })
     }
 
-    /// The first thing that must not be.
+    /// Returns the first violation as an error.
     pub fn first_violation(&self) -> Result<(), String> {
         lock(&self.seen).clone().or_else(|| self.tools.find_overlap()).map_or(Ok(()), Err)
     }

@@ -1,5 +1,5 @@
-//! Curves as a picture: both scales are logarithmic, so that what grows with the amount is a straight line upwards and
-//! what does not is level.
+//! Draws cost curves as SVG. Both scales are logarithmic: linear growth is a rising straight line, and constant cost
+//! is level.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 230.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
-/// Powers of ten on either scale.
+/// Range of each scale, in powers of ten.
 const AMOUNT_EXPONENTS: (i32, i32) = (0, 5);
 const COST_EXPONENTS: (i32, i32) = (-1, 2);
-/// Told apart in print, too: by colour and by dashes.
+/// Curves differ in color and in dashes, so that they can be told apart in print.
 const CURVE_STYLES: [(&str, &str); 5] = [
     ("#2563eb", "none"),
     ("#dc2626", "6 3"),
@@ -23,7 +23,7 @@ const CURVE_STYLES: [(&str, &str); 5] = [
     ("#7c3aed", "8 3 2 3"),
 ];
 
-/// Each curve against its own first point.
+/// Draws each curve relative to its first point.
 pub fn draw_chart(curves: &[CostCurve]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \

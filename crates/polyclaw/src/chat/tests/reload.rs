@@ -1,10 +1,10 @@
-//! The stored conversation and the live one meet in every order: each word is there once, and what is newer stands.
+//! Merges the stored session with live frames in every order: each piece of text appears once, and newer data wins.
 
 use super::*;
 
 const WORDS: [&str; 6] = ["a1", "a2", "d1", "d2", "b1", "b2"];
 
-/// What a server publishes, one after the other: the kind of a frame, its data, and a message that is stored before.
+/// What a server publishes in order: a frame's kind, its data, and the message that is stored before it.
 fn happens() -> Vec<(&'static str, Value, Option<Value>)> {
     let of_turn = |more: Value| {
         let mut data = json!({ "turn_id": "t1", "agent_id": "main", "resumes": [] });
@@ -40,7 +40,7 @@ fn happens() -> Vec<(&'static str, Value, Option<Value>)> {
     ]
 }
 
-/// What is stored when so many frames have been published, or are about to be.
+/// The stored state once the first `place` frames are, or are about to be, published.
 fn stored_at(place: usize) -> (Value, Vec<Value>) {
     let all = happens();
     let messages = all[..place].iter().filter_map(|(_, _, message)| message.clone()).collect();
@@ -134,7 +134,7 @@ fn whatever_makes_it_stale_while_it_is_on_its_way_makes_it_be_read_once_more() {
 fn after_a_restart_an_agent_that_begins_again_is_shown_once() {
     let all = happens();
     let again = |from: usize| [1].into_iter().chain(from..all.len()).map(|n| &all[n]);
-    // How far it came before the restart, and which frame of the new life is the first that is still kept.
+    // The frame reached before the restart, and the first frame that the new process still retains.
     for (died, first) in [(6, 5), (7, 5), (8, 5), (8, 6), (3, 2), (4, 2), (11, 10)] {
         let begins_at = if died > 9 { 10 } else { first };
         for arrives in 0..=again(begins_at).count() {

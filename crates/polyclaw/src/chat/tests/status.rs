@@ -1,4 +1,4 @@
-//! The line below the conversation.
+//! Tests of the status line.
 
 use super::*;
 

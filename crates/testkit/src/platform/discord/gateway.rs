@@ -1,4 +1,4 @@
-//! One connection of the gateway, from the platform's side.
+//! One gateway connection, from the platform's side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn handle_frame(
     }
 }
 
-/// Only a silence leaves a connection open.
+/// Ends the connection as requested.
 async fn end_connection(
     socket: &mut GatewaySocket,
     ordered: &mut UnboundedReceiver<GatewayOrder>,
@@ -104,7 +104,7 @@ async fn end_connection(
 
 async fn send_last(socket: &mut GatewaySocket, frame: &Value) -> Option<()> {
     send_frame(socket, frame).await?;
-    // The other end is to leave by itself.
+    // Lets the client close the connection itself.
     let _ = tokio::time::timeout(Duration::from_secs(5), socket.next()).await;
     None
 }

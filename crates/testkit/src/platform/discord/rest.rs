@@ -19,7 +19,7 @@ pub(super) struct RestCall<'a> {
     pub body: Value,
 }
 
-/// The method and the last word of the path that is no id, like `POST messages`.
+/// Returns the call's name: its method and the last path segment that is no ID, such as `POST messages`.
 pub(super) fn name(method: &str, segments: &[&str]) -> String {
     const WORDS: [&str; 9] = [
         "messages",
@@ -83,7 +83,8 @@ fn create_message(state: &DiscordState, call: &RestCall<'_>, channel: &str) -> R
     }
 }
 
-/// The buttons of a message: in rows, each with a name and what it stands for; none where Discord would not take them.
+/// Parses the buttons of a message, which are in rows, into labels and values. Returns `None` if Discord would reject
+/// them.
 fn parse_buttons(rows: &Value) -> Option<Vec<(String, String)>> {
     let mut buttons = Vec::new();
     for row in rows.as_array().into_iter().flatten() {
@@ -109,7 +110,7 @@ fn edit_message(state: &DiscordState, call: &RestCall<'_>, channel: &str, id: &s
     }
 }
 
-/// White space at both ends is not kept.
+/// Returns the content. Discord trims it.
 fn message_content(body: &Value) -> Result<String, &'static str> {
     let text = body["content"].as_str().unwrap_or_default().trim();
     if text.is_empty() {

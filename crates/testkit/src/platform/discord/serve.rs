@@ -1,4 +1,4 @@
-//! Which request is what: the gateway's address becomes a WebSocket, all else is a REST call with a name.
+//! Dispatches requests: the gateway URL becomes a WebSocket, everything else is a REST call with a name.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn upgrade_gateway(state: Arc<DiscordState>, request: Request<Incoming>) -> Resp
     response
 }
 
-/// The body's pause has fractions, the head's has not.
+/// Builds an error response. `retry_after` is a fraction in the body and an integer in the header.
 fn refusal_response(status: u16, seconds: Option<u64>) -> Response<Body> {
     let mut body: Value = json!({ "message": format!("status {status}"), "code": 0 });
     if let Some(seconds) = seconds {

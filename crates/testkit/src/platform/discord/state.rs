@@ -1,4 +1,4 @@
-//! What the handle and the server thread share.
+//! State shared by the handle and the server thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -20,15 +20,15 @@ pub struct DiscordState {
     pub(super) board: MessageBoard,
     pub(super) heartbeat_ms: u64,
     bots: Mutex<HashMap<String, DiscordBot>>,
-    /// By id: the server and the parent.
+    /// Channels by ID, with their server and parent.
     channels: Mutex<BTreeMap<String, (String, Option<String>)>>,
-    /// What people wrote, by channel.
+    /// Messages of people, by channel.
     messages: Mutex<HashMap<String, Vec<Value>>>,
-    /// The message that has a nonce, by bot, channel and nonce.
+    /// The message with a nonce, by bot, channel and nonce.
     nonces: Mutex<HashMap<(String, String, String), String>>,
     ids: AtomicU64,
     address: OnceLock<SocketAddr>,
-    /// Where sessions are to be gone on with, if not where they begin.
+    /// URL for resuming sessions, if it differs from the gateway's.
     pub(super) resume_url: OnceLock<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct DiscordState {
 pub(super) struct DiscordBot {
     pub id: String,
     pub session: Option<String>,
-    /// What was said in the session, to be said again.
+    /// Events of the session, to be repeated on resume.
     events: Vec<Value>,
     connection: Option<UnboundedSender<GatewayOrder>>,
     pub identified: usize,
@@ -44,7 +44,7 @@ pub(super) struct DiscordBot {
     pub beaten: Option<u64>,
 }
 
-/// What a connection is told to do.
+/// A command for a connection.
 pub(super) enum GatewayOrder {
     Say(Value),
     End(GatewayEnd),
@@ -87,14 +87,14 @@ impl DiscordState {
         lock(&self.channels).insert(id.to_owned(), (guild.to_owned(), parent.map(str::to_owned)));
     }
 
-    /// Runs on one bot; none, if there is no such token.
+    /// Runs a change on a bot. Returns `None` if there is no such token.
     pub(super) fn with_bot<T>(&self, token: &str, change: impl FnOnce(&mut DiscordBot) -> T) -> Option<T> {
         let changed = lock(&self.bots).get_mut(token).map(change);
         self.board.notify_change();
         changed
     }
 
-    /// Ids grow with time, as Discord's do.
+    /// Returns an ID that grows with time, like Discord's.
     pub(super) fn next_id(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis();
         let now = u64::try_from(now).expect("a clock before the year 500,000,000") - DISCORD_EPOCH_MS;
@@ -126,7 +126,7 @@ impl DiscordState {
         id
     }
 
-    /// Said to the connection there is, and kept for the one that goes on with the session.
+    /// Sends an event on the current connection and records it for a resume.
     pub(super) fn dispatch_event(&self, token: &str, kind: &str, data: Value) {
         self.with_bot(token, |bot| bot.record_event(kind, data));
     }
@@ -145,7 +145,7 @@ impl DiscordState {
         self.with_bot(token, |bot| (bot.session, bot.connection) = (None, None));
     }
 
-    /// A new session on this connection, or none without such a bot.
+    /// Starts a session on this connection. Returns false if there is no such bot.
     pub(super) fn identify(&self, token: &str, connection: UnboundedSender<GatewayOrder>) -> bool {
         let url = self.resume_url.get().cloned().unwrap_or_else(|| self.gateway_url());
         let session = format!("s{}", self.next_id());
@@ -164,7 +164,7 @@ impl DiscordState {
         identified.is_some()
     }
 
-    /// Says again what comes after `seq`; false if there is no such session.
+    /// Repeats the events after `seq`. Returns false if there is no such session.
     pub(super) fn resume_session(
         &self,
         token: &str,
@@ -208,7 +208,7 @@ impl DiscordState {
         Some(json!({ "id": id, "guild_id": guild, "type": kind, "parent_id": parent }))
     }
 
-    /// Newest first, without what only events say: so does Discord.
+    /// Returns messages newest first, without fields that only events carry, as Discord does.
     pub(super) fn messages_after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
         let messages = lock(&self.messages);
         let id = |message: &Value| message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0);
@@ -218,7 +218,7 @@ impl DiscordState {
         list
     }
 
-    /// A new id for a new nonce; the id of the message that has it already, if there is one.
+    /// Returns a new ID for a new nonce, or the ID of the message that already has it as the error.
     pub(super) fn claim_nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
         let key = (token.to_owned(), channel.to_owned(), nonce.to_owned());
         let mut nonces = lock(&self.nonces);

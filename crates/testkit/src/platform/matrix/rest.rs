@@ -1,4 +1,4 @@
-//! Everything but the stream.
+//! All calls except the event stream.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,14 +15,14 @@ use crate::platform::board::{self, RecordedCall, VisibleMessage, apply_outcome, 
 use crate::platform::server::ConnectionCut;
 use crate::platform::state::lock;
 
-/// What the content of an event may have, less what a homeserver puts around it.
+/// Maximum content of an event, without what a homeserver adds.
 const MAX_EVENT_BYTES: usize = 64_000;
 
 pub(super) fn error_response(status: u16, code: &str) -> Response<Body> {
     board::json_response(status, &json!({ "errcode": code, "error": "no" }))
 }
 
-/// Who asks, and from which device. Nobody else is answered.
+/// The authenticated user and device. Other requests are rejected.
 pub(super) struct MatrixCaller {
     pub user: String,
     device: String,
@@ -43,7 +43,7 @@ impl FromRequestParts<Arc<MatrixState>> for MatrixCaller {
     }
 }
 
-/// Keeps the request and says what is to happen to it.
+/// Records the request and returns its outcome.
 pub(super) fn scripted_outcome(state: &MatrixState, user: &str, kind: &str) -> ReplyOutcome {
     state.board.record_call(RecordedCall { bot: user.to_owned(), method: kind.to_owned(), body: Value::Null })
 }
@@ -102,7 +102,7 @@ pub(super) async fn store_account_data(
     apply_outcome(scripted_outcome(&state, &user, "store"), keep, refusal_response).await
 }
 
-/// A key that a device used before is answered with what it made then.
+/// Sends an event. A transaction key that the device used before returns the event from then.
 pub(super) async fn send(
     Shared(state): Shared<Arc<MatrixState>>,
     Path((room, key)): Path<(String, String)>,
@@ -187,7 +187,7 @@ pub(super) async fn event(
     found.map_or_else(|| error_response(404, "M_NOT_FOUND"), |(_, event)| board::json_response(200, event))
 }
 
-/// Goes into a room, or out of it.
+/// Joins or leaves a room.
 pub(super) async fn change_membership(
     Shared(state): Shared<Arc<MatrixState>>,
     Path((room, action)): Path<(String, String)>,

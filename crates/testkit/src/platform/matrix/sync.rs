@@ -1,4 +1,4 @@
-//! The stream: what happened since a position, and what happened before one.
+//! The event stream: events since a position, and history before one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::platform::state::lock;
 
 type SyncQuery = Query<BTreeMap<String, String>>;
 
-/// Waits for news as long as it was asked to.
+/// Waits for new events up to the requested timeout.
 pub(super) async fn sync(
     Shared(state): Shared<Arc<MatrixState>>,
     Query(asked): SyncQuery,
@@ -40,7 +40,7 @@ pub(super) async fn sync(
     .await
 }
 
-/// Backwards from a position to another.
+/// Returns history backwards from one position to another.
 pub(super) async fn messages(
     Shared(state): Shared<Arc<MatrixState>>,
     Path(room): Path<String>,
@@ -52,7 +52,7 @@ pub(super) async fn messages(
     apply_outcome(scripted_outcome(&state, &user, "messages"), tell, refusal_response).await
 }
 
-/// A position's token is `s` and how many events came before.
+/// Parses a position token: `s` and the number of earlier events.
 fn parse_position(token: &str) -> Option<usize> {
     token.strip_prefix('s')?.parse().ok()
 }
@@ -92,14 +92,14 @@ impl HomeserverData {
         answer
     }
 
-    /// The user's last change of membership in a room, at or after a position.
+    /// Returns the user's last membership change in a room at or after a position.
     fn last_membership_change(&self, room: &str, user: &str, since: usize) -> Option<(usize, &Value)> {
         let is_own = |event: &Value| event["type"] == "m.room.member" && event["state_key"] == user;
         let mut events = self.stream.iter().enumerate().skip(since);
         events.rfind(|(_, (place, event))| place == room && is_own(event)).map(|(at, (_, event))| (at, event))
     }
 
-    /// Who has just come in is shown what was said before, too.
+    /// Returns the timeline of a room. A user who has just joined also gets earlier messages.
     fn room_timeline(&self, user: &str, room: &str, since: usize) -> Value {
         let since = if self.last_membership_change(room, user, since).is_some() { 0 } else { since };
         let all = self.stream.iter().enumerate().skip(since).filter(|(_, (place, _))| place == room);

@@ -24,7 +24,7 @@ pub(super) async fn open_socket(
     })
 }
 
-/// Ends with an error when the app has gone.
+/// Serves a socket. Ends with an error when the app has disconnected.
 async fn run_socket(
     state: &SlackState,
     app: &str,

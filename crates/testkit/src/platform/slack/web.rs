@@ -1,4 +1,4 @@
-//! The Web API. An error is an answer of status 200, as on Slack.
+//! The Web API. Errors have status 200, as on Slack.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::platform::board::{
 use crate::platform::server::ConnectionCut;
 use crate::platform::state::lock;
 
-/// The token that came along.
+/// Returns the request's token.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
 }
@@ -27,7 +27,7 @@ fn error_response(error: &str) -> Response<Body> {
     ok_response(&json!({ "ok": false, "error": error }))
 }
 
-/// Only sockets are opened with an app's token, everything else is done with a bot's.
+/// Handles a call. Opening a socket needs an app token, everything else a bot token.
 pub(super) async fn handle_call(
     Shared(state): Shared<Arc<SlackState>>,
     Path(method): Path<String>,
@@ -86,7 +86,7 @@ fn show_message(state: &SlackState, token: &str, body: &Value) -> Response<Body>
     answer
 }
 
-/// The buttons of a message; none where Slack would not take its blocks.
+/// Returns the buttons of a message, or `None` if Slack would reject its blocks.
 fn parse_buttons(blocks: &Value) -> Option<Vec<(String, String)>> {
     let mut buttons = Vec::new();
     for block in blocks.as_array().into_iter().flatten() {

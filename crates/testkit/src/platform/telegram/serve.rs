@@ -14,9 +14,9 @@ use crate::platform::board::{
 };
 use crate::platform::server::ConnectionCut;
 
-/// The limit on one message, counted in the strictest way there is: UTF-16 units.
+/// Maximum message length, in the strictest unit: UTF-16 code units.
 const MAX_MESSAGE_UTF16_UNITS: usize = 4096;
-/// The limit on what a button sends, in bytes.
+/// Maximum length of a button's data, in bytes.
 const MAX_CALLBACK_DATA_BYTES: usize = 64;
 
 pub(super) async fn handle_request(
@@ -101,7 +101,7 @@ fn send_message(state: &TelegramState, token: &str, body: &Value) -> Response<Bo
     ok_response(json!({ "message_id": id, "chat": { "id": body["chat_id"] }, "text": text }))
 }
 
-/// The buttons of a message; none where Telegram would not take them.
+/// Returns the buttons of a message, or `None` if Telegram would reject them.
 fn parse_keyboard(markup: &Value) -> Option<Vec<(String, String)>> {
     let rows = markup["inline_keyboard"].as_array().into_iter().flatten();
     let buttons = rows.flat_map(|row| row.as_array().into_iter().flatten());
@@ -129,7 +129,7 @@ fn edit_message(state: &TelegramState, body: &Value) -> Response<Body> {
     }
 }
 
-/// White space at both ends is not kept.
+/// Returns the text. Telegram trims it.
 fn message_text(body: &Value) -> Result<String, &'static str> {
     let text = body["text"].as_str().unwrap_or_default().trim();
     if text.is_empty() {
@@ -161,7 +161,7 @@ fn bad_request(description: &str) -> Response<Body> {
     answer_json(400, &json!({ "ok": false, "error_code": 400, "description": description }))
 }
 
-/// Only the body says when to try again: so does Telegram.
+/// Builds an error response. As with Telegram, only the body says when to retry.
 fn refusal_response(status: u16, seconds: Option<u64>) -> Response<Body> {
     let mut body = json!({ "ok": false, "error_code": status, "description": status_description(status) });
     if let Some(seconds) = seconds {

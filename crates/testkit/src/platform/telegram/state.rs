@@ -1,4 +1,4 @@
-//! What the handle and the server thread share.
+//! State shared by the handle and the server thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -20,14 +20,14 @@ pub struct TelegramState {
 
 struct TelegramBot {
     user: Value,
-    /// By update id, until confirmed.
+    /// Updates by ID, until confirmed.
     updates: BTreeMap<i64, Value>,
-    /// Who waits for updates now, and how many did at once at the most.
+    /// Number of current polls for updates, and its maximum so far.
     polls: usize,
     most_polls: usize,
 }
 
-/// Somebody waits for updates.
+/// A running poll for updates.
 pub(super) struct UpdatePoll<'a> {
     state: &'a TelegramState,
     token: &'a str,
@@ -72,7 +72,7 @@ impl TelegramState {
         self.board.notify_change();
     }
 
-    /// Confirms everything before `offset` and returns what is left, as Telegram does.
+    /// Confirms everything before `offset` and returns the rest, as Telegram does.
     pub(super) fn updates(&self, token: &str, offset: i64, limit: usize) -> Vec<Value> {
         let mut bots = lock(&self.bots);
         let Some(bot) = bots.get_mut(token) else { return Vec::new() };
