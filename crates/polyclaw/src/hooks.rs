@@ -98,7 +98,7 @@ impl HookListeners {
                 continue;
             }
             let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
-                tracing::warn!(hook.event = event.as_str(), "too many hooks are running; an event was not delivered");
+                tracing::warn!(hook.event = event.as_str(), "too many running hooks; event dropped");
                 continue;
             };
             let (hook, body) = (Arc::clone(hook), body.to_string().into_bytes());

@@ -204,7 +204,7 @@ fn parse_answer(value: Value) -> OneShotAnswer {
     OneShotAnswer { text, value }
 }
 
-/// Returns the main session of an agent, or of the default agent.
+/// Returns the main session of an agent. Without one, of the agent that answers on the `cli` channel.
 pub async fn main_session(client: &ApiClient, agent: Option<&str>) -> Result<String, CommandFailure> {
     let answer = client.get("/agents").await?;
     let named = agent.unwrap_or_else(|| answer["bound"]["cli"].as_str().unwrap_or("main"));

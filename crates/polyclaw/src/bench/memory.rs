@@ -188,7 +188,7 @@ fn make_memory(n: u64) -> MemoryEntry {
     }
 }
 
-/// Builds a question: some words of one memory and some of another.
+/// Builds a question: some words of one memory and some unrelated words.
 fn make_question(n: u64) -> String {
     format!("{} {}", make_text(n * 7919 % MEMORY_COUNT, 5), make_text(n + 1_000_000, 4))
 }

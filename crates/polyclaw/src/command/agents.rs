@@ -43,7 +43,7 @@ enum AgentsCommand {
   polyclaw agents show main
   polyclaw agents show ops --json")]
     Show {
-        /// The ID that `polyclaw agents` lists.
+        /// ID that `polyclaw agents` lists.
         id: String,
     },
     /// Create an agent.
@@ -57,7 +57,7 @@ enum AgentsCommand {
   polyclaw agents set ops '{\"defaults\":{\"model\":\"openai/gpt-5-mini\"}}'
   polyclaw agents set ops '{\"policy\":{\"tools\":{\"deny\":[\"shell\"]}}}'")]
     Set {
-        /// The ID that `polyclaw agents` lists.
+        /// ID that `polyclaw agents` lists.
         id: String,
         /// A JSON merge patch: named settings are replaced; null removes a setting.
         patch: String,

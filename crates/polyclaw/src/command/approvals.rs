@@ -31,14 +31,14 @@ enum ApprovalsCommand {
     #[command(after_help = "Examples:
   polyclaw approvals show 01j…")]
     Show {
-        /// The ID that `polyclaw approvals` lists.
+        /// ID that `polyclaw approvals` lists.
         id: String,
     },
     /// Approve one call. It runs once.
     #[command(after_help = "Examples:
   polyclaw approvals approve 01j…")]
     Approve {
-        /// The ID that `polyclaw approvals` lists.
+        /// ID that `polyclaw approvals` lists.
         id: String,
     },
     /// Deny one call. The agent is told.
@@ -46,7 +46,7 @@ enum ApprovalsCommand {
   polyclaw approvals deny 01j…
   polyclaw approvals deny 01j… --reason \"not on this machine\"")]
     Deny {
-        /// The ID that `polyclaw approvals` lists.
+        /// ID that `polyclaw approvals` lists.
         id: String,
         /// Reason given to the agent.
         #[arg(long)]

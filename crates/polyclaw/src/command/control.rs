@@ -83,7 +83,7 @@ enum ControlLoginCommand {
     #[command(after_help = "Examples:
   polyclaw control login end 3f2a…")]
     End {
-        /// The ID that `polyclaw control login list` shows.
+        /// ID that `polyclaw control login list` shows.
         id: String,
     },
 }
@@ -109,7 +109,7 @@ enum ControlTokenCommand {
     #[command(after_help = "Examples:
   polyclaw control token revoke 01j…")]
     Revoke {
-        /// The ID that `polyclaw control token list` shows.
+        /// ID that `polyclaw control token list` shows.
         id: String,
     },
 }

@@ -40,7 +40,7 @@ enum CronCommand {
   polyclaw cron show morning
   polyclaw cron show heartbeat:main")]
     Show {
-        /// The ID that `polyclaw cron list` shows.
+        /// ID that `polyclaw cron list` shows.
         id: String,
     },
     /// Create a job. It is scheduled from now on and survives restarts.
@@ -60,7 +60,7 @@ enum CronCommand {
   polyclaw cron edit morning --disable
   polyclaw cron edit morning --keep-here")]
     Edit {
-        /// The ID that `polyclaw cron list` shows.
+        /// ID that `polyclaw cron list` shows.
         id: String,
         #[command(flatten)]
         job: CronJobArgs,
@@ -78,7 +78,7 @@ enum CronCommand {
     #[command(after_help = "Examples:
   polyclaw cron remove morning")]
     Remove {
-        /// The ID that `polyclaw cron list` shows.
+        /// ID that `polyclaw cron list` shows.
         id: String,
     },
     /// Run a job now, in addition to its schedule.
@@ -86,7 +86,7 @@ enum CronCommand {
   polyclaw cron run morning
   polyclaw cron run heartbeat:main")]
     Run {
-        /// The ID that `polyclaw cron list` shows.
+        /// ID that `polyclaw cron list` shows.
         id: String,
     },
 }

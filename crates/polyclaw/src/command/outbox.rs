@@ -39,14 +39,14 @@ enum OutboxCommand {
     #[command(after_help = "Examples:
   polyclaw outbox resend 01j…")]
     Resend {
-        /// The ID that `polyclaw outbox` lists.
+        /// ID that `polyclaw outbox` lists.
         id: String,
     },
     /// Dismiss a held message. It is not sent.
     #[command(after_help = "Examples:
   polyclaw outbox dismiss 01j…")]
     Dismiss {
-        /// The ID that `polyclaw outbox` lists.
+        /// ID that `polyclaw outbox` lists.
         id: String,
     },
 }

@@ -47,7 +47,7 @@ fn probe_until_reachable(target: &DbTarget, limit: Option<Duration>) {
         thread::sleep(pause);
         pause = (pause * 2).min(MAX_BACKOFF);
         let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
-            return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL is reachable; starting");
+            return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL reachable; starting");
         };
         if notified_at.elapsed() >= LOG_INTERVAL {
             notified_at = Instant::now();

@@ -10,7 +10,7 @@ use crate::output::cell_text;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The ID that `polyclaw agents` lists.
+    /// ID that `polyclaw agents` lists.
     id: String,
     /// Delete the agent even while it answers, together with the cron jobs created for it.
     #[arg(long)]

@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The ID that `polyclaw agents` lists.
+    /// ID that `polyclaw agents` lists.
     #[arg(required_unless_present = "agent")]
     id: Option<String>,
     /// The same ID, as an option.

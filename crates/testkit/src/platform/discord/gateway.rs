@@ -87,7 +87,7 @@ async fn handle_frame(
     }
 }
 
-/// Ends the connection as requested.
+/// Ends the connection. `Silence` never gets here, because it leaves the connection open.
 async fn end_connection(
     socket: &mut GatewaySocket,
     ordered: &mut UnboundedReceiver<GatewayOrder>,
