@@ -1,4 +1,4 @@
-//! Who calls, and the tokens by which they are known.
+//! Callers of the control plane and their access tokens.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,20 +16,20 @@ use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-/// Whoever a call comes from.
+/// The authenticated caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlCaller {
-    /// As the audit names them.
+    /// The name in the audit log.
     pub who: String,
     pub access: TokenAccess,
-    /// The instance whose own token it is.
+    /// The instance that the token belongs to, if it is an instance's own token.
     pub instance: Option<InstanceId>,
-    /// The id of the token they showed, if it is one that was given out.
+    /// The id of the token, if it was issued by the control plane.
     pub token: Option<String>,
 }
 
 impl ControlCaller {
-    /// Whoever has the token of the control plane itself.
+    /// The holder of the control plane's own token.
     pub fn operator() -> Self {
         Self { who: "operator".to_owned(), access: TokenAccess::Admin, instance: None, token: None }
     }
@@ -49,19 +49,19 @@ impl From<AccessToken> for ControlCaller {
     }
 }
 
-/// For as long as a token opens anything. What was opened with it and lasts, ends with it.
+/// Resolves when the token is revoked. Long-lived connections opened with it close then.
 #[derive(Clone, Debug)]
 pub struct TokenLifetime(watch::Receiver<()>);
 
 impl TokenLifetime {
-    /// Returns when the token was revoked.
+    /// Returns when the token is revoked.
     pub async fn wait_revoked(&mut self) {
-        // Nothing is ever sent: the other end is dropped with the token.
+        // Nothing is ever sent: revoking the token drops the sender.
         while self.0.changed().await.is_ok() {}
     }
 }
 
-/// Those who stay, by the hash of their token, or by its id where they logged in with it.
+/// Senders of open connections, keyed by the token hash, or by the token id for browser logins.
 #[derive(Default)]
 pub struct TokenLifetimes(Mutex<HashMap<String, watch::Sender<()>>>);
 
@@ -77,30 +77,30 @@ impl TokenLifetimes {
     }
 }
 
-/// A token that was just made: the only time it is seen.
+/// A new token with its secret, which is shown only this once.
 pub struct NewAccessToken {
     pub token: AccessToken,
     pub secret: String,
 }
 
 impl Control {
-    /// Whose token this is, and for how long.
+    /// Returns the caller of a token, and the lifetime of that token.
     pub async fn find_caller(&self, token: &str) -> Result<Option<(ControlCaller, TokenLifetime)>> {
         let hash = content_hash(token.as_bytes());
-        // Before it is looked up: one that is revoked in between is not found, or its end is told.
+        // Subscribes before the lookup. A token revoked in between is either not found or its end is noticed.
         let stay = self.token_lifetimes.for_token(&hash);
         let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find_by_hash(tx, &hash)).await?;
         Ok(found.map(|token| (ControlCaller::from(token), stay)))
     }
 
-    /// Whose token it is that has this id, and for how long.
+    /// Returns the caller of the token with this id, and the lifetime of that token.
     pub async fn find_caller_by_id(&self, id: &str) -> Result<Option<(ControlCaller, TokenLifetime)>> {
         let (id, stay) = (id.to_owned(), self.token_lifetimes.for_token(id));
         let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find_by_id(tx, &id)).await?;
         Ok(found.map(|token| (ControlCaller::from(token), stay)))
     }
 
-    /// The newest first, behind one: when it was made, and its id.
+    /// Lists tokens, newest first, after the given creation time and id.
     pub async fn list_tokens(
         &self,
         behind: Option<(Millis, String)>,
@@ -110,13 +110,13 @@ impl Control {
         Ok(self.db.read(read).await?)
     }
 
-    /// Before a link is given out that lets a browser in.
+    /// Records in the audit log that a login link is issued. Call it before issuing.
     pub async fn record_login(&self, by: &ControlCaller) -> Result<()> {
         let target = by.token.as_deref().unwrap_or(&by.who);
         self.record_audit(self.audit_entry(by, "login.make", target)).await
     }
 
-    /// Before the login of a browser is ended.
+    /// Records in the audit log that a browser login is ended. Call it before ending.
     pub async fn record_logout(&self, by: &ControlCaller, login: &str) -> Result<()> {
         self.record_audit(self.audit_entry(by, "login.end", login)).await
     }
@@ -140,7 +140,7 @@ impl Control {
         self.store_token(token, Some(entry)).await
     }
 
-    /// An instance's own, in place of the one it had.
+    /// Creates the instance's own token and replaces its previous one.
     pub(crate) async fn create_instance_token(&self, instance: &InstanceId) -> Result<String> {
         let token = AccessToken {
             id: self.ids.next_id(),

@@ -1,4 +1,4 @@
-//! What was changed, by whom. An entry is committed with the change it tells of, or before it.
+//! The audit log of changes. An entry is committed together with its change or before it.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file;
 
-/// Entries read at a time while a chain is followed.
+/// Entries read per query while a chain is verified.
 const VERIFY_BATCH_SIZE: usize = 1000;
 
 pub(crate) fn append_optional(tx: &mut Tx<'_>, entry: Option<&AuditEntry>) -> polyclaw_store::Result<()> {
@@ -36,13 +36,13 @@ impl Control {
         Ok(self.db.write(move |tx| audit::append(tx, &entry)).await?)
     }
 
-    /// The newest entries first, before a number.
+    /// Lists entries before a sequence number, newest first.
     pub async fn list_audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
         let before = before.unwrap_or(i64::MAX);
         Ok(self.db.read(move |tx: &mut Tx<'_>| audit::list_latest(tx, before, limit)).await?)
     }
 
-    /// Counts every hash again, and looks for what was written down beside the chain: how far it had come.
+    /// Recomputes every hash, and compares the chain with the recorded heads: one in the database and one in a file.
     pub async fn verify_audit(&self) -> Result<(AuditChain, Option<AuditChainBreak>)> {
         let mut chain = AuditChain::default();
         let Some(head) = self.db.read(audit::get_head).await? else {
@@ -75,14 +75,14 @@ impl Control {
         self.home.join("cp/audit.head")
     }
 
-    /// Written outside of the database: who cuts both has to know of both.
+    /// Reads the head file. It is outside the database, so hiding a cut requires changing both.
     fn read_audit_head_file(&self) -> Option<AuditHead> {
         let text = std::fs::read_to_string(self.audit_head_path()).ok()?;
         let (entries, hash) = text.trim().split_once(' ')?;
         Some(AuditHead { entries: entries.parse().ok()?, hash: hash.to_owned() })
     }
 
-    /// Notes how far the record has come. A note that does not fit the record stays: it is what shows that.
+    /// Updates the head file. A head that does not match the log is kept, because it is the evidence of a cut.
     pub(crate) async fn update_audit_head_file(&self) -> Result<()> {
         let Some(head) = self.db.read(audit::get_head).await? else { return Ok(()) };
         let noted = self.read_audit_head_file();
@@ -95,7 +95,7 @@ impl Control {
             if !links.first().is_some_and(|link| link.seq == noted.entries && link.hash == noted.hash) {
                 if !self.audit_doubted.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        "the audit is not the one that cp/audit.head notes: `polyclaw audit verify` says where; if a power cut explains it, remove that file"
+                        "the audit log does not match cp/audit.head: run `polyclaw audit verify` for details; if a power cut explains it, remove that file"
                     );
                 }
                 return Ok(());
@@ -118,7 +118,7 @@ fn verify_link(
     }
 }
 
-/// Rows that were put behind the last entry there is.
+/// Finds rows that were appended behind the last recorded entry.
 fn find_appended_rows(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
     let why = "it was put there behind the control plane's back";
     (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, reason: why })

@@ -1,5 +1,5 @@
-//! A copy of a whole home, made while its instances run: config, secrets as they lie, files, databases and the registry.
-//! It is a folder with a list of what is in it. It is there whole or not at all, and so is what is restored from it.
+//! A backup of a whole home, made while its instances run: configs, encrypted secrets, files, databases and the
+//! registry. A backup is a folder with a manifest. Backups and restored homes are created completely or not at all.
 
 mod manifest;
 mod walk;
@@ -16,10 +16,10 @@ use manifest::MANIFEST_FILE;
 pub use manifest::{BackupEntry, BackupManifest};
 use walk::BackupWalk;
 
-/// What is being made has this behind its name; what a crash left under it is made anew.
+/// The suffix of an unfinished folder. The next attempt replaces one that a crash left.
 const UNFINISHED_SUFFIX: &str = "unfinished";
 
-/// What is in a backup, in numbers.
+/// Counts of what a backup contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupTotals {
     pub files: usize,
@@ -28,10 +28,10 @@ pub struct BackupTotals {
     pub instances: usize,
 }
 
-/// Whether the keys of stored secrets are copied with them.
+/// Whether the keys of stored secrets are in the backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKeys {
-    /// Whoever finds the backup cannot read them.
+    /// The backup alone does not reveal stored secrets.
     LeftOut,
     Included,
 }
@@ -40,7 +40,7 @@ pub enum SecretKeys {
 const SECRETS_KEY_FILE: &str = "secrets.key";
 const SECRETS_FILE: &str = "secrets.json";
 
-/// Where stored secrets are without their key, by the path that the key belongs at.
+/// Returns the path of each missing key whose stored secrets are in the backup.
 pub fn find_missing_keys(list: &BackupManifest) -> Vec<String> {
     let paths = list.entries.iter().map(|entry| Path::new(&entry.path));
     let stored = paths.filter(|path| path.file_name().is_some_and(|name| name == SECRETS_FILE));
@@ -48,7 +48,7 @@ pub fn find_missing_keys(list: &BackupManifest) -> Vec<String> {
     keys.filter(|key| !list.entries.iter().any(|entry| entry.path == *key)).collect()
 }
 
-/// Copies a home to a folder that is not there yet. Blocks.
+/// Copies a home to a folder that does not exist yet. Blocks.
 pub fn create_backup(
     home: &Path,
     to: &Path,
@@ -68,20 +68,20 @@ pub fn create_backup(
     finish_or_discard(made, &partial, to)
 }
 
-/// Whether everything a backup lists is there as it was. Blocks.
+/// Verifies that every file of a backup exists unchanged. Blocks.
 pub fn check_backup(from: &Path) -> Result<BackupManifest> {
     let list = BackupManifest::read(from)?;
     list.check_entries(&walk::list_entries(from)?)?;
     Ok(list)
 }
 
-/// Makes a home of a backup. There must be none. Blocks.
+/// Restores a backup to a home that does not exist yet. Blocks.
 pub fn restore_backup(from: &Path, home: &Path) -> Result<BackupManifest> {
     let list = check_backup(from)?;
     let partial = make_partial_folder(home)?;
     let copied = file::copy_folder(from, &partial, &[]).map_err(|error| Error::from_io(from, &error));
     let made = copied.and_then(|()| {
-        // The copy is looked at, not only what it was made from.
+        // The copy is verified too, not only its source.
         list.check_entries(&walk::list_entries(&partial)?)?;
         fs::remove_file(partial.join(MANIFEST_FILE)).map_err(|error| Error::from_io(&partial, &error))?;
         Ok(list)
@@ -89,7 +89,7 @@ pub fn restore_backup(from: &Path, home: &Path) -> Result<BackupManifest> {
     finish_or_discard(made, &partial, home)
 }
 
-/// The folder to work in. Nothing may be where it goes in the end.
+/// Makes the folder to work in. Fails if the final path is in use.
 fn make_partial_folder(to: &Path) -> Result<PathBuf> {
     let taken = to.exists() && fs::read_dir(to).map_or(true, |mut entries| entries.next().is_some());
     if taken {

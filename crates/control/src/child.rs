@@ -1,5 +1,5 @@
-//! Processes this server started. They are reaped as soon as they end, so none stays as a zombie; they are not ended
-//! when the server does.
+//! Child processes of this server. They are reaped as soon as they end, so that none stays a zombie. They keep
+//! running when the server ends.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -19,7 +19,7 @@ use crate::file::FILE_MODE;
 use crate::instance_paths::InstancePaths;
 use crate::log;
 
-/// Of our own environment instances get nothing that means this process.
+/// Environment variables that concern only this process and are not passed to instances.
 const CONTROL_PLANE_VARIABLES: [&str; 9] = [
     "POLYCLAW_TOKEN",
     "POLYCLAW_URL",
@@ -34,14 +34,14 @@ const CONTROL_PLANE_VARIABLES: [&str; 9] = [
 
 pub(crate) struct ChildProcess {
     pub number: i32,
-    /// How it ended, once it has.
+    /// The exit status, once the process has ended.
     ended: watch::Receiver<Option<ExitStatus>>,
 }
 
 impl ChildProcess {
-    /// Returns when it has ended.
+    /// Waits for the end of the process.
     pub async fn wait(&mut self) -> Option<ExitStatus> {
-        // An error means that whoever reaps is gone, which happens with the server only.
+        // An error means that the reaping task is gone, which happens only with the server.
         self.ended.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 }
@@ -51,7 +51,7 @@ pub(crate) struct ChildProcesses(Mutex<HashMap<InstanceId, ChildState>>);
 
 enum ChildState {
     Running(i32),
-    /// It ended and nobody has asked how.
+    /// The process ended and its exit status was not read yet.
     Ended(i32, ExitStatus),
 }
 
@@ -60,8 +60,8 @@ impl ChildProcesses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), known);
     }
 
-    /// How the process with this number ended, once. `None` where it was no child of this server: an end of another
-    /// process says nothing about it.
+    /// Returns the exit status of the process with this number, once. Returns `None` if it was no child of this
+    /// server, because the end of another process says nothing about it.
     pub fn take_exit_status(&self, id: &InstanceId, number: Option<i32>) -> Option<ExitStatus> {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ChildState::Ended(ended, status)) = children.get(id) else { return None };
@@ -70,7 +70,7 @@ impl ChildProcesses {
         found
     }
 
-    /// Those this server started that have not ended.
+    /// Lists the instances started by this server that are still running.
     pub fn list_running(&self) -> Vec<InstanceId> {
         let children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         children
@@ -82,7 +82,7 @@ impl ChildProcesses {
 
     fn record_exit(&self, id: &InstanceId, number: i32, status: ExitStatus) {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another may run by now.
+        // Another process may have been started meanwhile.
         if matches!(children.get(id), Some(ChildState::Running(running)) if *running == number) {
             children.insert(id.clone(), ChildState::Ended(number, status));
         }
@@ -90,7 +90,7 @@ impl ChildProcesses {
 }
 
 impl Control {
-    /// Starts the daemon of an instance in a process group of its own, with its log as stdout and stderr.
+    /// Starts the daemon of an instance in its own process group, with its log as stdout and stderr.
     pub(crate) async fn spawn_daemon(
         &self,
         one: &InstanceRecord,
@@ -122,7 +122,7 @@ impl Control {
         self.children.set_state(&one.id, ChildState::Running(number));
         let ends = self.ends_children.load(Ordering::Relaxed);
         if let Err(error) = place.write_ending_pid(ends.then_some(number)) {
-            tracing::warn!(instance = %one.name, %error, "it would outlive this server if that were killed");
+            tracing::warn!(instance = %one.name, %error, "could not update ends.pid; it may outlive a killed server");
         }
         let (tell, ended) = watch::channel(None);
         let (control, id) = (self.clone(), one.id.clone());

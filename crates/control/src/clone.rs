@@ -1,4 +1,4 @@
-//! An instance like another: its config, files and secrets, and none of its conversations, its token or whom it let in.
+//! Clones an instance: its config, files and secrets, but not its conversations, token or pairings.
 
 use std::fs;
 
@@ -14,13 +14,13 @@ use crate::file;
 use crate::instance_paths::InstancePaths;
 use crate::view::{InstanceChange, InstanceSnapshot};
 
-/// What a clone has of the other, besides the config.
+/// Folders that a clone gets besides the config.
 const COPIED_FOLDERS: [&str; 3] = ["workspace", "workspaces", "skills"];
-/// The config may refer to what is kept in these.
+/// Files that hold the secrets the config may refer to.
 const SECRET_FILES: [&str; 2] = ["secrets.json", "secrets.key"];
 
 impl Control {
-    /// Nothing may be done to the other meanwhile; whether it runs does not matter.
+    /// Clones an instance. It is locked meanwhile, and may be running.
     pub async fn clone_instance(
         &self,
         by: &ControlCaller,

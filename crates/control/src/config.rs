@@ -1,4 +1,4 @@
-//! The config of an instance: read with its secrets hidden, changed by whoever has read the version that is there.
+//! The config of an instance: read with its secrets masked, and written only against the current version.
 
 pub mod edit;
 pub mod mask;
@@ -24,29 +24,29 @@ use crate::instance_paths::InstancePaths;
 use crate::view::InstanceProcess;
 use mask::MaskedSecret;
 
-/// How long an instance gets to take a config up.
+/// How long an instance may take to apply a new config.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the secrets that a config refers to may take to be found.
+/// How long resolving the references of a config may take.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Configs that are read at a time. A reader that takes too long can not be stopped, only given up: without a bound a caller
-/// could keep every core busy with what nobody waits for any more.
+/// Configs loaded concurrently. A load that takes too long cannot be cancelled, only abandoned: without a limit a
+/// caller could keep every core busy with abandoned loads.
 pub(crate) const MAX_LOADS: usize = 2;
 
-/// What becomes of the references of a config.
+/// How the references of a config are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceMode {
     /// Files, variables and stored secrets are read.
     Resolved,
-    /// Each is taken to be there: whoever asks learns nothing about what is.
+    /// Every reference is assumed to resolve, so the caller learns nothing about what exists.
     Assumed,
 }
 
-/// The section of the listener.
+/// The config section of the listener.
 const GATEWAY_SECTION: &str = "gateway";
 
-/// A config as it may be seen.
+/// A config with its secrets masked.
 #[derive(Clone, Debug)]
 pub struct MaskedConfig {
     pub etag: String,
@@ -54,7 +54,7 @@ pub struct MaskedConfig {
     pub toml: String,
     pub config: Value,
     pub secrets: Vec<MaskedSecret>,
-    /// Why the file can not be read. Where its secrets stand is not known then, so nothing of it is shown.
+    /// Why the file cannot be parsed. The positions of its secrets are unknown then, so none of it is shown.
     pub broken: Option<String>,
 }
 
@@ -65,33 +65,33 @@ impl MaskedConfig {
     }
 }
 
-/// What somebody wants a config to be.
+/// The requested change of a config.
 #[derive(Clone, Debug)]
 pub enum ConfigEdit {
-    /// The whole file.
+    /// Replaces the whole file.
     Whole(String),
     /// A JSON merge patch.
     Merge(Value),
 }
 
-/// The terms of a change.
+/// Preconditions of a config write.
 #[derive(Clone, Debug, Default)]
 pub struct WritePrecondition {
-    /// The version that was read.
+    /// The version that the caller read.
     pub etag: Option<String>,
-    /// Secrets may be other than they were.
+    /// Whether secrets may be added, changed or removed.
     pub may_write_secrets: bool,
 }
 
-/// What became of a change.
+/// How a config write took effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigWriteOutcome {
-    /// It does not run: it begins with the new config.
+    /// The instance is not running and starts with the new config.
     Saved,
-    /// The running instance works with it.
+    /// The running instance uses the new config.
     Reloaded,
-    /// These take effect at its next start; the rest does now.
+    /// These sections take effect at the next start; the others are already in use.
     RestartRequired(Vec<String>),
 }
 
@@ -101,7 +101,7 @@ pub struct WrittenConfig {
     pub outcome: ConfigWriteOutcome,
 }
 
-/// One value that would be another.
+/// A value that a change would alter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConfigDifference {
     pub path: String,
@@ -119,7 +119,7 @@ impl Control {
             Err(error) => return Ok(MaskedConfig::from_error(etag, &error)),
         };
         let secrets = mask::mask_document(&mut document);
-        // A comment may hold what was a secret once, an address a password.
+        // A comment may hold a former secret, and a URL may hold a password.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
         redactor.redact_json(&mut config);
@@ -138,8 +138,8 @@ impl Control {
         }
     }
 
-    /// The text of a config as the daemon would read it. What it refers to may take its time, so that no thread of ours
-    /// waits for it, and nobody for ever.
+    /// Loads a config text as the daemon would. Resolving references may be slow, so it runs on a blocking thread and
+    /// is given up after a timeout.
     pub(crate) async fn load_config(
         &self,
         place: &InstancePaths,
@@ -155,7 +155,7 @@ impl Control {
         let turn = tokio::time::timeout_at(deadline, Arc::clone(&self.loads).acquire_owned()).await;
         let turn = turn.map_err(|_| Error::ConfigsBusy)?.map_err(|error| Error::Failed(error.to_string()))?;
         let loading = tokio::task::spawn_blocking(move || {
-            // Held until it is done, be it long after anybody waits.
+            // Held until the load ends, even if the caller has given up.
             let _turn = turn;
             load(&folder, &text)
         });
@@ -166,8 +166,8 @@ impl Control {
         }
     }
 
-    /// Everything that would be wrong with a change; nothing is written. What the texts hold that looks like a secret
-    /// is taken out of them.
+    /// Returns every error of a change without writing anything. Text in the errors that looks like a secret is
+    /// redacted.
     pub async fn check_config(
         &self,
         word: &str,
@@ -198,7 +198,7 @@ impl Control {
         ConfigErrors(vec![ConfigError { file, line: Some(line), path: String::new(), message, hint: None }])
     }
 
-    /// What a change would change, and how many values it leaves as they are.
+    /// Returns the values that a change would alter, and the number of unchanged values.
     pub async fn compare_config(
         &self,
         word: &str,
@@ -208,7 +208,8 @@ impl Control {
         let before = self.read_config_text(&one)?;
         let after = draft_text(&before, edit, true)?;
         let given = find_given_secrets(edit)?;
-        // A secret that is given is a change, be it the stored one or another: whoever guesses learns nothing.
+        // A given secret always counts as a change, even if it equals the stored one, so that guessing reveals
+        // nothing.
         let hidden = |text: &str, stand_in: &dyn Fn(&str) -> String| -> Result<Value> {
             let mut document = edit::parse(text)?;
             for path in mask::find_secret_paths(&edit::to_json(document.as_item())) {
@@ -226,7 +227,7 @@ impl Control {
         Ok((found, same))
     }
 
-    /// Changes a config. The version it changes is looked at twice: before anything, and again under the lock.
+    /// Writes a config. The version is checked twice: first without the lock, and again under it.
     pub async fn write_config(
         &self,
         by: &ControlCaller,
@@ -249,7 +250,7 @@ impl Control {
         let one = self.find_active(word).await?;
         let wanted = terms.etag.clone().filter(|etag| !etag.is_empty()).ok_or(Error::EtagMissing)?;
         check_etag(&self.read_config_text(&one)?, &wanted)?;
-        // Writers of one instance come one after the other, so that they are told about versions and not about locks.
+        // Writers of one instance are serialized, so that they fail with a stale version and not with a busy lock.
         let turn = self.config_lock(&one.id);
         let _turn = turn.lock().await;
         let _held = self.lock_instance(&one).await?;
@@ -286,7 +287,7 @@ impl Control {
         Arc::clone(turns.entry(id.clone()).or_default())
     }
 
-    /// A change as a text and as what the daemon would read.
+    /// Returns the changed text, and the config the daemon would load from it.
     async fn draft_config(
         &self,
         one: &InstanceRecord,
@@ -296,7 +297,7 @@ impl Control {
     ) -> Result<(String, Config)> {
         let (after, place) = (draft_text(before, edit, may_write)?, self.instance_paths(one));
         let config = self.load_config(&place, after.clone(), references).await?;
-        // What was so before is not this change's to mend.
+        // An error that existed before is not reported against this change.
         let was = self.load_config(&place, before.to_owned(), references).await;
         let was_sound = was.is_ok_and(|config| config.check_default_model("config.toml").is_ok());
         if was_sound {
@@ -305,7 +306,7 @@ impl Control {
         Ok((after, config))
     }
 
-    /// A port it does not have yet must be one it could have been made with.
+    /// A changed port must be one that a new instance could get.
     async fn check_port(&self, one: &InstanceRecord, before: &str, config: &Config) -> Result<()> {
         let port = config.gateway.port;
         let was =
@@ -319,7 +320,7 @@ impl Control {
         self.check_port_available(port, &others.map(|other| other.port).collect())
     }
 
-    /// One that does not run listens there when it is started: nobody else is given the port meanwhile.
+    /// Reserves the port of a stopped instance, so that no other instance gets it before it starts.
     async fn store_port(&self, one: &InstanceRecord, port: u16) -> Result<()> {
         if port == one.port || self.overridden_port(&one.id).is_some() {
             return Ok(());
@@ -331,8 +332,8 @@ impl Control {
         }
     }
 
-    /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
-    /// so it can not tell that another waits: that is known here.
+    /// Asks a running instance to reload its config. It got its port as an argument at start, so it cannot see that
+    /// the port changed; that is checked here.
     async fn reload_instance(
         &self,
         one: &InstanceRecord,
@@ -364,7 +365,7 @@ impl Control {
     }
 }
 
-/// `*` is whatever is there.
+/// Checks the version. `*` matches any.
 fn check_etag(text: &str, wanted: &str) -> Result<()> {
     let current = content_hash(text.as_bytes());
     if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
@@ -379,7 +380,7 @@ pub(crate) fn write_config_file(place: &InstancePaths, text: &str) -> Result<()>
 fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String> {
     let stored = match (edit::parse(before), edit) {
         (Ok(document), _) => edit::to_json(document.as_item()),
-        // A whole text takes the place of one that can not be read; nothing of that can be kept.
+        // A whole text replaces an unreadable one, of which no secret can be kept.
         (Err(_), ConfigEdit::Whole(_)) => Value::Null,
         (Err(error), ConfigEdit::Merge(_)) => return Err(error),
     };
@@ -387,7 +388,7 @@ fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String
         ConfigEdit::Whole(text) => text.clone(),
         ConfigEdit::Merge(patch) => edit::merge_patch(before, patch)?,
     };
-    // What was taken out of a text that was read can not be put back: it must not be written in its place.
+    // Redacted text cannot be restored, so it must not be written back.
     if text.contains(REDACTION_MARK) && !before.contains(REDACTION_MARK) {
         return Err(Error::MaskWithoutSecret(vec![REDACTION_MARK.to_owned()]));
     }
@@ -396,7 +397,7 @@ fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String
     Ok(document.to_string())
 }
 
-/// Where an edit itself gives a secret, and no mask.
+/// Returns the paths where the edit gives a secret and not a mask.
 fn find_given_secrets(edit: &ConfigEdit) -> Result<Vec<String>> {
     let value = match edit {
         ConfigEdit::Merge(patch) => patch.clone(),
@@ -418,7 +419,7 @@ fn compare_values(
     found: &mut Vec<ConfigDifference>,
     same: &mut usize,
 ) {
-    // A table that is not there is one with nothing in it.
+    // A missing table equals an empty one.
     let none = Map::new();
     let tables = match (before, after) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),
@@ -506,7 +507,7 @@ mod tests {
         let all = tokio::join!(read(), read(), read(), read(), read());
         assert!(all.0.is_ok() && all.1.is_ok() && all.2.is_ok() && all.3.is_ok() && all.4.is_ok());
         assert_eq!(most.load(Ordering::SeqCst), MAX_LOADS);
-        // Those that nobody waits for any more still count.
+        // Abandoned loads still count.
         let turns = Arc::clone(&control.loads).acquire_many_owned(2).await.unwrap();
         tokio::time::pause();
         let refused = read().await.unwrap_err();

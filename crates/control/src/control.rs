@@ -30,33 +30,33 @@ use crate::message::MessageBroker;
 use crate::observe::InstanceDbCache;
 use crate::view::InstanceFeed;
 
-/// Reads the text of a config as the daemon of that folder would, references and all.
+/// Loads the text of a config as the daemon of that folder would, including references.
 pub type ConfigLoader = Arc<dyn Fn(&Path, &str) -> std::result::Result<Config, ConfigErrors> + Send + Sync>;
 
-/// What the binary gives.
+/// Dependencies that the binary passes in.
 pub struct ControlDependencies {
     pub home: PathBuf,
     pub clock: Arc<dyn WallClock>,
     pub ids: Arc<dyn IdGenerator>,
-    /// The program instances run.
+    /// The program that instances run.
     pub program: OsString,
     pub load: ConfigLoader,
-    /// The same, and takes every reference to be there without looking.
+    /// Like `load`, but assumes that every reference resolves without reading it.
     pub check: ConfigLoader,
-    /// What every instance gets besides, such as where weights are.
+    /// Extra environment variables for every instance, such as the model directory.
     pub environment: Vec<(OsString, OsString)>,
-    /// The token of the home's own instance, where that was stated.
+    /// The token of the home instance, if one is configured.
     pub home_token: Option<String>,
-    /// Keeps secrets of instances.
+    /// Stores secrets of instances.
     pub keep_secret: SecretKeeper,
-    /// A running instance that does not answer for this long is ended, and started again if its policy says so; none if
-    /// not given.
+    /// A running instance that does not answer for this long is killed, and restarted if its restart policy allows.
+    /// `None` disables this.
     pub hung_after: Option<Duration>,
-    /// What `~` means in files that are brought in.
+    /// The folder that `~` stands for in imported files.
     pub user_home: Option<PathBuf>,
 }
 
-/// A clone is a pointer.
+/// The control plane of a home. Cloning copies a pointer.
 #[derive(Clone)]
 pub struct Control(Arc<Inner>);
 
@@ -73,33 +73,33 @@ pub struct Inner {
     pub(crate) keep_secret: SecretKeeper,
     pub(crate) user_home: Option<PathBuf>,
     pub(crate) hung_after: Option<Duration>,
-    /// Instances whose start somebody asked for and waits for.
+    /// Instances that are being started on request.
     starting: Mutex<HashSet<InstanceId>>,
-    /// Why the last start that somebody asked for failed.
+    /// Why the last requested start of an instance failed.
     start_failures: Mutex<HashMap<InstanceId, String>>,
-    /// Where this server listens, once it does.
+    /// The URL this server listens on, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
     pub(crate) feed: InstanceFeed,
     pub(crate) broker: MessageBroker,
     pub(crate) children: ChildProcesses,
-    /// What this server starts is to end with it, or with one that follows if it is killed.
+    /// Whether instances started by this server end with it, or with its successor if it is killed.
     pub(crate) ends_children: AtomicBool,
     pub(crate) endpoints: EndpointCache,
     pub(crate) instance_dbs: InstanceDbCache,
     pub(crate) token_lifetimes: TokenLifetimes,
     pub(crate) liveness: LivenessProbes,
-    /// It was said that the audit does not fit what was noted of it.
+    /// Whether the mismatch between the audit log and `cp/audit.head` was already logged.
     pub(crate) audit_doubted: AtomicBool,
-    /// A reason for the supervisor to look at once.
+    /// Wakes the supervisor before its next interval.
     pub(crate) wake_supervisor: Notify,
-    /// One instance is made at a time: ports and names are looked at, then taken.
+    /// Serializes instance creation, because ports and names are checked before they are taken.
     pub(crate) creation_lock: tokio::sync::Mutex<()>,
-    /// Who changes the config of an instance waits here for their turn.
+    /// Serializes config writers of an instance.
     pub(crate) config_locks: Mutex<HashMap<InstanceId, Arc<tokio::sync::Mutex<()>>>>,
-    /// The turns of configs that are read.
+    /// Limits concurrent config loads.
     pub(crate) loads: Arc<tokio::sync::Semaphore>,
-    /// Ports of this life of the server that are not what the config says.
+    /// Ports that override the config for the lifetime of this server.
     ports: Mutex<HashMap<InstanceId, u16>>,
     _lock: HeldLock,
 }
@@ -112,8 +112,8 @@ impl Deref for Control {
     }
 }
 
-/// Does work that goes on to its end even where whoever asked is gone: a caller that hangs up drops what waits for it,
-/// and half a change would stay.
+/// Runs work to completion even if the caller goes away. A client that disconnects drops its future, which would
+/// leave a change half applied.
 pub async fn run_to_completion<T, E>(
     work: impl Future<Output = std::result::Result<T, E>> + Send + 'static,
 ) -> std::result::Result<T, E>
@@ -125,11 +125,11 @@ where
     done.unwrap_or_else(|error| Err(Error::Failed(error.to_string()).into()))
 }
 
-/// In the folder of the control plane, held while one runs.
+/// The lock file in the folder of the control plane, held while one runs.
 pub const LOCK_FILE: &str = "cp.lock";
 
 impl Control {
-    /// Opens the control plane of a home; there is one at a time. Blocks.
+    /// Opens the control plane of a home. Only one can be open at a time. Blocks.
     pub fn open(setup: ControlDependencies) -> Result<Self> {
         let folder = setup.home.join("cp");
         let made = file::make_private(&folder.join("instances"));
@@ -173,7 +173,7 @@ impl Control {
         })))
     }
 
-    /// What a server that died left unfinished.
+    /// Cleans up after a server that died: unfinished idempotent requests, instance folders and imports.
     pub async fn recover(&self) -> Result<()> {
         self.db.write(idempotency::delete_unfinished).await?;
         self.sweep_unfinished().await?;
@@ -181,13 +181,13 @@ impl Control {
         Ok(self.db.write(move |tx| imports::roll_back_unfinished(tx, now)).await?)
     }
 
-    /// Instances are told where to find us, and never get our port.
+    /// Sets the URL that instances are given, and the port that none of them may use.
     pub fn set_listen_address(&self, url: String, port: u16) {
         let _ = self.url.set(url);
         let _ = self.own_port.set(port);
     }
 
-    /// Says so of all that is started from now on.
+    /// Makes instances started from now on end with this server.
     pub fn set_ends_children(&self) {
         self.ends_children.store(true, Ordering::Relaxed);
     }
@@ -208,17 +208,17 @@ impl Control {
         self.clock.now()
     }
 
-    /// A word nobody can guess.
+    /// Returns an unguessable string.
     pub fn nonce(&self) -> String {
         self.ids.fresh_nonce()
     }
 
-    /// For as long as this server lives, the instance listens there, whatever its config says.
+    /// Makes the instance listen on this port for the lifetime of this server, whatever its config says.
     pub fn override_port(&self, id: &InstanceId, port: u16) {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), port);
     }
 
-    /// Until what is returned is dropped, the instance is being started.
+    /// Marks the instance as starting until the guard is dropped.
     pub(crate) fn mark_starting(&self, id: &InstanceId) -> StartingGuard {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         StartingGuard { control: self.clone(), id: id.clone() }
@@ -245,7 +245,7 @@ impl Control {
     }
 }
 
-/// A start that somebody waits for.
+/// Marks an instance as starting while it lives.
 pub(crate) struct StartingGuard {
     control: Control,
     id: InstanceId,

@@ -1,4 +1,4 @@
-//! Makes instances. What fails leaves nothing behind; what a crash left is swept away at the next start.
+//! Creates instances. A failed creation leaves nothing behind, and the next start removes what a crash left.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,10 +24,10 @@ use crate::file;
 use crate::instance_paths::{HOME_FOLDER, InstancePaths};
 use crate::view::{InstanceChange, InstanceSnapshot};
 
-/// Where the folders of instances are, below the home.
+/// The folder of instances, below the home.
 pub const INSTANCES_FOLDER: &str = "cp/instances";
 
-/// What somebody wants a new instance to be.
+/// The requested properties of a new instance.
 #[derive(Clone, Debug, Default)]
 pub struct NewInstanceSpec {
     pub name: String,
@@ -81,7 +81,7 @@ impl Control {
         }
     }
 
-    /// Makes the folder, then the row. Either both are there or neither.
+    /// Makes the folder and then the record. Either both exist afterwards or neither.
     pub(crate) async fn commit_instance(
         &self,
         by: &ControlCaller,
@@ -96,7 +96,7 @@ impl Control {
         self.clean_up_creation(one, kept)
     }
 
-    /// The same for what was brought in: the run is done in the commit that makes the instance known.
+    /// Like `commit_instance`, for an import: one commit registers the instance and completes the import.
     pub(crate) async fn commit_import(
         &self,
         by: &ControlCaller,
@@ -140,7 +140,7 @@ impl Control {
         check_conflict(taken.await?, one)
     }
 
-    /// The port asked for, or the first that no instance and nothing else has.
+    /// Returns the requested port, or the first that neither an instance nor another program uses.
     pub(crate) async fn choose_port(&self, name: &InstanceName, asked: Option<u16>) -> Result<u16> {
         let rows = self.db.read(registry::list).await?;
         let active = || rows.iter().filter(|one| one.archived_at.is_none());
@@ -158,7 +158,7 @@ impl Control {
         self.check_port_available(port, &used).map(|()| port)
     }
 
-    /// Whether an instance can have a port it does not have yet. `used`: those of the others.
+    /// Checks whether an instance may take a new port. `used` holds the ports of the others.
     pub(crate) fn check_port_available(&self, port: u16, used: &HashSet<u16>) -> Result<()> {
         match port {
             port if !is_allowed_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
@@ -168,7 +168,7 @@ impl Control {
         }
     }
 
-    /// The instance of the home itself, made known if it is not. What is in the home stays as it is.
+    /// Registers the instance of the home itself if it is not registered yet. Does not change the home.
     pub async fn adopt_home(&self, by: &ControlCaller, config: &Config) -> Result<InstanceSnapshot> {
         let rows = self.db.read(registry::list).await?;
         if let Some(one) = rows.into_iter().find(|one| one.folder == HOME_FOLDER) {
@@ -184,7 +184,7 @@ impl Control {
         self.publish_change(&one.id, |instance| InstanceChange::InstanceCreated { instance }).await
     }
 
-    /// Folders that were being made or removed when a server died.
+    /// Cleans up folders that were being created or removed when a server died.
     pub(crate) async fn sweep_unfinished(&self) -> Result<()> {
         let rows = self.db.read(|tx: &mut Tx<'_>| registry::list(tx)).await?;
         let folder = self.home.join(INSTANCES_FOLDER);
@@ -197,12 +197,12 @@ impl Control {
                 (Some(id), true) => drop(fs::rename(entry.path(), folder.join(id))),
                 (Some(_), false) => drop(fs::remove_dir_all(entry.path())),
                 (None, true) => drop(fs::remove_file(place.creation_marker())),
-                // Without the mark it may be what somebody is putting back by hand.
+                // Without the marker somebody may be restoring the folder by hand.
                 (None, false) if place.creation_marker().exists() => drop(fs::remove_dir_all(entry.path())),
-                // Its maker died before the mark. This removes nothing that holds anything.
+                // The server died before it wrote the marker. This removes only an empty folder.
                 (None, false) if fs::remove_dir(entry.path()).is_ok() => {}
                 (None, false) => {
-                    tracing::warn!(folder = %entry.path().display(), "no instance is known there");
+                    tracing::warn!(folder = %entry.path().display(), "folder of no known instance is ignored");
                 }
             }
         }
@@ -218,11 +218,12 @@ pub(crate) fn check_conflict(taken: Option<InstanceConflict>, one: &InstanceReco
     }
 }
 
-/// The folders of a new instance, marked until it is known: before there is anything else in it.
+/// Makes the folders of a new instance, with a marker that is created first and stays until the instance is
+/// registered.
 pub(crate) fn make_instance_folders(place: &InstancePaths) -> Result<()> {
     let make = |folder: &Path| file::make_private(folder).map_err(|error| Error::from_io(folder, &error));
     make(place.path())?;
-    // Not by way of a file beside it: killed in between, that would be all there is, and a mark of nothing.
+    // No temporary file: a kill in between would leave a folder with that file and without a marker.
     fs::File::create(place.creation_marker())
         .map_err(|error| Error::from_io(place.creation_marker(), &error))?;
     place.initial_folders().iter().try_for_each(|folder| make(folder))
@@ -232,7 +233,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     file::write_atomically(path, bytes).map_err(|error| Error::from_io(path, &error))
 }
 
-/// The commented file of a first start, with what was wished for.
+/// Returns the commented config of a first start with the requested values.
 fn first_config(spec: &NewInstanceSpec, port: u16) -> Result<String> {
     let mut patch = serde_json::json!({ "gateway": { "port": port } });
     if let Some(provider) = &spec.provider {
@@ -251,14 +252,14 @@ fn is_port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Ids are UUIDs: an instance with such a name might not be found by it.
+/// Ids are UUIDs, so an instance with such a name might not be found by its name.
 fn is_uuid(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
     let are_digits = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
     are_digits && parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
 }
 
-/// 32 random hexadecimal digits as a UUID of version 4.
+/// Formats 32 random hexadecimal digits as a version 4 UUID.
 fn format_uuid(digits: &str) -> String {
     let variant = ["8", "9", "a", "b"][usize::from(digits.as_bytes()[16] % 4)];
     let (a, b, c) = (&digits[..8], &digits[8..12], &digits[13..16]);
@@ -276,12 +277,12 @@ mod tests {
         assert!(is_uuid(&id) && is_uuid(&id.to_uppercase()) && !is_uuid("main") && !is_uuid("a-b-c-d-e"));
     }
 
-    /// All that a kill can leave is an empty folder or a marked one: both are swept away.
+    /// A kill can leave only an empty or a marked folder, and the next start removes both.
     #[test]
     fn a_folder_is_marked_without_another_file_in_between() {
         let dir = tempfile::tempdir().unwrap();
         let place = InstancePaths::from_folder(dir.path().join("one"));
-        // Where such a file would be written.
+        // The path of a temporary file, if one were used.
         fs::create_dir_all(place.path().join(".creating.writing")).unwrap();
         make_instance_folders(&place).unwrap();
         assert!(place.creation_marker().is_file());

@@ -1,4 +1,4 @@
-//! What can go wrong with instances, with a stable code and what to do about it.
+//! Errors of instance management, each with a stable code and an action.
 
 use polyclaw_domain::config::ConfigErrors;
 use polyclaw_domain::redact::quote_safely;
@@ -119,25 +119,25 @@ pub enum Error {
     Failed(String),
 }
 
-/// What whoever called should do about it.
+/// What the caller should do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorAction {
     Reject,
     NotFound,
     Conflict,
-    /// Say which version is meant.
+    /// State the expected version.
     Precondition,
-    /// Read again, then decide.
+    /// Read the current version and decide again.
     Stale,
-    /// Nobody allowed it.
+    /// The operation is not permitted.
     Forbid,
     TooLarge,
-    /// Understood, and refused for what it would lead to.
+    /// The request is well-formed but would have unacceptable effects.
     Unfit,
     Retry,
-    /// The instance is to blame.
+    /// The instance failed.
     Gateway,
-    /// It is, and said nothing at all.
+    /// The instance did not answer in time.
     GatewayTimeout,
     Alarm,
 }

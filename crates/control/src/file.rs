@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, and folders for their owner alone.
+//! Atomic file writes, and folders private to their owner.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,25 +9,25 @@ use std::time::SystemTime;
 const FOLDER_MODE: u32 = 0o700;
 pub const FILE_MODE: u32 = 0o600;
 
-/// When a file was written, and its size: another file has another, as far as can be told without reading it.
+/// The modification time and size of a file, to detect changes without reading it.
 pub type FileStamp = (SystemTime, u64);
 
 pub fn read_stamp(path: &Path) -> Option<FileStamp> {
     fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len()))).ok()
 }
 
-/// A folder for its owner alone, with those above it that are not there.
+/// Creates a folder and missing parents, accessible to the owner only.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
-/// Largest of the small files: secrets, tokens, notes of processes.
+/// The size limit of small files: secrets, tokens, process notes.
 pub const MAX_SMALL_FILE_BYTES: u64 = 64 * 1024;
-/// Largest config.
+/// The size limit of a config.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The text of a regular file of at most so many bytes. A pipe, a device or a socket in its place is refused, and never
-/// waited for; a link to a file is one.
+/// Reads the text of a regular file of at most `most` bytes. A pipe, device or socket is rejected and never blocks.
+/// Links to files are followed.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     }
 }
 
-/// Writes a file that only its owner reads. After a crash it is the old one or the new one, whole.
+/// Writes a file that only its owner can read. After a crash either the old or the new file exists completely.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path_with_suffix(path, "writing");
     write_new_file(&partial, bytes)?;
@@ -51,18 +51,18 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// The same, and what was there before stays under another name. Where a link stands there, the file it leads to is
-/// replaced, and the link stays.
+/// Like `write_atomically`, and keeps the previous file as a backup. If the path is a link, its target is replaced
+/// and the link stays.
 pub fn replace_with_backup(path: &Path, bytes: &[u8], backup: &Path) -> io::Result<()> {
     let real = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
     if real != path {
-        // The other file may be on another disk, where it has no second name here.
+        // The target may be on another disk, where a hard link is impossible.
         write_atomically(backup, &fs::read(&real)?)?;
         return write_atomically(&real, bytes);
     }
     let partial = path_with_suffix(path, "writing");
     write_new_file(&partial, bytes)?;
-    // A second name for the old file: at no moment is there none under the first.
+    // A hard link to the old file: the path exists at every moment.
     let kept = path_with_suffix(backup, "keeping");
     let _ = fs::remove_file(&kept);
     match fs::hard_link(path, &kept) {
@@ -75,7 +75,7 @@ pub fn replace_with_backup(path: &Path, bytes: &[u8], backup: &Path) -> io::Resu
 }
 
 fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // What a crash left may be somebody else's to read: it is made anew.
+    // A leftover of a crash may be readable by others, so it is created again.
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(path)?;
     file.write_all(bytes)?;
@@ -93,8 +93,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Copies a folder with all that is in it but the folders `without`. Links stay links; what is no file, folder or link
-/// is left out.
+/// Copies a folder except the folders in `without`. Links stay links. Anything but files, folders and links is
+/// skipped.
 pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()> {
     make_private(to)?;
     for entry in fs::read_dir(from)? {
@@ -113,7 +113,7 @@ pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()
     Ok(())
 }
 
-/// What was written below a folder is on the disk when this returns.
+/// Flushes everything written below a folder to disk.
 pub fn sync_filesystem(folder: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(File::open(folder)?)?;

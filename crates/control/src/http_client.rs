@@ -1,5 +1,5 @@
-//! Calls to an instance: plain HTTP on this machine, as a stream in both directions, so that a gateway can hand
-//! everything through, upgrades too.
+//! HTTP calls to instances on this machine. Requests and responses are streamed, so that a gateway can pass through
+//! anything, including upgrades.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use tokio::net::TcpStream;
 type CallError = Box<dyn std::error::Error + Send + Sync>;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// An answer of an instance's API that is read whole.
+/// The size limit of an API response that is read whole.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Sends one request on a connection of its own. The connection lives as long as the answer is read, and on
-/// where it was upgraded.
+/// Sends a request on its own connection. The connection stays open while the response is read, and longer after an
+/// upgrade.
 pub async fn send_request<B>(to: SocketAddr, mut request: Request<B>) -> Result<Response<Incoming>, CallError>
 where
     B: Body + Send + 'static,
@@ -33,14 +33,14 @@ where
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection to an instance broke");
+            tracing::debug!(%error, "connection to an instance broke");
         }
     });
     request.headers_mut().insert(HOST, HeaderValue::from_str(&to.to_string())?);
     Ok(sender.send_request(request).await?)
 }
 
-/// A call of the API that is answered with JSON. Returns the status beside it, whatever it is.
+/// Calls the JSON API. Returns the status, whatever it is, with the body.
 pub async fn request_json(
     to: SocketAddr,
     token: Option<&str>,

@@ -1,4 +1,4 @@
-//! Brings the home of an OpenClaw gateway in as an instance of ours: all of it or nothing, and once.
+//! Imports the home of an OpenClaw gateway as an instance: completely or not at all, and only once.
 
 mod history;
 mod source;
@@ -30,27 +30,27 @@ use history::ImportedConversation;
 use source::OpenClawHome;
 use workspace::{OutsideWorkspaces, WorkspaceFolder};
 
-/// Keeps a secret of the instance in a folder.
+/// Stores a secret of the instance in a folder.
 pub type SecretKeeper =
     Arc<dyn Fn(&std::path::Path, &str, &Secret) -> std::result::Result<(), String> + Send + Sync>;
 
-/// What is to be brought in, and how.
+/// The source and the options of an import.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
     /// A config file, or the folder it is in.
     pub path: PathBuf,
-    /// What the instance is called; the folder's name if not given.
+    /// The name of the instance. Defaults to the name of the folder.
     pub name: Option<String>,
-    /// Where it listens; the first free port from 18801 on if not given.
+    /// The port of the instance. Defaults to the first free port from 18801.
     pub port: Option<u16>,
-    /// Nothing is changed: the report says what would be.
+    /// Only reports what would be imported and changes nothing.
     pub dry_run: bool,
     pub with_secrets: bool,
-    /// Workspaces that are not in the folder of the config are copied too.
+    /// Also copies workspaces outside the config's folder.
     pub allow_outside: bool,
 }
 
-/// What was found. There is no secret in it.
+/// What an import found. It contains no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeImportReport {
     pub name: String,
@@ -61,12 +61,12 @@ pub struct HomeImportReport {
     pub bindings: usize,
     pub schedules: usize,
     pub workspaces: usize,
-    /// Each folder that is copied, and where to.
+    /// Each copied folder with its destination.
     #[serde(default)]
     pub folders: Vec<String>,
     pub sessions: usize,
     pub messages: usize,
-    /// The names under which secrets are kept.
+    /// Names under which secrets are stored.
     pub secrets: Vec<String>,
     pub notes: TranslationNotes,
 }
@@ -76,12 +76,12 @@ pub struct ImportOutcome {
     /// `None` for a dry run.
     pub run: Option<String>,
     pub instance: Option<InstanceSnapshot>,
-    /// The same was brought in before: nothing was changed.
+    /// Whether the same source was imported before, so that nothing was changed.
     pub already: bool,
     pub report: HomeImportReport,
 }
 
-/// All that was read, and what is made of it. Nothing is written yet.
+/// Everything read from the source and its translation. Nothing is written yet.
 struct ImportPlan {
     source: OpenClawHome,
     name: InstanceName,
@@ -98,7 +98,7 @@ impl Control {
         run_to_completion(async move { control.run_import(&by, order).await }).await
     }
 
-    /// The newest first, behind one: when it was begun, and its id.
+    /// Lists imports, newest first, after the given start time and id.
     pub async fn list_imports(
         &self,
         behind: Option<(Millis, String)>,
@@ -132,7 +132,7 @@ impl Control {
         made
     }
 
-    /// The run that brought the same in, where its instance is still there.
+    /// Finds an earlier import of the same source whose instance still exists.
     async fn find_earlier_import(&self, source: &OpenClawHome) -> Result<Option<ImportOutcome>> {
         let (place, digest) = (source.config_path(), source.digest.clone());
         let run = self.db.read(move |tx: &mut Tx<'_>| imports::find_last_done(tx, &place, &digest)).await?;
@@ -176,7 +176,7 @@ impl Control {
         Ok(ImportOutcome { run: Some(run.to_owned()), instance: Some(view), already: false, report })
     }
 
-    /// Reads everything. Blocks.
+    /// Reads the whole source. Blocks.
     fn plan_import(&self, order: &ImportRequest) -> Result<ImportPlan> {
         let source = OpenClawHome::open(&order.path)?;
         let name = InstanceName::parse(&order.name.clone().unwrap_or_else(|| source.name()))?;
@@ -219,7 +219,7 @@ impl Control {
         Ok(ImportPlan { source, name, config, secrets, folders, conversations, report })
     }
 
-    /// The folder with all that is in it but what was said. Blocks.
+    /// Builds the folder with everything except conversations. Blocks.
     fn build_folder(
         &self,
         place: &InstancePaths,
@@ -247,8 +247,8 @@ fn format_config(config: &Value, port: u16) -> Result<String> {
     edit::merge_patch(&with_port, config)
 }
 
-/// The config as a daemon could load it. Where people would share a conversation without having been told, each gets
-/// one of their own.
+/// Returns a config that a daemon can load. If several people would share a conversation implicitly, each gets a
+/// separate one.
 fn check_translated_config(mut config: Value, notes: &mut TranslationNotes) -> Result<Value> {
     let is_shared = |errors: &ConfigErrors| errors.0.iter().all(|error| error.path == "session.dm_scope");
     match load_translated_config(&config) {
@@ -276,12 +276,12 @@ fn check_translated_config(mut config: Value, notes: &mut TranslationNotes) -> R
     }
 }
 
-/// As a daemon would, but that kept secrets are not there yet.
+/// Loads the config as a daemon would, although the stored secrets do not exist yet.
 fn load_translated_config(config: &Value) -> std::result::Result<Config, ConfigErrors> {
     let text = format_config(config, *polyclaw_domain::instance::ASSIGNABLE_PORTS.start());
     let look_up = |reference: Reference<'_>| match reference {
         Reference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
-        // Each its own: two accounts are not taken for one.
+        // Each reference resolves to a different value, so that two accounts are not taken for one.
         Reference::File(name) | Reference::Keyring(name) | Reference::Stored(name) => {
             Ok(format!("kept {name}"))
         }

@@ -1,4 +1,4 @@
-//! How an instance is reached: its address, its token, its log, and its own API.
+//! Access to an instance: its address, token, log and API.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::instance_paths::HOME_FOLDER;
 use crate::process;
 use crate::view::InstanceProcess;
 
-/// Where processes listen that were started or looked at by this server.
+/// Addresses of processes that this server started or inspected.
 #[derive(Default)]
 pub(crate) struct EndpointCache(Mutex<HashMap<InstanceId, (ProcessId, SocketAddr)>>);
 
@@ -35,8 +35,9 @@ impl EndpointCache {
 }
 
 impl Control {
-    /// Where a running instance listens: as it was started, or as its own note says where its process does. What its
-    /// config says by now is no answer: who may write there could have its token sent anywhere.
+    /// Returns the address of a running instance: the one it was started with, or the one in its address file if its
+    /// process listens there. The config is not trusted, because anyone who can edit it could redirect the token
+    /// anywhere.
     pub(crate) fn instance_address(
         &self,
         one: &InstanceRecord,
@@ -59,7 +60,7 @@ impl Control {
         Ok(noted)
     }
 
-    /// The token of the instance's own API, as its file says now.
+    /// Reads the API token of the instance from its file.
     pub(crate) fn read_instance_token(&self, one: &InstanceRecord) -> Option<String> {
         let stored =
             || file::read_text(&self.instance_paths(one).token_file(), file::MAX_SMALL_FILE_BYTES).ok();
@@ -67,12 +68,12 @@ impl Control {
         Some(token.trim().to_owned()).filter(|token| !token.is_empty())
     }
 
-    /// A token that was stated is the home's own instance's, and no other's.
+    /// Returns the configured token, which belongs to the home instance only.
     pub(crate) fn home_instance_token(&self, one: &InstanceRecord) -> Option<String> {
         self.home_token.clone().filter(|_| one.folder == HOME_FOLDER)
     }
 
-    /// Where to reach a running instance, and with which token.
+    /// Returns the address and the token of a running instance.
     pub async fn find_endpoint(&self, word: &str) -> Result<(SocketAddr, Option<String>)> {
         let one = self.find_active(word).await?;
         let address =
@@ -80,13 +81,13 @@ impl Control {
         Ok((address, self.read_instance_token(&one)))
     }
 
-    /// Its log, whether it is there yet or not.
+    /// Returns the path of the log, which may not exist yet.
     pub async fn log_path(&self, word: &str) -> Result<std::path::PathBuf> {
         let one = self.find_instance(word).await?;
         Ok(self.instance_paths(&one).log_file())
     }
 
-    /// A call of an instance's own API, with its own token.
+    /// Calls the API of an instance with the instance's token.
     pub(crate) async fn request_instance(
         &self,
         one: &InstanceRecord,

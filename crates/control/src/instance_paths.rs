@@ -1,4 +1,4 @@
-//! The folder of an instance, and where things are in it.
+//! The folder of an instance and the paths in it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::lock::{self, HeldLock};
 
-/// The names a config may have, the first of them the usual one. The others are JSON with comments.
+/// Possible names of the config, the default first. The others are JSON with comments.
 const CONFIG_FILE_NAMES: [&str; 3] = ["config.toml", "config.json5", "config.json"];
 
-/// The folder that is the home itself.
+/// The folder of the instance that is the home itself.
 pub const HOME_FOLDER: &str = ".";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +31,17 @@ impl InstancePaths {
         &self.0
     }
 
-    /// `config.toml`, or the JSON that is there instead.
+    /// Returns `config.toml`, or the JSON config if that exists instead.
     pub fn config_file(&self) -> PathBuf {
         self.list_config_files().into_iter().next().unwrap_or_else(|| self.0.join(CONFIG_FILE_NAMES[0]))
     }
 
-    /// Every config that is there. More than one is a mistake.
+    /// Lists all existing configs. More than one is an error.
     pub fn list_config_files(&self) -> Vec<PathBuf> {
         CONFIG_FILE_NAMES.iter().map(|name| self.0.join(name)).filter(|path| path.exists()).collect()
     }
 
-    /// The config before the last change.
+    /// The previous version of the config.
     pub fn config_backup(&self) -> PathBuf {
         self.0.join("config.toml.bak")
     }
@@ -74,12 +74,12 @@ impl InstancePaths {
         self.0.join("workspace")
     }
 
-    /// A folder with this in it is being made, or was when its maker died.
+    /// Marks a folder whose creation is not finished, or was interrupted.
     pub fn creation_marker(&self) -> PathBuf {
         self.0.join(".creating")
     }
 
-    /// What every new instance has.
+    /// The folders of every new instance.
     pub fn initial_folders(&self) -> [PathBuf; 6] {
         [
             self.0.clone(),
@@ -91,7 +91,7 @@ impl InstancePaths {
         ]
     }
 
-    /// The pid as the daemon wrote it; it may have died since.
+    /// Reads the pid that the daemon wrote. The daemon may have died since.
     pub fn read_pid(&self) -> Option<i32> {
         file::read_text(&self.pid_file(), file::MAX_SMALL_FILE_BYTES)
             .ok()?
@@ -101,7 +101,7 @@ impl InstancePaths {
             .filter(|pid| *pid > 0)
     }
 
-    /// The process that is to end with the server, also where the one that started it was killed.
+    /// Reads the pid of the process that must end with the server, even if the server that started it was killed.
     pub fn read_ending_pid(&self) -> Option<i32> {
         file::read_text(&self.ending_file(), file::MAX_SMALL_FILE_BYTES).ok()?.trim().parse().ok()
     }
@@ -118,13 +118,13 @@ impl InstancePaths {
         self.0.join("ends.pid")
     }
 
-    /// Where the daemon wrote that it listens; it may have died since.
+    /// Reads the address that the daemon wrote. The daemon may have died since.
     pub fn read_noted_address(&self) -> Option<SocketAddr> {
         let note = file::read_text(&self.0.join("daemon.url"), file::MAX_SMALL_FILE_BYTES).ok()?;
         note.trim().strip_prefix("http://")?.parse().ok()
     }
 
-    /// The right to act on the instance; `None` while somebody else does.
+    /// Locks the instance for an operation. Returns `None` while another operation holds the lock.
     pub fn try_lock(&self) -> Result<Option<HeldLock>> {
         let path = self.0.join("lifecycle.lock");
         lock::try_acquire(&path).map_err(|error| Error::from_io(path, &error))

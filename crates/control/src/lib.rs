@@ -1,5 +1,5 @@
-//! Many instances on one machine: makes, starts, supervises, adopts, configures and watches them. An instance is a
-//! process of its own on a home of its own, and outlives whoever supervises it.
+//! Manages many instances on one machine: creates, starts, supervises, adopts, configures and observes them. Each
+//! instance is a separate process with its own home and outlives its supervisor.
 
 mod access;
 mod audit;

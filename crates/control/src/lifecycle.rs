@@ -1,4 +1,5 @@
-//! Start, stop and restart. Each holds the instance's lock from its first look to its last word.
+//! Starts, stops and restarts instances. Each operation holds the lock of the instance from its first check to its
+//! end.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -22,17 +23,17 @@ use crate::log;
 use crate::process::{self, ProcessHandle};
 use crate::view::{InstanceProcess, InstanceSnapshot};
 
-/// How long running work gets to reach a safe point.
+/// How long running work may take to reach a safe point.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// A start that has not led to an answer by then has failed.
+/// How long a started instance may take to answer before the start counts as failed.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const START_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Whoever holds a lock for longer than this acts, and does not only look.
+/// How long to wait for the lock of an instance. Checks release it sooner, so a longer holder is another operation.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
-/// What is killed is gone by then, unless the kernel holds it.
+/// How long a killed process may take to be gone; only the kernel can hold it longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Log lines told with a start that failed.
+/// Log lines shown with a failed start.
 const MAX_SHOWN_LOG_LINES: usize = 20;
 
 impl Control {
@@ -51,7 +52,7 @@ impl Control {
         run_to_completion(async move { control.run_stop(&by, &word, timeout).await }).await
     }
 
-    /// Under one lock; one that does not run is started.
+    /// Restarts under one lock. Starts the instance if it is not running.
     pub async fn restart_instance(
         &self,
         by: &ControlCaller,
@@ -86,7 +87,7 @@ impl Control {
                 return Err(Error::NothingToStop(one.name.to_string()));
             }
             InstanceStatus::StalePid | InstanceStatus::Unknown => return Err(foreign_process_error(&live)),
-            // Whoever stops one that crashed wants it to stay down.
+            // Stopping a crashed instance keeps it from being restarted.
             InstanceStatus::Running
             | InstanceStatus::Unresponsive
             | InstanceStatus::Starting
@@ -112,7 +113,7 @@ impl Control {
         if live.status(&one) == InstanceStatus::Unknown {
             return Err(foreign_process_error(&live));
         }
-        // An earlier server may have died while the instance drained: a second signal would cut the drain short.
+        // An earlier server may have died while the instance drained. A second signal would cut the drain short.
         let is_draining = one.restarting && self.is_draining(&one).await;
         self.request_restart(by, &one).await?;
         if !is_draining {
@@ -123,11 +124,11 @@ impl Control {
         self.launch_or_mark_stopped(&one).await
     }
 
-    /// Ends those this server started, and those an earlier one did that was killed before it could end them, without
-    /// forgetting that they should run.
+    /// Ends the instances that this server started, and those of an earlier server that was killed before it could
+    /// end them. Their desired state stays "running".
     pub async fn stop_children(&self, timeout: Duration) {
         let rows = self.db.read(registry::list).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "instances were left running");
+            tracing::error!(%error, "could not list the instances; they keep running");
             Vec::new()
         });
         let started = self.children.list_running();
@@ -148,7 +149,7 @@ impl Control {
         });
         for end in ends.collect::<Vec<_>>() {
             if let Ok(Err(error)) = end.await {
-                tracing::warn!(%error, "an instance was left running");
+                tracing::warn!(%error, "could not stop an instance; it keeps running");
             }
         }
     }
@@ -158,7 +159,7 @@ impl Control {
         if one.archived_at.is_some() { Err(Error::Archived(one.name.to_string())) } else { Ok(one) }
     }
 
-    /// The right to act on an instance, or that somebody else does. Who only looks lets go at once.
+    /// Locks an instance for an operation, or fails if another one holds it. Mere checks release the lock quickly.
     pub(crate) async fn lock_instance(&self, one: &InstanceRecord) -> Result<HeldLock> {
         let began = Instant::now();
         let place = self.instance_paths(one);
@@ -194,7 +195,7 @@ impl Control {
         Ok(written.await?)
     }
 
-    /// On record before anything ends: whoever dies in between leaves the restart to the next server.
+    /// Records the restart before anything ends, so that the next server finishes it if this one dies.
     async fn request_restart(&self, by: &ControlCaller, one: &InstanceRecord) -> Result<()> {
         let (id, entry) = (
             one.id.clone(),
@@ -207,7 +208,8 @@ impl Control {
         Ok(written.await?)
     }
 
-    /// Ends a process that runs and answers nothing. It is a crash: its policy says what follows.
+    /// Kills a process that runs but does not answer. This counts as a crash, so the restart policy decides what
+    /// follows.
     pub(crate) async fn kill_hung(
         &self,
         one: &InstanceRecord,
@@ -218,7 +220,7 @@ impl Control {
         else {
             return Ok(());
         };
-        tracing::error!(instance = %one.name, seconds = silent.as_secs(), "it does not answer and is killed");
+        tracing::error!(instance = %one.name, seconds = silent.as_secs(), "instance does not answer; killing it");
         let detail = format!("{}: it did not answer for {} s", one.name, silent.as_secs());
         let entry = self.audit_entry(&ControlCaller::supervisor(), "instance.hung", &one.id);
         self.record_audit(AuditEntry { detail, ..entry }).await?;
@@ -229,7 +231,7 @@ impl Control {
         Ok(())
     }
 
-    /// A start somebody asked for and that failed is not tried again.
+    /// A requested start that fails is not retried.
     async fn launch_or_mark_stopped(&self, one: &InstanceRecord) -> Result<InstanceSnapshot> {
         let launched = self.launch(one).await;
         self.record_start_result(&one.id, launched.as_ref().err().map(ToString::to_string));
@@ -242,7 +244,7 @@ impl Control {
         view
     }
 
-    /// Starts the daemon and waits until it answers. Whoever calls holds the lock. What fails leaves nothing behind.
+    /// Starts the daemon and waits until it answers. The caller holds the lock. A failed start leaves nothing behind.
     pub(crate) async fn launch(&self, one: &InstanceRecord) -> Result<()> {
         let place = self.instance_paths(one);
         let (one, config) = self.resolve_port(one, &place).await?;
@@ -261,7 +263,7 @@ impl Control {
         };
         if kept.is_err() {
             kill_child(&mut child).await;
-            // What is left of a pid is the child's or an earlier life's, unless somebody runs there by hand.
+            // A leftover pid file is the child's or an older one, unless somebody runs the daemon there by hand.
             if place
                 .read_pid()
                 .is_none_or(|pid| process::inspect_process(pid, None, place.path()) != ProcessState::Ours)
@@ -278,7 +280,7 @@ impl Control {
         Ok(self.db.write(move |tx| registry::set_pid(tx, &id, pid)).await?)
     }
 
-    /// The config is where the port is said; the registry follows it, unless another instance has it.
+    /// Takes the port from the config and updates the registry, unless another instance has that port.
     async fn resolve_port(
         &self,
         one: &InstanceRecord,
@@ -327,7 +329,7 @@ impl Control {
         Err(failed(format!("it did not answer within {} s", START_TIMEOUT.as_secs())))
     }
 
-    /// Asks a process to end, then makes it. Whoever calls holds the lock.
+    /// Asks a process to end, and kills it after the timeout. The caller holds the lock.
     pub(crate) async fn end_process(
         &self,
         one: &InstanceRecord,
@@ -349,19 +351,19 @@ impl Control {
         }
     }
 
-    /// By its own word. One that does not answer has not said so.
+    /// Whether the instance reports that it drains. No answer means no.
     async fn is_draining(&self, one: &InstanceRecord) -> bool {
         let health = self.request_instance(one, Method::GET, "/health", HEALTH_TIMEOUT).await;
         health.is_ok_and(|(_, health)| health["status"] == "draining")
     }
 
-    /// Waits for the end of a process that was asked to end, and kills it when its time is over.
+    /// Waits for a process that was asked to end, and kills it after the timeout.
     async fn await_end(&self, one: &InstanceRecord, live: &InstanceProcess, timeout: Duration) -> Result<()> {
         let place = self.instance_paths(one);
         if let Some(handle) = self.open_process(one, live)
             && !handle.wait_for_exit(timeout).await
         {
-            tracing::warn!(instance = %one.name, "it did not end in time and is killed");
+            tracing::warn!(instance = %one.name, "instance did not stop in time; killing it");
             handle.kill();
             if !handle.wait_for_exit(KILL_TIMEOUT).await {
                 return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
@@ -372,7 +374,7 @@ impl Control {
         {
             return Err(Error::DidNotEnd { name: one.name.to_string(), pid: pid.number });
         }
-        // A pid of somebody else is only forgotten; nobody is signalled.
+        // The pid of a foreign process is only forgotten; the process gets no signal.
         let _ = std::fs::remove_file(place.pid_file());
         self.store_pid(one, None).await
     }
@@ -382,7 +384,7 @@ fn foreign_process_error(live: &InstanceProcess) -> Error {
     Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() }
 }
 
-/// Ends a child that came to nothing. It is ours and not reaped before it ended, so its number can be no other's.
+/// Kills a child whose start failed. An unreaped child keeps its pid, so no other process can have it.
 async fn kill_child(child: &mut ChildProcess) {
     if let Some(pid) = rustix::process::Pid::from_raw(child.number)
         && process::start_time(child.number).is_some()

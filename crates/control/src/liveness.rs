@@ -1,5 +1,4 @@
-//! Whether running instances answer. A process that is there may hang: the process table does not tell, so each is asked
-//! now and then.
+//! Probes whether running instances answer. The process table does not show that a process hangs.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,14 +18,14 @@ use crate::view::InstanceProcess;
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Silences in a row: a machine that is busy for a moment is no reason to give an instance up.
+/// Missed probes in a row before an instance counts as unresponsive, so that a short load peak does not matter.
 const MAX_MISSED_PROBES: u32 = 2;
 
-/// How often in a row each did not answer.
+/// Consecutive missed probes, by instance.
 #[derive(Default)]
 pub(crate) struct LivenessProbes(Mutex<HashMap<InstanceId, MissedProbes>>);
 
-/// Questions in a row that got no answer, and when the first was asked.
+/// The number of consecutive missed probes, and the time of the first.
 struct MissedProbes {
     misses: u32,
     since: Instant,
@@ -49,7 +48,7 @@ impl LivenessProbes {
         misses.get(id).is_some_and(|silence| silence.misses >= MAX_MISSED_PROBES)
     }
 
-    /// For how long it has not answered.
+    /// How long the instance has been unresponsive.
     pub fn unresponsive_for(&self, id: &InstanceId) -> Option<Duration> {
         let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         misses
@@ -60,25 +59,25 @@ impl LivenessProbes {
 }
 
 impl Control {
-    /// Runs until it is dropped.
+    /// Runs until dropped.
     pub(crate) async fn run_liveness_probes(&self) {
         loop {
             match self.db.read(registry::list).await {
                 Ok(rows) => self.probe_all(rows).await,
-                Err(error) => tracing::error!(%error, "the instances could not be asked how they are"),
+                Err(error) => tracing::error!(%error, "could not list the instances for liveness probes"),
             }
             tokio::time::sleep(PROBE_INTERVAL).await;
         }
     }
 
-    /// All at once: one that does not answer must not hold the others up.
+    /// Probes all instances concurrently, so that a hanging one does not delay the others.
     async fn probe_all(&self, rows: Vec<InstanceRecord>) {
         let mut asked = JoinSet::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let control = self.clone();
             asked.spawn(async move {
                 if let Err(error) = control.probe_instance(&one).await {
-                    tracing::debug!(instance = %one.name, %error, "it could not be asked how it is");
+                    tracing::debug!(instance = %one.name, %error, "could not probe an instance");
                 }
             });
         }
@@ -101,8 +100,8 @@ async fn is_answering(address: SocketAddr) -> bool {
     request_json(address, None, Method::GET, "/health", PROBE_TIMEOUT).await.is_ok()
 }
 
-/// Waits for an answer for as long as the instance is there to give one: a turn may take its time, and a process that
-/// hangs never ends one. `None`: it does not answer anything any more.
+/// Waits for an answer while the instance responds to probes: a turn may take long, but a hanging process never
+/// answers. Returns `None` if it stops responding.
 pub async fn wait_while_answering<T>(address: SocketAddr, answer: impl Future<Output = T>) -> Option<T> {
     wait_while_probed(answer, || is_answering(address)).await
 }
@@ -137,7 +136,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_hangs_is_given_up() {
-        // The kernel takes connections for a process that does nothing.
+        // The kernel accepts connections for a process that does nothing.
         let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
         assert!(wait_while_answering(hung.local_addr().unwrap(), pending::<()>()).await.is_none());
     }

@@ -1,4 +1,4 @@
-//! Locks that the kernel lets go of when their holder dies.
+//! File locks that the kernel releases when their holder dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use crate::file::FILE_MODE;
 
-/// Whoever asks whether a lock is held has it for less than this.
+/// Longer than a check by `is_held` holds a lock.
 const LOCK_RETRY_AFTER: Duration = Duration::from_millis(2);
 const MAX_LOCK_TRIES: usize = 5;
 
-/// Held until it is dropped.
+/// A lock that is held until dropped.
 #[derive(Debug)]
 pub struct HeldLock(#[allow(dead_code, reason = "it is held, not used")] File);
 
-/// Whether somebody holds it. Only its owner can open it, so whoever does is the owner's.
+/// Whether the lock is held. Only its owner can open the file, so the holder is a process of the owner.
 pub fn is_held(path: &Path) -> bool {
-    // A lock that is shared by those who ask is in the way of whoever takes it for a moment only.
+    // A shared lock, so that concurrent checks do not block each other and delay a taker only briefly.
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Takes a lock nobody has; `None` where somebody does.
+/// Acquires a lock. Returns `None` if it is held.
 pub fn try_acquire(path: &Path) -> io::Result<Option<HeldLock>> {
     let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)?;
     for _ in 0..MAX_LOCK_TRIES {

@@ -1,5 +1,5 @@
-//! Logs of instances: `daemon.log` and up to five that were moved aside, `.1` the newest. The daemon moves its own log
-//! aside, so nothing that could die stands between an instance and its log.
+//! Logs of instances: `daemon.log` and up to five rotated files, `.1` being the newest. The daemon rotates its own
+//! log, so that no other process stands between an instance and its log.
 
 mod follow;
 mod page;
@@ -14,16 +14,16 @@ pub use follow::{LogChunk, LogFollower};
 pub use page::{LogPage, read_page};
 pub use rotate::{RotatingLog, rotate_if_full};
 
-/// Names the log that a daemon's stderr is, and that it moves aside when it is full.
+/// The environment variable with the path of the log that receives a daemon's stderr and that the daemon rotates.
 pub const LOG_FILE_VARIABLE: &str = "POLYCLAW_LOG_FILE";
 pub const MAX_LOG_BYTES: u64 = 10 << 20;
 pub const RETAINED_LOGS: usize = 5;
-/// Most lines told at once.
+/// Most lines returned at a time.
 pub const MAX_LOG_LINES: usize = 10_000;
-/// Most bytes looked at for them.
+/// Most bytes read to find the last lines.
 const MAX_TAIL_BYTES: u64 = 4 << 20;
 
-/// A log that was moved aside; 0 is the one in use.
+/// The path of a rotated log. 0 is the current log.
 pub(crate) fn rotated_path(log: &Path, n: usize) -> PathBuf {
     if n == 0 {
         return log.to_owned();
@@ -33,17 +33,17 @@ pub(crate) fn rotated_path(log: &Path, n: usize) -> PathBuf {
     name.into()
 }
 
-/// The files there are, the oldest first.
+/// Lists the existing files, oldest first.
 pub fn list_log_files(log: &Path) -> Vec<PathBuf> {
     (0..=RETAINED_LOGS).rev().map(|n| rotated_path(log, n)).filter(|path| path.is_file()).collect()
 }
 
-/// The last lines, the oldest of them first. A log that is not there has none.
+/// Returns the last lines, oldest first. A missing log has none.
 pub fn tail(log: &Path, lines: usize) -> io::Result<Vec<String>> {
     tail_of_files(list_log_files(log).into_iter().rev(), lines)
 }
 
-/// The last lines of files that are given the newest first.
+/// Returns the last lines of files that are given newest first.
 fn tail_of_files(files: impl Iterator<Item = PathBuf>, lines: usize) -> io::Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     for path in files {
@@ -65,7 +65,7 @@ fn last_lines(path: &Path, lines: usize) -> io::Result<Vec<String>> {
     let mut bytes = Vec::new();
     file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The first line of a window may be the end of one.
+    // The first line of a window may be incomplete.
     let whole = text.lines().skip(usize::from(from > 0)).collect::<Vec<_>>();
     Ok(whole[whole.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect())
 }

@@ -1,5 +1,5 @@
-//! The broker: messages between instances. All of them go through here: checked, kept, handed out under leases, tried
-//! again, given up, and told of to whoever watches. Nothing is remembered but what a restart can do without.
+//! The broker of messages between instances. It checks and stores them, leases them to recipients, retries,
+//! dead-letters and publishes events. Memory holds only what a restart can lose.
 
 mod poll;
 mod rule;
@@ -28,21 +28,21 @@ pub use poll::{MAX_POLL_WAIT, PollRequest};
 pub use rule::{NewRoutingRule, RoutingRuleChange};
 pub use send::{NewEnvelope, SentEnvelope};
 
-/// News on their way to readers; one that is further behind looks at everything again.
+/// Buffered events; a reader that falls further behind re-reads everything.
 const MESSAGE_EVENT_BUFFER_SIZE: usize = 256;
-/// How much of what happened a reader is shown first.
+/// Recent events a reader gets first.
 const MAX_RECENT_EVENTS: usize = 100;
 
-/// What the broker has in memory: who waits, and who watches.
+/// The in-memory state of the broker: waiting recipients and readers.
 pub(crate) struct MessageBroker {
     events: broadcast::Sender<Arc<EnvelopeEvent>>,
     waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
-    /// Which life of each instance asked last.
+    /// The process epoch that polled last, by instance.
     epochs: Mutex<HashMap<InstanceId, String>>,
-    /// A message came in whose rule lets it start its recipient.
+    /// Signals a message whose rule allows starting its recipient.
     pub(crate) wake: Notify,
     redactor: OnceLock<Arc<Redactor>>,
-    /// What each sender has that must not be in its messages.
+    /// The secrets of each sender that must not appear in its messages.
     senders: secret::SenderRedactors,
 }
 
@@ -67,7 +67,8 @@ impl MessageBroker {
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone(), life.to_owned());
     }
 
-    /// Whether a later life of the process asks by now: this one is dead, though its connection may not be known to be.
+    /// Whether a later process of the instance has polled since. This one is dead then, even if its connection still
+    /// looks open.
     fn is_earlier_epoch(&self, of: &InstanceId, life: Option<&str>) -> bool {
         let lives = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         life.zip(lives.get(of)).is_some_and(|(life, last)| life != last)
@@ -77,20 +78,20 @@ impl MessageBroker {
         self.redactor.get_or_init(Arc::default)
     }
 
-    /// Tells readers what was committed, and those who wait for a message that there may be one.
+    /// Publishes committed events, and wakes recipients that wait for messages.
     fn publish_events(&self, events: Vec<EnvelopeEvent>) {
         for event in events {
             if matches!(event.state, EnvelopeState::Queued | EnvelopeState::Failed) {
                 self.recipient_notifier(&event.envelope.to).notify_waiters();
             }
-            // Nobody may be listening.
+            // There may be no readers.
             let _ = self.events.send(Arc::new(event));
         }
     }
 }
 
 impl Control {
-    /// Knows what must not be in any message, beside what looks like a secret by itself.
+    /// Sets secrets to redact in all messages, in addition to texts that look like secrets.
     pub fn set_redactor(&self, redactor: Redactor) {
         let _ = self.broker.redactor.set(Arc::new(redactor));
     }
@@ -99,12 +100,12 @@ impl Control {
         Arc::clone(self.broker.redactor())
     }
 
-    /// What happens to messages from now on.
+    /// Subscribes to message events from now on.
     pub fn watch_messages(&self) -> broadcast::Receiver<Arc<EnvelopeEvent>> {
         self.broker.events.subscribe()
     }
 
-    /// What happened to them last, in order.
+    /// Returns the most recent events in order.
     pub async fn recent_messages(&self, reader: &EnvelopeEventFilter) -> Result<Vec<EnvelopeEvent>> {
         let reader = reader.clone();
         Ok(self
@@ -117,7 +118,7 @@ impl Control {
         Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::search(tx, &filter, limit)).await?)
     }
 
-    /// One message with all that happened to it.
+    /// Returns a message with its events.
     pub async fn get_message(&self, id: &EnvelopeId) -> Result<(StoredEnvelope, Vec<EnvelopeEvent>)> {
         let wanted = id.clone();
         let found = self.db.read(move |tx: &mut Tx<'_>| {
@@ -128,7 +129,7 @@ impl Control {
         found.await?.ok_or_else(|| Error::unknown_message(id))
     }
 
-    /// Sends a dead letter again, as if it were new.
+    /// Sends a dead letter again as if it were new.
     pub async fn replay_message(&self, by: &ControlCaller, id: &EnvelopeId) -> Result<StoredEnvelope> {
         let (wanted, now, entry) = (id.clone(), self.now(), self.audit_entry(by, "message.replay", id));
         let replayed = self.db.write(move |tx| {

@@ -1,6 +1,6 @@
-//! What an instance is and does: its settings, its files, its turns and what they took. Turns and usage are rows of the
-//! instance's own database, which is read beside it, whether it runs or not. Where that is PostgreSQL, the instance is
-//! asked: it alone knows its way in.
+//! Observes instances: settings, files, turns and usage. Turns and usage are read from the instance's own SQLite
+//! database, whether it runs or not. If the instance uses PostgreSQL it is asked instead, because only it has the
+//! credentials.
 
 use std::fs;
 use std::path::Path;
@@ -34,13 +34,13 @@ pub(crate) use instance_db::InstanceDbCache;
 
 const OBSERVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is known, or why nothing is.
+/// The observed value, or the reason why it is unavailable.
 pub type ObservedResult<T> = std::result::Result<T, String>;
 
-/// A file that tells agents who they are.
+/// A file that defines an agent's identity or instructions.
 #[derive(Clone, Debug, Serialize)]
 pub struct BootstrapFile {
-    /// Below the workspace, or absolute.
+    /// The path relative to the workspace, or absolute.
     pub file: String,
     pub bytes: u64,
 }
@@ -48,15 +48,15 @@ pub struct BootstrapFile {
 #[derive(Clone, Debug)]
 pub struct InstanceDetails {
     pub instance: InstanceSnapshot,
-    /// What the running daemon says of itself.
+    /// The health report of the running daemon.
     pub health: Option<Value>,
-    /// In force, secrets hidden; null where the file can not be read.
+    /// The effective config with secrets masked; null if the file cannot be read.
     pub config: Value,
     pub config_error: Option<String>,
     pub bootstrap_files: Vec<BootstrapFile>,
 }
 
-/// What was used since a time; sums are of what is known.
+/// Usage since a point in time. Sums cover the calls with known values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageSummary {
     pub requests: i64,
@@ -64,7 +64,7 @@ pub struct UsageSummary {
     pub input: Option<i64>,
     pub output: Option<i64>,
     pub cost_nanos: Option<i64>,
-    /// Why nothing can be said.
+    /// Why usage is unavailable.
     pub unavailable: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl Control {
             None => None,
         };
         let (control, place) = (self.clone(), self.instance_paths(&one));
-        // A keyring that is asked for a secret takes its time.
+        // Blocking, because reading a secret from a keyring can be slow.
         let read = move || {
             let loaded = control.try_load_config(&place);
             let own = loaded.as_ref().map(agent_workspaces).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Control {
         Ok(InstanceDetails { instance, health, config, config_error, bootstrap_files: persona })
     }
 
-    /// The instance's own word on how it is; `None` where it does not answer.
+    /// Returns the health report of the instance, or `None` if it does not answer.
     pub async fn get_health(&self, word: &str) -> Result<Option<Value>> {
         let one = self.find_instance(word).await?;
         Ok(self
@@ -113,7 +113,7 @@ impl Control {
             .map_err(|errors| Redactor::default().redact_text(&errors.to_string()).into_owned())
     }
 
-    /// What the instance itself says, where what it did is in no file of its own. `None`: it is in one.
+    /// Asks the instance if it does not use a local database file. Returns `None` if it does.
     pub async fn fetch_unless_local(&self, word: &str, path: &str) -> Result<Option<ObservedResult<Value>>> {
         let one = self.find_instance(word).await?;
         if self.has_db_file(&one).await {
@@ -122,7 +122,7 @@ impl Control {
         Ok(Some(self.fetch_json(&one, path).await))
     }
 
-    /// An answer of the instance's own API, or why there is none.
+    /// Returns a response of the instance's API, or why there is none.
     async fn fetch_json(&self, one: &InstanceRecord, path: &str) -> ObservedResult<Value> {
         match self.request_instance(one, Method::GET, path, OBSERVE_TIMEOUT).await {
             Ok((200, body)) => Ok(body),
@@ -134,7 +134,7 @@ impl Control {
         }
     }
 
-    /// The newest turns first. `Err`: nothing can be known, and why.
+    /// Lists turns, newest first. The inner `Err` says why they are unavailable.
     pub async fn list_turns(
         &self,
         word: &str,
@@ -144,7 +144,7 @@ impl Control {
         self.query_instance_db(&one, move |tx| list_past_turns(tx, &filter)).await
     }
 
-    /// `path` is where the instance itself says it.
+    /// Sums up usage. `path` is the API path of the instance for the same data.
     pub async fn summarize_usage(&self, word: &str, since: Millis, path: &str) -> Result<UsageSummary> {
         let one = self.find_instance(word).await?;
         let found = match self.has_db_file(&one).await {
@@ -178,7 +178,7 @@ impl Control {
     }
 }
 
-/// What an agent took, as an instance tells it.
+/// The usage of one agent as reported by an instance.
 #[derive(Deserialize)]
 struct ReportedUsage {
     group: String,
@@ -224,7 +224,7 @@ fn sum_totals(totals: &[GroupedUsage]) -> UsageSummary {
     }
 }
 
-/// Its secrets masked as in its file; any other text may hold what a variable brought in.
+/// Masks secrets as in the config file, and redacts other texts that a variable may have filled in.
 fn mask_config(config: &Config) -> Value {
     let mut value = serde_json::to_value(config).unwrap_or_else(|_| json!(null));
     mask::mask_value(&mut value);
@@ -232,7 +232,7 @@ fn mask_config(config: &Config) -> Value {
     value
 }
 
-/// The folders that agents of the config have for themselves, as they are written there.
+/// Returns the workspace folders of agents that have their own, as written in the config.
 fn agent_workspaces(config: &Config) -> Vec<String> {
     let config = serde_json::to_value(config).unwrap_or_default();
     let agents = config["agents"]["list"].as_array().into_iter().flatten();
@@ -246,7 +246,8 @@ fn agent_workspaces(config: &Config) -> Vec<String> {
     dirs
 }
 
-/// The files that are there: those of all agents, then those of one, then those in folders of their own.
+/// Lists the existing bootstrap files: those of all agents, then those of single agents, then those in separate
+/// workspaces.
 fn find_bootstrap_files(workspace: &Path, own_workspaces: Vec<String>) -> Vec<BootstrapFile> {
     let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
     let mut own: Vec<String> =

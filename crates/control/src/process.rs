@@ -1,5 +1,5 @@
-//! Processes as the kernel knows them. A process is signalled only through a descriptor that was opened before it was
-//! found to be ours: a number that is used again meanwhile can not be hit.
+//! Processes as the kernel sees them. A process is signalled only through a descriptor opened before it was
+//! identified as ours, so that a reused pid cannot be hit.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,11 +15,11 @@ use polyclaw_store::registry::ProcessId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// How a daemon is told from other programs that work on its home.
+/// Distinguishes a daemon from other programs that use its home.
 const DAEMON_ARGUMENT: &[u8] = b"daemon";
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a pid is now. `started`: when the process with this number began, where that was written down.
+/// Returns the state of a pid. `started` is the recorded start time of its process.
 pub fn inspect_process(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
     let Some(stat) = ProcessStat::for_pid(number) else { return inspect_hidden(number) };
     if stat.is_dead() {
@@ -32,12 +32,12 @@ pub fn inspect_process(number: i32, started: Option<i64>, home: &Path) -> Proces
         Ok(environment) if works_on_home(&environment, home) && is_daemon(number) => ProcessState::Ours,
         Ok(_) => ProcessState::Foreign,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ProcessState::Hidden,
-        // It ended between the two looks.
+        // The process ended between the two reads.
         Err(_) => ProcessState::Gone,
     }
 }
 
-/// Where others' processes are hidden, one that may not be signalled is there all the same.
+/// If `/proc` hides the processes of others, EPERM on a signal shows that the process exists.
 fn inspect_hidden(number: i32) -> ProcessState {
     let pid = rustix::process::Pid::from_raw(number);
     match pid.map(rustix::process::test_kill_process) {
@@ -46,7 +46,7 @@ fn inspect_hidden(number: i32) -> ProcessState {
     }
 }
 
-/// When the process with this number began.
+/// Returns the start time of a process.
 pub fn start_time(number: i32) -> Option<i64> {
     ProcessStat::for_pid(number).filter(|stat| !stat.is_dead()).map(|stat| stat.started)
 }
@@ -61,20 +61,21 @@ impl ProcessStat {
         Self::parse(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
     }
 
-    /// The name may hold anything, brackets too: what follows the last one is plain.
+    /// Parses `/proc/<pid>/stat`. The name may contain anything, even brackets; only the fields after the last
+    /// bracket are safe.
     fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?.chars().next()?;
         Some(Self { state, started: fields.nth(18)?.parse().ok()? })
     }
 
-    /// One that ended and was not reaped does nothing any more.
+    /// A process that has ended but is not reaped counts as dead.
     fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
-/// Without `POLYCLAW_HOME` a daemon works on `~/.polyclaw`.
+/// Whether the process uses this home. Without `POLYCLAW_HOME` a daemon uses `~/.polyclaw`.
 fn works_on_home(environment: &[u8], home: &Path) -> bool {
     let value = |name: &[u8]| {
         let mut entries = environment.split(|byte| *byte == 0);
@@ -93,7 +94,7 @@ fn is_daemon(number: i32) -> bool {
     line.split(|byte| *byte == 0).skip(1).any(|argument| argument == DAEMON_ARGUMENT)
 }
 
-/// Whether the process itself listens there, or everywhere on that port.
+/// Whether the process itself listens on this address, or on this port of every address.
 pub fn listens_on(number: i32, address: SocketAddr) -> bool {
     let sockets: HashSet<String> = fs::read_dir(format!("/proc/{number}/fd"))
         .into_iter()
@@ -111,7 +112,7 @@ pub fn listens_on(number: i32, address: SocketAddr) -> bool {
     })
 }
 
-/// The address and the inode of a socket that listens, of a line of `/proc/net/tcp` or `tcp6`.
+/// Parses the address and inode of a listening socket from a line of `/proc/net/tcp` or `tcp6`.
 fn parse_listener(line: &str) -> Option<(IpAddr, u16, &str)> {
     const LISTEN_STATE: &str = "0A";
     let mut fields = line.split_whitespace();
@@ -119,7 +120,7 @@ fn parse_listener(line: &str) -> Option<(IpAddr, u16, &str)> {
     if fields.nth(1)? != LISTEN_STATE {
         return None;
     }
-    // Each group of four bytes is a number as this machine writes it.
+    // Each group of four bytes is a number in native byte order.
     let groups = ip
         .as_bytes()
         .chunks(8)
@@ -132,14 +133,14 @@ fn parse_listener(line: &str) -> Option<(IpAddr, u16, &str)> {
     Some((ip, u16::from_str_radix(port, 16).ok()?, fields.nth(5)?))
 }
 
-/// A process that was found to be ours.
+/// A process that was identified as ours.
 pub struct ProcessHandle {
     pub number: i32,
     descriptor: OwnedFd,
 }
 
 impl ProcessHandle {
-    /// `None` where it is not ours, or not any more.
+    /// Opens the process. Returns `None` if it is not ours, or no longer.
     pub fn open(pid: ProcessId, home: &Path) -> Option<Self> {
         let number = rustix::process::Pid::from_raw(pid.number)?;
         let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
@@ -157,11 +158,11 @@ impl ProcessHandle {
 
     fn send_signal(&self, signal: Signal) {
         if let Err(error) = pidfd_send_signal(&self.descriptor, signal) {
-            tracing::debug!(pid = self.number, %error, "it had ended already");
+            tracing::debug!(pid = self.number, %error, "could not signal a process; it had already ended");
         }
     }
 
-    /// Whether it ended in time.
+    /// Waits for the end of the process. Returns whether it ended in time.
     pub async fn wait_for_exit(&self, timeout: Duration) -> bool {
         let began = Instant::now();
         while !self.has_ended() {
@@ -173,7 +174,7 @@ impl ProcessHandle {
         true
     }
 
-    /// The descriptor of a process can be read once it has ended, reaped or not.
+    /// The descriptor of a process becomes readable when it ends, reaped or not.
     fn has_ended(&self) -> bool {
         let mut looked = [PollFd::new(&self.descriptor, PollFlags::IN)];
         poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)

@@ -1,7 +1,7 @@
-//! What is changed in an instance through the control plane. It is in the audit before it is handed on, so that nothing
-//! changes unrecorded, and once more when it is answered, with the hashes of the thing before and after where it can be
-//! looked at. A message to an agent is one entry: it changes nothing that has a before, and there are many. So is a socket,
-//! once more than looking is asked for over it.
+//! Changes of an instance that are made through the control plane. A change is audited before it is forwarded, so
+//! that nothing changes unrecorded, and again with its result. Both entries have the hash of the changed resource
+//! where it can be read. A message to an agent gets one entry, because there are many and nothing to hash. A socket
+//! gets one entry when it first carries more than reads.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ use crate::control::Control;
 use crate::error::Result;
 
 const HASH_TIMEOUT: Duration = Duration::from_secs(3);
-/// What of a path is kept.
+/// How much of a path is recorded.
 const MAX_SHOWN_PATH_LEN: usize = 200;
-/// Things of an instance that have a page of their own.
+/// Resources of an instance that can be read by id.
 const RESOURCE_NOUNS: [&str; 6] = ["agents", "approvals", "memory", "runs", "sessions", "teams"];
 
-/// What somebody does there.
+/// The kind of a forwarded call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedCallKind {
     Read,
-    /// Words to an agent.
+    /// Sends a message to an agent.
     Message,
-    /// With what is there: begins it, ends it, answers it.
+    /// Works with what exists: starts, ends or answers something.
     Work,
-    /// Makes, changes or removes what an instance is: its agents and their rules, memory, schedules, whom it lets in.
+    /// Creates, changes or removes part of an instance: agents, rules, memory, cron jobs, pairings.
     Change,
 }
 
 impl ProxiedCallKind {
-    /// Of a call as the instance gets it. What is not known changes something.
+    /// Classifies a call as the instance receives it. Unknown calls count as changes.
     pub fn from_request(method: &Method, path: &str) -> Self {
         let words: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
         match (method, words.as_slice()) {
@@ -49,11 +49,11 @@ impl ProxiedCallKind {
             (&Method::POST, ["route", "explain"]) => Self::Read,
             (&Method::POST, ["sessions", _, "messages"]) => Self::Message,
             (&Method::POST, ["sessions"] | ["approvals", _] | ["teams", _, "shutdown"]) => Self::Work,
-            // A team works for whoever asked its lead: what is written to it over the API has the owner's authority.
+            // A team works for the person who asked its lead: writing to it over the API has the owner's authority.
             (&Method::POST, ["teams", _, "tasks", _, "claim" | "start" | "release"]) => Self::Work,
             (&Method::POST, ["sessions", _, "commands" | "compact" | "new" | "stop"]) => Self::Work,
             (&Method::POST, ["runs" | "outbox", _, "dismiss" | "resend"] | ["cron", _, "run"]) => Self::Work,
-            // Which agent and which model answer there, as a command says it too.
+            // Selects the agent and the model of a session, as chat commands do.
             (&Method::PATCH, ["sessions", _]) => Self::Work,
             _ => Self::Change,
         }
@@ -68,7 +68,7 @@ impl ProxiedCallKind {
     }
 }
 
-/// Tools that do what a call does, with the call.
+/// Tools with the API call that has the same effect.
 const TOOL_EQUIVALENT_CALLS: [(&str, Method, &str); 10] = [
     ("agent_create", Method::POST, "/api/v1/agents"),
     ("agent_update", Method::PATCH, "/api/v1/agents/id"),
@@ -82,15 +82,15 @@ const TOOL_EQUIVALENT_CALLS: [(&str, Method, &str); 10] = [
     ("sessions_send", Method::POST, "/api/v1/sessions/id/messages"),
 ];
 
-/// What somebody needs to let a tool run that asks first: what they would need to do the same themselves. What only an
-/// agent can do, a command on the machine above all, may lead anywhere: it needs everything.
+/// Returns the access needed to approve a tool call: the same as for doing it directly. A tool without an equivalent
+/// call, above all a command on the machine, may do anything and needs full access.
 pub fn access_to_approve(tool: &str) -> TokenAccess {
     let twin = TOOL_EQUIVALENT_CALLS.iter().find(|(name, ..)| *name == tool);
     twin.map_or(ProxiedCallKind::Change, |(_, method, path)| ProxiedCallKind::from_request(method, path))
         .required_access()
 }
 
-/// A change on its way.
+/// A recorded change whose result is still open.
 pub struct ProxiedChange {
     one: InstanceRecord,
     entry: AuditEntry,
@@ -98,7 +98,7 @@ pub struct ProxiedChange {
 }
 
 impl Control {
-    /// Notes a call that is about to be handed on. `None`: it looks only, or there is nothing more to say about it.
+    /// Records a call that is about to be forwarded. Returns `None` if it only reads or needs no second entry.
     pub async fn record_proxied_change(
         &self,
         by: &ControlCaller,
@@ -124,7 +124,7 @@ impl Control {
         Ok(Some(ProxiedChange { one, entry, resource: thing }))
     }
 
-    /// Notes that more than looking is asked for over a socket.
+    /// Records that a socket carries more than reads.
     pub async fn record_socket(&self, by: &ControlCaller, word: &str, path: &str) -> Result<()> {
         let one = self.find_active(word).await?;
         self.record_audit(self.proxied_entry(by, "gateway.socket", &one, path)).await
@@ -141,7 +141,7 @@ impl Control {
         AuditEntry { detail: format!("{}: {shown}", one.name), ..self.audit_entry(by, action, &one.id) }
     }
 
-    /// Notes what came of it.
+    /// Records the result of a change.
     pub async fn record_proxied_result(&self, change: ProxiedChange, status: u16) -> Result<()> {
         let ProxiedChange { one, entry, resource: thing } = change;
         let entry = AuditEntry {
@@ -154,20 +154,20 @@ impl Control {
         self.record_audit(entry).await
     }
 
-    /// The hash of a thing as the instance shows it; none where it shows none.
+    /// Hashes a resource as the instance shows it. Returns `None` if it cannot be read.
     async fn hash_resource(&self, one: &InstanceRecord, thing: Option<&str>) -> Option<String> {
         let (status, shown) = self.request_instance(one, Method::GET, thing?, HASH_TIMEOUT).await.ok()?;
         (status == 200).then(|| content_hash(shown.to_string().as_bytes()))
     }
 }
 
-/// Asks only what would be done.
+/// Whether the call is a dry run.
 fn is_dry_run(path: &str, body: &[u8]) -> bool {
     let asked = || serde_json::from_slice::<serde_json::Value>(body);
     path == "/api/v1/sessions/cleanup" && asked().is_ok_and(|asked| asked["dry_run"] == true)
 }
 
-/// The page of what a path is about: what is done to a team's task is done to the team.
+/// Returns the resource that a path belongs to. A change of a team's task is a change of the team.
 fn resource_path(path: &str) -> Option<String> {
     let mut parts = path.strip_prefix("/api/v1/")?.split('/');
     let noun = parts.next().filter(|noun| RESOURCE_NOUNS.contains(noun))?;

@@ -1,4 +1,4 @@
-//! Archive, unarchive, delete: what is deleted was archived before.
+//! Archives, unarchives and deletes instances. Only archived instances can be deleted.
 
 use std::fs;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::instance_paths::HOME_FOLDER;
 use crate::lock::HeldLock;
 use crate::view::{InstanceChange, InstanceProcess, InstanceSnapshot};
 
-/// How a folder is called whose row is about to go.
+/// The prefix of a folder whose record is about to be removed.
 pub(crate) const REMOVED_PREFIX: &str = ".removed-";
 
 impl Control {
-    /// Stops it first, under the same lock.
+    /// Archives an instance. Stops it first, under the same lock.
     pub async fn archive_instance(
         &self,
         by: &ControlCaller,
@@ -56,14 +56,14 @@ impl Control {
         self.publish_change(&one.id, |instance| InstanceChange::InstanceArchived { instance }).await
     }
 
-    /// The right to act on an instance whose folder somebody may have removed by hand.
+    /// Locks an instance whose folder may have been removed by hand.
     async fn lock_even_if_gone(&self, one: &InstanceRecord) -> Result<HeldLock> {
         let place = self.instance_paths(one);
         file::make_private(place.path()).map_err(|error| Error::from_io(place.path(), &error))?;
         self.lock_instance(one).await
     }
 
-    /// On this port; else on the one it had, or on another that is free where that is taken by now.
+    /// Unarchives an instance on the given port, else on its previous port, or on a free one if that is taken.
     pub async fn unarchive_instance(
         &self,
         by: &ControlCaller,
@@ -94,7 +94,7 @@ impl Control {
         }
         let port = self.choose_port(&one.name, asked).await?;
         let place = self.instance_paths(one);
-        // Where somebody removed its config there is none to change: it is not started without one.
+        // Without a config there is nothing to change, and the instance cannot start.
         if let Ok(text) = self.read_config_text(one) {
             let text = edit::merge_patch(&text, &serde_json::json!({ "gateway": { "port": port } }))?;
             write_config_file(&place, &text)?;
@@ -102,11 +102,11 @@ impl Control {
         Ok(port)
     }
 
-    /// Its folder, tokens and crashes go with it; messages and the audit stay.
+    /// Deletes an instance with its folder, tokens and crashes. Messages and the audit log stay.
     pub async fn delete_instance(&self, by: &ControlCaller, word: &str) -> Result<()> {
         let not_archived = |one: InstanceRecord| Error::NotArchived(one.name.to_string());
         let named = self.find_instance(word).await?;
-        // An active one of that name is the one that is meant, and is not deleted.
+        // An active instance of the same name takes precedence and is not deleted.
         let archived = if named.archived_at.is_some() { self.find_archived(word).await? } else { None };
         let one = archived.ok_or_else(|| not_archived(named))?;
         if one.folder == HOME_FOLDER {
@@ -119,7 +119,7 @@ impl Control {
             self.home.join(crate::create::INSTANCES_FOLDER).join(format!("{REMOVED_PREFIX}{}", one.id)),
         );
         match fs::rename(folder.path(), &aside) {
-            // Somebody removed it by hand.
+            // The folder was removed by hand.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             moved => moved.map_err(|error| Error::from_io(folder.path(), &error))?,
         }
@@ -134,11 +134,11 @@ impl Control {
         }
         drop(held);
         self.publish_deleted(view);
-        // What can not be removed now is swept away at the next start.
+        // The next start removes what cannot be removed now.
         if let Err(error) = fs::remove_dir_all(&aside)
             && aside.exists()
         {
-            tracing::warn!(folder = %aside.display(), %error, "the folder of a deleted instance is left");
+            tracing::warn!(folder = %aside.display(), %error, "deleted instance folder remains until the next start");
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Control {
         self.publish_change(&one.id, |instance| InstanceChange::StatusChanged { instance }).await
     }
 
-    /// The archived instance of this id, or the only one of this name.
+    /// Finds the archived instance with this id, or the only one with this name.
     async fn find_archived(&self, word: &str) -> Result<Option<InstanceRecord>> {
         let mut rows = self.db.read(registry::list).await?;
         rows.retain(|one| one.archived_at.is_some());

@@ -1,5 +1,5 @@
-//! Looks at every instance now and then, and at once when a child ends: what ended is seen, started again where the
-//! policy says so, and the registry follows the process table.
+//! Checks every instance periodically, and immediately when a child ends. Detects ended processes, restarts them if
+//! the policy says so, and keeps the registry in line with the process table.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::lock::HeldLock;
 use crate::view::InstanceProcess;
 
 const SUPERVISE_INTERVAL: Duration = Duration::from_secs(5);
-/// A start that is due is not put off by more than this.
+/// Upper bound for the delay of a due start.
 const PENDING_START_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Starts that are due, by instance.
+/// Times of due starts, by instance.
 type DueStarts = HashMap<InstanceId, Millis>;
 
 impl Control {
-    /// Runs until it is dropped. What it is doing then is finished by the next server.
+    /// Runs until dropped. The next server finishes what is interrupted.
     pub async fn run_supervisor(&self) {
         tokio::join!(self.run_supervision(), self.run_liveness_probes());
     }
@@ -39,10 +39,10 @@ impl Control {
         let mut due = DueStarts::new();
         loop {
             if let Err(error) = self.supervise_all(&mut due).await {
-                tracing::error!(%error, "the supervisor could not look at the instances");
+                tracing::error!(%error, "could not list the instances; retrying at the next interval");
             }
             if let Err(error) = self.update_audit_head_file().await {
-                tracing::error!(%error, "how far the audit has come could not be noted");
+                tracing::error!(%error, "could not update cp/audit.head");
             }
             let pause = if due.is_empty() { SUPERVISE_INTERVAL } else { PENDING_START_INTERVAL };
             tokio::select! {
@@ -58,9 +58,9 @@ impl Control {
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let id = one.id.clone();
             if let Err(error) = self.supervise_one(one, due).await {
-                tracing::error!(instance = %id, %error, "an instance could not be looked after");
+                tracing::error!(instance = %id, %error, "could not supervise an instance; retrying later");
             }
-            // It may have been deleted meanwhile.
+            // The instance may have been deleted meanwhile.
             let _ = self.refresh_instance(&id).await;
         }
         Ok(())
@@ -72,12 +72,12 @@ impl Control {
             due.remove(&one.id);
             return Ok(());
         }
-        // Somebody acts on it: what they do is theirs to finish.
+        // Another operation holds the lock and finishes its own work.
         let Some(held) = self.instance_paths(&one).try_lock()? else { return Ok(()) };
         let one = self.find_instance(one.id.as_str()).await?;
         let live = InstanceProcess::for_instance(&one, &self.instance_paths(&one));
         if one.restarting {
-            // The server that was at it is gone.
+            // The server that was restarting it is gone.
             drop(held);
             let control = self.clone();
             tokio::spawn(async move { control.finish_restart(&one).await });
@@ -106,13 +106,13 @@ impl Control {
         }
     }
 
-    /// It runs: the registry knows its process from now on.
+    /// Registers the process of a running instance.
     async fn adopt_process(&self, one: &InstanceRecord, live: &InstanceProcess) -> Result<()> {
         if live.pid == one.pid {
             return Ok(());
         }
-        tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "a running instance is adopted");
-        // Somebody started it, so it should run: should it crash, that is one.
+        tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "adopting a running instance");
+        // A running process means that the instance should run, so an end without a stop is a crash.
         if one.desired_state == DesiredState::Stopped {
             let (id, entry) =
                 (one.id.clone(), self.audit_entry(&ControlCaller::supervisor(), "instance.adopt", &one.id));
@@ -126,38 +126,38 @@ impl Control {
         self.store_pid(one, live.pid).await
     }
 
-    /// For how long it has not answered, where that is too long and it may be ended for it.
+    /// Returns how long the instance has not answered, if that exceeds the limit and its policy allows a restart.
     fn hung_for(&self, one: &InstanceRecord) -> Option<Duration> {
         let limit = self.hung_after.filter(|_| one.restart != RestartPolicy::Never)?;
         self.liveness.unresponsive_for(&one.id).filter(|silent| *silent >= limit)
     }
 
-    /// A restart that another server began.
+    /// Finishes a restart that another server began.
     async fn finish_restart(&self, one: &InstanceRecord) {
-        tracing::info!(instance = %one.name, "a restart that was asked for is finished");
+        tracing::info!(instance = %one.name, "finishing a restart that another server began");
         if let Err(error) =
             self.restart_instance(&ControlCaller::supervisor(), one.id.as_str(), DRAIN_TIMEOUT).await
         {
-            tracing::warn!(instance = %one.name, %error, "it was not restarted");
+            tracing::warn!(instance = %one.name, %error, "could not finish the restart");
         }
         self.wake_supervisor.notify_one();
     }
 
-    /// It does not run, and should not: what an earlier life left is taken away.
+    /// Removes what an earlier process of a stopped instance left behind.
     async fn clear_process_record(&self, one: &InstanceRecord, live: &InstanceProcess) -> Result<()> {
         self.children.take_exit_status(&one.id, None);
         if one.pid.is_some() {
             self.store_pid(one, None).await?;
         }
-        // Last: one that the registry knows and that left no file ended in good order, and is not started again. A server that
-        // dies in between leaves a crash that is counted twice, not one that is forgotten.
+        // The file goes last. An instance that the registry knows and that left no pid file counts as ended cleanly
+        // and is not restarted. A server that dies in between counts a crash twice and never forgets one.
         if live.has_pid_file {
             let _ = std::fs::remove_file(self.instance_paths(one).pid_file());
         }
         Ok(())
     }
 
-    /// It should run and does not.
+    /// Handles an instance that should run and does not.
     async fn repair_after_crash(
         &self,
         one: InstanceRecord,
@@ -184,17 +184,17 @@ impl Control {
         Ok(())
     }
 
-    /// Remembers how it ended, once, and what follows from it.
+    /// Records once how the process ended, and returns what follows.
     async fn record_end(&self, one: &InstanceRecord, live: &InstanceProcess) -> Result<RestartDecision> {
         let number = live.pid.or(one.pid).map(|pid| pid.number);
         let status = self.children.take_exit_status(&one.id, number);
-        // A daemon that ends in good order takes its pid away; of one that is no child nothing else is known.
+        // A daemon that ends cleanly removes its pid file. For a process that is no child, nothing else is known.
         let in_good_order = status.map_or(!live.has_pid_file, |status| status.success());
         let why = status.map_or_else(|| "it was gone".to_owned(), |status| format!("it ended with {status}"));
         if in_good_order {
             return Ok(decide_restart(one.restart, true, &[], self.now()));
         }
-        tracing::warn!(instance = %one.name, why, "an instance crashed");
+        tracing::warn!(instance = %one.name, why, "instance crashed");
         self.record_crash(one, why).await
     }
 
@@ -223,7 +223,7 @@ impl Control {
             RestartDecision::StayCrashed => {}
             RestartDecision::StayStopped => self.db.write(move |tx| registry::mark_stopped(tx, &id)).await?,
             RestartDecision::OpenBreaker => {
-                tracing::error!(instance = %one.name, "it crashes again and again and is left alone");
+                tracing::error!(instance = %one.name, "instance keeps crashing; it is not restarted any more");
                 let why =
                     format!("it crashed {BREAKER_CRASHES} times in {} minutes", BREAKER_WINDOW_MS / 60_000);
                 let entry = self.audit_entry(&ControlCaller::supervisor(), "instance.break", &one.id);
@@ -237,17 +237,17 @@ impl Control {
         Ok(())
     }
 
-    /// Starts one again. A start that fails counts as a crash: the pid it had tells the next round so.
+    /// Restarts an instance. A failed start counts as a crash, because the stored pid tells the next check so.
     async fn relaunch(&self, one: InstanceRecord, held: HeldLock) {
-        tracing::info!(instance = %one.name, "it is started again");
+        tracing::info!(instance = %one.name, "restarting instance");
         if let Err(error) = self.launch(&one).await {
-            tracing::warn!(instance = %one.name, %error, "it did not start again");
+            tracing::warn!(instance = %one.name, %error, "could not restart instance");
             match self.record_crash(&one, error.to_string()).await {
                 Ok(RestartDecision::OpenBreaker) => {
                     let _ = self.apply_next(&one, RestartDecision::OpenBreaker, &mut DueStarts::new()).await;
                 }
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "a crash could not be remembered"),
+                Err(error) => tracing::error!(%error, "could not record a crash"),
             }
         }
         drop(held);
@@ -255,7 +255,7 @@ impl Control {
     }
 }
 
-/// It is what it should be, and everybody knows.
+/// Whether the instance is in its desired state and the registry agrees.
 fn is_settled(one: &InstanceRecord, live: &InstanceProcess) -> bool {
     match live.process {
         _ if one.restarting => false,

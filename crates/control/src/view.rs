@@ -1,4 +1,4 @@
-//! An instance as it is now, and the news about it.
+//! Snapshots of instances, and the feed of their changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::instance_paths::InstancePaths;
 use crate::process;
 
-/// News on their way to readers; one that is further behind looks at everything again.
+/// Buffered changes; a reader that falls further behind re-reads everything.
 const CHANGE_BUFFER_SIZE: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,13 +31,13 @@ pub struct InstanceSnapshot {
     pub pid: Option<i32>,
     pub desired_state: DesiredState,
     pub restart: RestartPolicy,
-    /// Why it does not run although it should, or that it runs and does not answer.
+    /// Why the instance does not run although it should, or that it runs and does not answer.
     pub error: Option<String>,
     pub archived_at: Option<Millis>,
     pub created_at: Millis,
 }
 
-/// Something that happened to an instance.
+/// A change of an instance.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InstanceChange {
@@ -48,13 +48,13 @@ pub enum InstanceChange {
     InstanceDeleted { instance: InstanceSnapshot },
 }
 
-/// Of an instance: what it is, its pid, and what is wrong with it.
+/// The status, pid and error of an instance as last reported.
 type ReportedStatus = (InstanceStatus, Option<i32>, Option<String>);
 
-/// Tells readers what is new.
+/// Publishes changes to readers.
 pub(crate) struct InstanceFeed {
     changes: broadcast::Sender<Arc<InstanceChange>>,
-    /// What readers were told last.
+    /// The last reported status of each instance.
     reported: Mutex<HashMap<InstanceId, ReportedStatus>>,
 }
 
@@ -64,11 +64,11 @@ impl InstanceFeed {
     }
 
     fn publish(&self, change: InstanceChange) {
-        // Nobody may be listening.
+        // There may be no readers.
         let _ = self.changes.send(Arc::new(change));
     }
 
-    /// Whether this is not what was told last; it is from now on.
+    /// Records the status. Returns whether it differs from the last reported one.
     fn is_new(&self, view: &InstanceSnapshot) -> bool {
         let mut notice = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (view.status, view.pid, view.error.clone());
@@ -80,11 +80,11 @@ impl InstanceFeed {
     }
 }
 
-/// An instance with what the process table says of it.
+/// The process of an instance, as the process table shows it.
 pub(crate) struct InstanceProcess {
     pub process: ProcessState,
     pub pid: Option<ProcessId>,
-    /// The daemon's own note of its pid is there.
+    /// Whether the pid file of the daemon exists.
     pub has_pid_file: bool,
 }
 
@@ -98,7 +98,7 @@ impl InstanceProcess {
         };
         let recorded = one.pid.filter(|pid| pid.number == number).map(|pid| pid.started);
         let process = match process::inspect_process(number, recorded, place.path()) {
-            // The daemon took its own note away: whoever has its number now is nobody's concern.
+            // The daemon removed its pid file, so another process with its pid does not matter.
             ProcessState::Foreign if !has_pid_file => ProcessState::Gone,
             found => found,
         };
@@ -119,7 +119,7 @@ impl InstanceProcess {
 }
 
 impl Control {
-    /// The row of an instance, by id or name.
+    /// Finds the record of an instance by id or name.
     pub(crate) async fn find_instance(&self, word: &str) -> Result<InstanceRecord> {
         let wanted = word.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| registry::find_by_id_or_name(tx, &wanted)).await?;
@@ -135,7 +135,7 @@ impl Control {
         self.build_view(one).await
     }
 
-    /// Active ones first.
+    /// Lists instances, active ones first.
     pub async fn list_instances(&self, with_archived: bool) -> Result<Vec<InstanceSnapshot>> {
         let rows = self.db.read(registry::list).await?;
         let mut views = Vec::with_capacity(rows.len());
@@ -185,12 +185,12 @@ impl Control {
         })
     }
 
-    /// What happens from now on.
+    /// Subscribes to changes from now on.
     pub fn subscribe_changes(&self) -> broadcast::Receiver<Arc<InstanceChange>> {
         self.feed.changes.subscribe()
     }
 
-    /// Looks at an instance, and tells readers if it is not what they were told last.
+    /// Reads the state of an instance and publishes it if it changed.
     pub(crate) async fn refresh_instance(&self, id: &InstanceId) -> Result<InstanceSnapshot> {
         let view = self.get(id.as_str()).await?;
         if self.feed.is_new(&view) {

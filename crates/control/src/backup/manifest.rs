@@ -1,4 +1,4 @@
-//! The list in a backup: what is in it, and how it is known to be unchanged. No content of any file is in the list.
+//! The manifest of a backup: paths, sizes and hashes, but no file contents.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,11 +17,11 @@ use crate::file;
 
 pub const MANIFEST_FILE: &str = "backup.json";
 const MANIFEST_SCHEMA_VERSION: u32 = 1;
-/// A line for each of some millions of files.
+/// Room for the entries of several million files.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 const HASH_BLOCK_BYTES: usize = 64 * 1024;
 
-/// A file or a link, by its path below the home.
+/// A file or a link with its path below the home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupEntry {
     pub path: String,
@@ -33,7 +33,7 @@ pub struct BackupEntry {
 #[serde(deny_unknown_fields)]
 pub struct BackupManifest {
     schema: u32,
-    /// The program that made it.
+    /// The version of the program that made the backup.
     pub version: String,
     pub created_at: String,
     pub entries: Vec<BackupEntry>,
@@ -84,7 +84,7 @@ impl BackupManifest {
         Ok(list)
     }
 
-    /// What is listed and what is there must be the same.
+    /// Verifies that the listed and the existing files are the same.
     pub(super) fn check_entries(&self, found: &[BackupEntry]) -> Result<()> {
         let by_path = |entries: &[BackupEntry]| -> BTreeMap<String, BackupEntry> {
             entries.iter().map(|entry| (entry.path.clone(), entry.clone())).collect()
@@ -98,7 +98,7 @@ impl BackupManifest {
     }
 }
 
-/// Opens a regular file and nothing else: a pipe that nobody writes to would be waited for without end.
+/// Opens regular files only: opening a pipe without a writer would block forever.
 fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -108,7 +108,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file by what is in it, a link by where it leads.
+/// Describes a file by the hash of its content, and a link by the hash of its target.
 pub(super) fn describe_file(path: String, at: &Path) -> io::Result<BackupEntry> {
     if at.is_symlink() {
         let target = fs::read_link(at)?.to_string_lossy().into_owned();

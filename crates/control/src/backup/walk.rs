@@ -1,4 +1,4 @@
-//! Goes through a home and copies what belongs in a backup.
+//! Walks through a home and copies what belongs in a backup.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,9 +20,9 @@ use crate::instance_paths::HOME_FOLDER;
 use crate::remove::REMOVED_PREFIX;
 
 const REGISTRY_PATH: &str = "cp/registry.db";
-/// Weights can be fetched again, logs and runs of programs are over.
+/// Not copied: model files can be downloaded again; logs and temporary files are not needed.
 const EXCLUDED_FOLDERS: [&str; 4] = ["models", "tmp", "logs", "cp"];
-/// Notes of running processes, and what databases keep beside themselves.
+/// Notes of running processes, side files of databases and partial files.
 const TRANSIENT_SUFFIXES: [&str; 11] = [
     ".lock",
     ".pid",
@@ -36,8 +36,8 @@ const TRANSIENT_SUFFIXES: [&str; 11] = [
     ".copying",
     ".creating",
 ];
-/// A database of a team is copied before that of its sessions: what it tells twice is known there, what it took for
-/// told would be lost.
+/// Copied before the sessions database. An event that an older team database relays twice is deduplicated there; one
+/// that a newer team database has marked as relayed would be lost.
 const FOLDER_COPIED_FIRST: &str = "teams";
 
 pub(super) struct BackupWalk<'a> {
@@ -52,7 +52,8 @@ impl<'a> BackupWalk<'a> {
         Self { home, to, keys, entries: Vec::new() }
     }
 
-    /// The registry first: what it knows is then copied, and an instance made meanwhile is not half in it.
+    /// Copies the registry first. Every instance it lists is then copied, and one created meanwhile is left out
+    /// completely.
     pub fn copy_home(&mut self) -> Result<()> {
         let instances = self.copy_registry()?;
         self.copy_instance(Path::new(""))?;
@@ -100,7 +101,7 @@ impl<'a> BackupWalk<'a> {
     fn copy_entry(&mut self, path: &Path) -> Result<()> {
         let from = self.home.join(path);
         let Ok(kind) = fs::symlink_metadata(&from).map(|found| found.file_type()) else {
-            // Whoever made it took it away again.
+            // Its owner removed it again.
             return Ok(());
         };
         if kind.is_dir() {
@@ -140,12 +141,12 @@ impl<'a> BackupWalk<'a> {
         self.add_entry(path)
     }
 
-    /// Copies what is there as it is opened: agents may put a link in its place, or in that of a folder above it, at
-    /// any moment, and no link is followed.
+    /// Copies the file that is opened and follows no link: an agent may replace the file, or a folder above it, by a
+    /// link at any moment.
     fn copy_without_links(&self, path: &Path) -> io::Result<()> {
         let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
         let (name, to) = (path.file_name().ok_or(io::ErrorKind::NotFound)?, self.to.join(path));
-        // A pipe must not be waited for.
+        // Opening a pipe must not block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
             Ok(file) => copy_from_open_file(fs::File::from(file), &to),
@@ -157,7 +158,7 @@ impl<'a> BackupWalk<'a> {
         }
     }
 
-    /// What was copied is on the list from now on.
+    /// Adds a copied file to the list.
     fn add_entry(&mut self, path: &Path) -> Result<()> {
         let to = self.to.join(path);
         let entry = describe_file(path.to_string_lossy().into_owned(), &to);
@@ -166,7 +167,7 @@ impl<'a> BackupWalk<'a> {
     }
 }
 
-/// A folder below `root`, through no link. One that became a link is gone, as far as a backup is concerned.
+/// Opens a folder below `root` without following links. A folder that became a link counts as missing.
 fn open_below(root: &Path, folder: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(root, flags, Mode::empty())?;
@@ -190,13 +191,13 @@ fn copy_from_open_file(mut from: fs::File, to: &Path) -> io::Result<()> {
     copy.set_permissions(meta.permissions())
 }
 
-/// What agents keep is theirs, whatever it is called and whether it is whole.
+/// Whether the path belongs to agents. Their files are copied whatever their name.
 fn is_agent_content(path: &Path) -> bool {
     path.iter().any(|part| part == "workspace" || part == "workspaces" || part == "skills")
 }
 
-/// What MCP servers keep is theirs as well. It is copied as plain files, each with what a database keeps beside it: opening
-/// one as a database follows a link that a server put there, and could lock it.
+/// Whether the path belongs to MCP servers. Their files are copied as plain files, including the side files of
+/// databases: opening one as a database would follow a link that the server put there, and could lock it.
 fn is_of_servers(path: &Path) -> bool {
     path.iter().any(|part| part == "mcp")
 }
@@ -208,7 +209,7 @@ fn is_transient(name: &OsStr) -> bool {
         || TRANSIENT_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
-/// What an MCP server has downloaded into its own folder can be fetched again.
+/// Whether the folder is a download cache of an MCP server.
 fn is_cache(folder: &Path, name: &OsStr) -> bool {
     let is_servers = folder.parent().and_then(Path::file_name).is_some_and(|above| above == "mcp");
     is_servers && (name == ".npm" || name == ".cache")
@@ -216,14 +217,14 @@ fn is_cache(folder: &Path, name: &OsStr) -> bool {
 
 fn is_database(path: &Path) -> bool {
     let mut head = [0; 16];
-    // A pipe must not be waited for.
+    // Opening a pipe must not block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(mut file) = rustix::fs::open(path, flags, Mode::empty()).map(fs::File::from) else { return false };
     let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
     is_file && io::Read::read_exact(&mut file, &mut head).is_ok() && head == *b"SQLite format 3\0"
 }
 
-/// Every file in a backup but the list itself.
+/// Lists every file of a backup except the manifest.
 pub(super) fn list_entries(folder: &Path) -> Result<Vec<BackupEntry>> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(below) = open.pop() {
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
     use crate::instance_paths::InstancePaths;
 
-    /// What an agent does in the moment between the look and the copy: the copy must see it.
+    /// Simulates an agent that swaps a path between the check and the copy.
     #[test]
     fn a_link_put_in_place_of_a_file_or_folder_is_not_followed() {
         let room = tempfile::tempdir().unwrap();
@@ -282,7 +283,7 @@ mod tests {
             .unwrap();
     }
 
-    /// Does it in a thread of its own, so that a read that never ends fails a test and does not stop it.
+    /// Runs the work in a thread, so that a read that never ends fails the test and does not hang it.
     fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = std::sync::mpsc::channel();
         std::thread::spawn(move || done.send(work()));

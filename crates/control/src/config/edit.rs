@@ -1,4 +1,4 @@
-//! Changes to a TOML text that leave everything else as it was: comments, order, spaces.
+//! Edits a TOML text and keeps everything else as it was: comments, order, whitespace.
 
 use polyclaw_domain::nesting;
 use serde_json::{Map, Value as Json};
@@ -6,7 +6,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Tab
 
 use crate::error::{Error, Result};
 
-/// A part of a path to a value.
+/// One step of a path to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     Key(String),
@@ -16,20 +16,20 @@ pub enum PathStep {
 pub fn parse(text: &str) -> Result<DocumentMut> {
     nesting::check_toml(text)
         .map_err(|deep| Error::NotToml { line: Some(deep.line), why: deep.to_string() })?;
-    // Its message alone: all it would print besides is the line itself, with whatever secret stands there.
+    // Only the message: the full error would print the line, with any secret in it.
     text.parse().map_err(|error: toml_edit::TomlError| Error::NotToml {
         line: error_line(text, &error),
         why: error.message().to_owned(),
     })
 }
 
-/// Counted from 1. Of a text in JSON no line is to blame.
+/// Returns the line number, counted from 1. A text in JSON has no line to blame.
 fn error_line(text: &str, error: &toml_edit::TomlError) -> Option<usize> {
     let before = text.get(..error.span()?.start).filter(|_| !text.trim_start().starts_with('{'))?;
     Some(1 + before.matches('\n').count())
 }
 
-/// A JSON merge patch, on the text: `null` takes out, a table goes into a table, a list is replaced whole.
+/// Applies a JSON merge patch to the text: `null` removes a value, tables are merged, lists are replaced.
 pub fn merge_patch(text: &str, patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     match patch {
@@ -52,7 +52,7 @@ fn merge_table(table: &mut dyn TableLike, patch: &Map<String, Json>) -> Result<(
                     merge_table(below, inner)?;
                 }
                 if let Some(made) = table.get_mut(key).and_then(Item::as_table_mut).filter(|_| is_made) {
-                    // A header with nothing below it says nothing where the tables in it have their own.
+                    // An empty header is omitted if the tables below it have their own.
                     made.set_implicit(!made.is_empty() && made.iter().all(|(_, item)| has_header(item)));
                 }
             }
@@ -69,7 +69,7 @@ fn has_header(item: &Item) -> bool {
     item.is_table() || item.is_array_of_tables()
 }
 
-/// Adds an entry to the end of a list of tables, on lines of its own where the list has such.
+/// Appends an entry to a list of tables, in the style the list already uses.
 pub fn append_entry(text: &str, list: &str, entry: &Json) -> Result<String> {
     let mut document = parse(text)?;
     add_entry(&mut document, list, entry)?;
@@ -91,7 +91,7 @@ fn add_entry(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()>
     Ok(())
 }
 
-/// Takes entries out of a list, by their places, with the comments in front of them.
+/// Removes the entries at these indices, with the comments above them.
 pub fn remove_entries(text: &str, list: &str, places: &[usize]) -> Result<String> {
     let mut document = parse(text)?;
     let mut places = places.to_vec();
@@ -106,7 +106,7 @@ pub fn remove_entries(text: &str, list: &str, places: &[usize]) -> Result<String
     Ok(document.to_string())
 }
 
-/// A merge patch on the entry of a list that has this name; one is made where there is none.
+/// Merges a patch into the list entry with this name, or appends a new entry.
 pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     let is_named = |table: &dyn TableLike| table.get(key).and_then(Item::as_str) == Some(name);
@@ -132,7 +132,7 @@ pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Js
     Ok(document.to_string())
 }
 
-/// Where a list is, such as `agents.list`; the tables above it are made where they are not there.
+/// Finds a list such as `agents.list`, and creates missing tables above it.
 fn find_list<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut Item> {
     let (above, key) = list.rsplit_once('.').unwrap_or(("", list));
     let mut table: &mut dyn TableLike = document.as_table_mut();
@@ -147,7 +147,7 @@ fn find_list<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut It
     Ok(table.entry(key).or_insert(Item::None))
 }
 
-/// Within a value on one line a table is on that line too.
+/// Inside an inline table, a new table is inline too.
 fn new_table(there: Option<&Item>) -> Item {
     match there {
         Some(Item::Value(Value::InlineTable(_))) => Item::Value(InlineTable::new().into()),
@@ -155,7 +155,7 @@ fn new_table(there: Option<&Item>) -> Item {
     }
 }
 
-/// The comment behind a value stays.
+/// Sets a value and keeps the comment behind it.
 fn set_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -199,7 +199,7 @@ fn to_toml_value(value: &Json) -> Result<Value> {
     })
 }
 
-/// A document as JSON, to be looked at.
+/// Converts a document to JSON for reading.
 pub fn to_json(item: &Item) -> Json {
     match item {
         Item::None => Json::Null,
@@ -225,7 +225,7 @@ fn value_to_json(value: &Value) -> Json {
     }
 }
 
-/// Puts a text where something stands, whatever it is.
+/// Replaces the value at a path by a text, whatever its type.
 pub fn set_text(document: &mut DocumentMut, path: &[PathStep], text: &str) {
     let mut item = Some(document.as_item_mut());
     for step in path {

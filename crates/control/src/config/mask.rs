@@ -1,5 +1,5 @@
-//! Secrets of a config: where they stand, by the schema, or as addresses that hold credentials; what is shown in their place; and how a mask that comes back
-//! becomes what it stands for.
+//! Secrets of a config. Finds them by the schema or as URLs with credentials, masks them, and puts the stored values
+//! back where a mask returns.
 
 use polyclaw_domain::{config, redact};
 use serde_json::Value;
@@ -8,20 +8,20 @@ use super::edit::{PathStep, set_text, to_json};
 use crate::error::{Error, Result};
 
 pub const MASK: &str = "***MASKED***";
-/// Of a shorter secret its end would be too much of it.
+/// The last characters of a shorter secret would reveal too much of it.
 const MIN_SECRET_LEN_TO_SHOW_END: usize = 16;
 const REFERENCE_PREFIXES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
-/// What tells the items of a list apart.
+/// Keys that identify the items of a list.
 const NAME_KEYS: [&str; 2] = ["id", "name"];
 
-/// A secret and where it stands. What is shown of it tells two apart and gives neither away.
+/// The path of a secret and a fingerprint that distinguishes secrets without revealing them.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct MaskedSecret {
     pub path: String,
     pub fingerprint: String,
 }
 
-/// Where secrets stand in a config, whatever is there.
+/// Returns the paths of all values of a config that are secret.
 pub fn find_secret_paths(value: &Value) -> Vec<Vec<PathStep>> {
     let schema = config::config_schema();
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn collect_secret_paths(
         }
     }
     match value {
-        // Whatever stands there: what is no text is no secret the daemon would take, and may hold one all the same.
+        // Any type of value counts: the daemon rejects a secret that is no text, but the value may still hold one.
         _ if schema["writeOnly"] == true || is_credential_url(value) => found.push(path.clone()),
         Value::Object(map) => {
             for (key, value) in map {
@@ -69,12 +69,12 @@ fn collect_secret_paths(
     }
 }
 
-/// Whether it is an address that lets in whoever has it: a secret as a whole, wherever it stands.
+/// Whether the value is a URL with credentials. Such a URL is secret as a whole, wherever it is.
 fn is_credential_url(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !redact::url_credentials(text).is_empty())
 }
 
-/// A reference names a secret and is none.
+/// Whether the text is a reference, which names a secret but is none.
 fn is_reference(text: &str) -> bool {
     let variable = text.starts_with("${") && text.ends_with('}') && text.matches('}').count() == 1;
     variable || REFERENCE_PREFIXES.iter().any(|kind| text.starts_with(kind))
@@ -82,7 +82,7 @@ fn is_reference(text: &str) -> bool {
 
 fn secret_fingerprint(secret: &Value) -> String {
     let text = secret.as_str().unwrap_or_default();
-    // The end of an address may be all there is of its key.
+    // The last part of a URL may be its whole key.
     let chars: Vec<char> = redact::url_credentials(text).last().unwrap_or(&text).chars().collect();
     match chars.len() {
         MIN_SECRET_LEN_TO_SHOW_END.. => {
@@ -92,7 +92,7 @@ fn secret_fingerprint(secret: &Value) -> String {
     }
 }
 
-/// Takes every secret out of a document. References stay: they say where a secret is, not what.
+/// Masks every secret of a document. References stay, because they name a secret without revealing it.
 pub fn mask_document(document: &mut toml_edit::DocumentMut) -> Vec<MaskedSecret> {
     let value = to_json(document.as_item());
     let mut hidden = Vec::new();
@@ -106,7 +106,7 @@ pub fn mask_document(document: &mut toml_edit::DocumentMut) -> Vec<MaskedSecret>
     hidden
 }
 
-/// Takes every secret out of a config in force. What is not set stays so.
+/// Masks every secret of an effective config. Unset values stay unset.
 pub fn mask_value(config: &mut Value) {
     for path in find_secret_paths(config) {
         let found = path.iter().try_fold(&mut *config, |value, step| match step {
@@ -119,7 +119,7 @@ pub fn mask_value(config: &mut Value) {
     }
 }
 
-/// Puts back what masks stand for. Secrets that are new or other than before are written only if that was said.
+/// Replaces masks by the stored secrets. Other changes of secrets are rejected unless `may_write` is set.
 pub fn restore_masks(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
     let value = to_json(document.as_item());
     let secrets = find_known_secret_paths(&value, stored);
@@ -142,7 +142,7 @@ pub fn restore_masks(document: &mut toml_edit::DocumentMut, stored: &Value, may_
     }
 }
 
-/// Secrets that were stored and are nowhere any more: to take one away is to write it, too.
+/// Returns the stored secrets that the new value no longer holds. Removing a secret also counts as writing it.
 fn find_removed_secrets(value: &Value, stored: &Value) -> Vec<String> {
     let is_secret = |secret: &Value| is_credential_url(secret) || !secret.as_str().is_some_and(is_reference);
     let is_gone = |path: &Vec<PathStep>| {
@@ -156,7 +156,8 @@ fn find_removed_secrets(value: &Value, stored: &Value) -> Vec<String> {
     find_secret_paths(stored).iter().filter(|path| is_gone(path)).map(|path| format_path(path)).collect()
 }
 
-/// Where secrets stand, and where addresses with credentials stood: what is there now does not tell.
+/// Returns the paths of secrets, including those where a URL with credentials was stored before: the new text may not
+/// show it.
 fn find_known_secret_paths(value: &Value, stored: &Value) -> Vec<Vec<PathStep>> {
     let mut found = find_secret_paths(value);
     for path in find_text_paths(value) {
@@ -167,7 +168,7 @@ fn find_known_secret_paths(value: &Value, stored: &Value) -> Vec<Vec<PathStep>> 
     found
 }
 
-/// Masks where no secret can be.
+/// Returns masks at paths that hold no secret.
 fn find_stray_masks(value: &Value, secrets: &[Vec<PathStep>]) -> Vec<String> {
     let is_stray = |path: &Vec<PathStep>| {
         value_at(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path)
@@ -175,7 +176,7 @@ fn find_stray_masks(value: &Value, secrets: &[Vec<PathStep>]) -> Vec<String> {
     find_text_paths(value).iter().filter(|path| is_stray(path)).map(|path| format_path(path)).collect()
 }
 
-/// Where texts stand.
+/// Returns the paths of all texts.
 fn find_text_paths(value: &Value) -> Vec<Vec<PathStep>> {
     fn collect_text_paths(value: &Value, path: &mut Vec<PathStep>, found: &mut Vec<Vec<PathStep>>) {
         match value {
@@ -205,8 +206,7 @@ pub fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     })
 }
 
-/// The value of the same thing in another version. Items of a list are the same if they are called the same, whatever
-/// their place; those without a name are the same by their place.
+/// Finds the value of the same item in another version. List items match by name, or by index if they have none.
 fn find_same_value<'a>(stored: &'a Value, value: &Value, path: &[PathStep]) -> Option<&'a Value> {
     let (mut here, mut there) = (value, stored);
     for step in path {
@@ -229,7 +229,7 @@ fn same_item<'a>(list: &'a Value, item: &Value, at: usize) -> Option<&'a Value> 
     }
 }
 
-/// `hooks[0].secret`.
+/// Formats a path like `hooks[0].secret`.
 pub fn format_path(path: &[PathStep]) -> String {
     path.iter().fold(String::new(), |text, step| match step {
         PathStep::Key(key) if text.is_empty() => key.clone(),
@@ -333,7 +333,7 @@ mod tests {
             ("http://me:pw@h/v1?key=0123456789abcdefXYZW", Ok(())),
         ] {
             let write = |may_write| {
-                // The others stay: to take one away would need the same leave.
+                // The other secrets stay, because removing one would need the same permission.
                 let text = LAB.replace("http://me:pw@h/v1?key=0123456789abcdefXYZW", address);
                 let mut document = parse(&text).unwrap();
                 restore_masks(&mut document, &stored, may_write).map_err(|error| error.code())

@@ -1,4 +1,4 @@
-//! What was said: transcripts are read where they are files, and stored as conversations of ours.
+//! Reads transcript files of OpenClaw and stores them as conversations.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ use super::source;
 use crate::error::{Error, Result};
 use crate::instance_paths::InstancePaths;
 
-/// All transcripts together; what is beyond stays where it is, and that is said.
+/// The size limit of all transcripts together. Transcripts beyond it are not imported, and the report says so.
 const MAX_TRANSCRIPT_BYTES: u64 = 256 * 1024 * 1024;
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct ImportedConversation {
     updated: Millis,
 }
 
-/// What reading a transcript needs and changes.
+/// State while transcripts are read.
 struct TranscriptContext<'a> {
     left: u64,
     redactor: &'a Redactor,
@@ -88,7 +88,7 @@ pub fn read_conversations(
     found
 }
 
-/// Transcripts that no conversation names.
+/// Lists transcripts that no conversation refers to.
 fn list_unlisted_transcripts(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
     let named: BTreeSet<String> =
         listed.values().filter_map(|entry| Some(format!("{}.jsonl", entry["sessionId"].as_str()?))).collect();
@@ -117,13 +117,13 @@ fn read_conversation(
     let (mut messages, mut broken) = (Vec::new(), 0);
     for line in BufReader::new(file).split(b'\n') {
         let line = line.map_err(|_| "its transcript can not be read")?;
-        // A line that a crash cut short is no reason to lose the others.
+        // A line cut short by a crash does not discard the others.
         match serde_json::from_slice::<Value>(&line) {
             Ok(value) => messages.extend(openclaw::parse_line(&value)),
             Err(_) => broken += usize::from(!line.trim_ascii().is_empty()),
         }
     }
-    // Keys that people pasted there are hidden here as they are in any chat.
+    // Secrets that people pasted are redacted, as in any chat.
     messages.iter_mut().for_each(|message| reading.redactor.redact_in_place(&mut message.text));
     if broken > 0 {
         let place = format!("agents/{}/sessions/{id}.jsonl", files.called);
@@ -137,7 +137,7 @@ fn read_conversation(
     Ok(ImportedConversation { key, agent: files.id.clone(), messages, updated })
 }
 
-/// A name that stays in its folder.
+/// Whether the id is a plain file name that cannot leave its folder.
 fn is_plain_file_name(id: &str) -> bool {
     !id.is_empty()
         && !id.starts_with('.')
@@ -162,7 +162,7 @@ pub async fn write_conversations(
 }
 
 impl ImportedConversation {
-    /// A turn is what a person said, with the answers to it.
+    /// Starts a new turn with each user message, followed by its answers.
     fn to_session_messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<SessionMessage> {
         let mut turn = TurnId::new(ids.next_id());
         let mut at = self.messages.iter().find_map(|line| line.at).unwrap_or(self.updated);

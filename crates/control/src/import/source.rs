@@ -1,4 +1,4 @@
-//! The home of the other program: its config with all that it includes, and what lies beside it.
+//! The home of an OpenClaw gateway: its config with all includes, and the files next to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// What the config is called, now and before.
+/// Names of the config file, the current one first.
 const CONFIG_FILE_NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
-/// A config is small; anything larger is not one.
+/// The size limit of a config. Larger files are rejected.
 const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_INCLUDE_DEPTH: usize = 10;
-/// Files read for one import, the same file counted as often as it is included.
+/// The number of files read for one import. A file counts each time it is included.
 const MAX_INCLUDES: usize = 200;
 const INCLUDE_KEY: &str = "$include";
 
@@ -22,7 +22,7 @@ pub struct OpenClawHome {
     file: PathBuf,
     pub root: PathBuf,
     pub config: Value,
-    /// Of the config with all it includes.
+    /// The hash of the config with all includes.
     pub digest: String,
 }
 
@@ -38,7 +38,7 @@ impl OpenClawHome {
         } else {
             path.to_owned()
         };
-        // One file has one name, however it is reached: it is known again by it.
+        // The canonical path identifies the file however it is reached.
         let file = fs::canonicalize(&file).map_err(|_| missing())?;
         let root = file.parent().unwrap_or(Path::new("/")).to_owned();
         let config = IncludeReader { root: &root, left: MAX_INCLUDES }
@@ -54,7 +54,7 @@ impl OpenClawHome {
         self.file.display().to_string()
     }
 
-    /// From the folder: `.openclaw-work` becomes `openclaw-work`.
+    /// Derives a name from the folder: `.openclaw-work` becomes `openclaw-work`.
     pub fn name(&self) -> String {
         let folder = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -75,7 +75,7 @@ impl OpenClawHome {
         }
     }
 
-    /// What `.env` beside the config sets: `NAME=value` lines, with or without `export` and quotes.
+    /// Reads the variables of `.env` next to the config: `NAME=value` lines, with or without `export` and quotes.
     pub fn read_variables(&self) -> Vec<(String, String)> {
         let file = self.root.join(".env");
         let is_plain =
@@ -84,7 +84,7 @@ impl OpenClawHome {
         text.lines().filter_map(parse_variable).collect()
     }
 
-    /// Who was let in by codes: `credentials/<channel>[-<account>]-allowFrom.json`.
+    /// Reads the senders approved by pairing codes from `credentials/<channel>[-<account>]-allowFrom.json`.
     pub fn read_paired(&self, notes: &mut TranslationNotes) -> Vec<PairedSenders> {
         let folder = fs::read_dir(self.root.join("credentials")).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -115,7 +115,7 @@ impl OpenClawHome {
         found
     }
 
-    /// Files of keys, by the name of their agent.
+    /// Reads the key files, by agent name.
     pub fn read_profiles(&self) -> Vec<(String, Value)> {
         let agents = fs::read_dir(self.root.join("agents")).into_iter().flatten().flatten();
         let mut agents: Vec<String> =
@@ -140,7 +140,7 @@ fn parse_variable(line: &str) -> Option<(String, String)> {
         .filter(|(_, value)| !value.is_empty())
 }
 
-/// A file of JSON5.
+/// Reads a JSON5 file.
 pub fn read_json5(file: &Path) -> Result<Value> {
     let unreadable = |error: std::io::Error| import_error(file, &error.to_string());
     let found = fs::metadata(file).map_err(unreadable)?;
@@ -155,15 +155,15 @@ fn import_error(file: &Path, why: &str) -> Error {
     Error::BadImport { what: file.display().to_string(), why: why.to_owned() }
 }
 
-/// Reads what a config includes. Only files of its own folder are read.
+/// Resolves the includes of a config. Only files in its own folder are read.
 struct IncludeReader<'a> {
     root: &'a Path,
-    /// Files that may still be read.
+    /// Number of files that may still be read.
     left: usize,
 }
 
 impl IncludeReader<'_> {
-    /// What a table includes stands below what it says itself.
+    /// Merges the included files. The table's own values take precedence.
     fn resolve_includes(&mut self, value: Value, depth: usize) -> Result<Value> {
         let Value::Object(mut map) = value else { return Ok(value) };
         let names = match map.shift_remove(INCLUDE_KEY) {

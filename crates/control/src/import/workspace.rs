@@ -1,4 +1,4 @@
-//! The files of agents.
+//! Copies the workspaces of agents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use polyclaw_domain::openclaw::{OpenclawAgentFiles, TranslationNotes};
 use crate::error::{Error, Result};
 use crate::file;
 
-/// More than this is not an agent's workspace but somebody's disk.
+/// The size limit of a workspace. A larger folder is probably somebody's whole disk.
 const MAX_WORKSPACE_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const MAX_WORKSPACE_FILES: u64 = 200_000;
 
-/// Whether folders beside the imported home are copied.
+/// Whether workspaces outside the imported home are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutsideWorkspaces {
     Refused,
     Allowed,
 }
 
-/// A folder to copy, and its name below our workspace.
+/// A folder to copy, and its name below the new workspace.
 pub struct WorkspaceFolder {
     from: PathBuf,
     dir: Option<String>,
-    /// What becomes of links that lead out of it: where they lead in the copy, or nowhere.
+    /// Links that lead out of the folder, each with its target in the copy, or `None` to remove it.
     links: Vec<(PathBuf, Option<PathBuf>)>,
-    /// Folders of other agents that are in it. They go to those.
+    /// Folders inside it that belong to other agents and are copied to those.
     without: Vec<PathBuf>,
 }
 
@@ -37,14 +37,14 @@ impl WorkspaceFolder {
         self.links.iter().try_for_each(|(link, target)| replace_link(&to.join(link), target.as_deref()))
     }
 
-    /// Where it comes from and where it goes to, for the report.
+    /// Describes source and destination for the report.
     pub fn describe_copy(&self) -> String {
         let to = self.dir.as_ref().map_or_else(|| "workspace".to_owned(), |dir| format!("workspace/{dir}"));
         format!("{} -> {to}", self.from.display())
     }
 }
 
-/// Each workspace there is, once.
+/// Finds each existing workspace once.
 pub fn find_workspaces(
     root: &Path,
     user_home: Option<&Path>,
@@ -82,7 +82,7 @@ pub fn find_workspaces(
     Ok(found)
 }
 
-/// Where it is said to be, else where it usually is.
+/// Returns the configured path and then the usual paths.
 fn candidate_paths(
     root: &Path,
     user_home: Option<&Path>,
@@ -95,7 +95,7 @@ fn candidate_paths(
     stated.into_iter().chain(files.usual.iter().map(|name| root.join(name)))
 }
 
-/// A folder that holds us would be copied into itself.
+/// Checks the size, and that the folder does not contain our own home, which would be copied into itself.
 fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
     let bad = |why: &str| Error::BadImport { what: from.display().to_string(), why: why.to_owned() };
     let own_home = fs::canonicalize(own_home).unwrap_or_else(|_| own_home.to_owned());
@@ -119,7 +119,8 @@ fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links that would lead into the old home: one to a file of the same folder leads to its copy, any other is left out.
+/// Finds links that would lead into the old home. A link to a file in the same folder is redirected to its copy; any
+/// other is removed.
 fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<PathBuf>)> {
     let (mut found, mut open) = (Vec::new(), vec![from.to_owned()]);
     while let Some(folder) = open.pop() {
@@ -152,7 +153,7 @@ fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf
     found
 }
 
-/// Without `.` and `..`, by its text alone.
+/// Resolves `.` and `..` lexically.
 fn normalize_path(path: &Path) -> PathBuf {
     let mut found = PathBuf::new();
     for part in path.components() {
@@ -168,7 +169,7 @@ fn normalize_path(path: &Path) -> PathBuf {
 fn replace_link(link: &Path, target: Option<&Path>) -> Result<()> {
     let failed = |error: std::io::Error| Error::from_io(link, &error);
     match fs::remove_file(link) {
-        // It was in a folder of another agent, which has a copy of its own.
+        // The link was in the folder of another agent, which has its own copy.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         removed => removed.map_err(failed)?,
     }

@@ -1,4 +1,4 @@
-//! New lines of a log as they come.
+//! Follows a log as it grows.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,30 +7,30 @@ use std::path::PathBuf;
 
 use super::{MAX_TAIL_BYTES, list_log_files, tail_of_files};
 
-/// Most bytes taken at one look.
+/// Most bytes read at a time.
 const READ_CHUNK_BYTES: u64 = 256 << 10;
 
-/// Reads what is added to a log, from its end on.
+/// Reads lines that are appended to a log.
 pub struct LogFollower {
     path: PathBuf,
     file: Option<File>,
     inode: u64,
     offset: u64,
-    /// A line that has no end yet.
+    /// An incomplete last line.
     half: Vec<u8>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogChunk {
-    /// The log was moved aside or cut: what follows is of another file.
+    /// The log was rotated or truncated: the lines that follow are from another file.
     pub rotated: bool,
     pub lines: Vec<String>,
-    /// There is more to read right now.
+    /// More can be read immediately.
     pub more: bool,
 }
 
 impl LogFollower {
-    /// The last lines, and whatever comes behind them: no line is missed in between, and none told twice.
+    /// Returns the last lines and a follower that continues after them, without gaps or repeats.
     pub fn with_backlog(path: PathBuf, lines: usize) -> io::Result<(Self, Vec<String>)> {
         let mut follow = Self { path, file: None, inode: 0, offset: 0, half: Vec::new() };
         if follow.open().is_err() {
@@ -48,7 +48,7 @@ impl LogFollower {
             bytes.extend(bite);
         }
         let mut found = follow.split_lines(bytes);
-        // The first line of a window may be the end of one.
+        // The first line of a window may be incomplete.
         let cut = usize::from(!is_whole).min(found.len());
         let mut last = found.split_off(found.len().saturating_sub(lines).max(cut));
         if is_whole && last.len() < lines {
@@ -68,7 +68,7 @@ impl LogFollower {
         Ok(())
     }
 
-    /// What is new since the last look. The rest of a log that was moved aside is read before the next is begun.
+    /// Reads the lines added since the last call. The rest of a rotated log is read before the next file.
     pub fn read_new(&mut self) -> io::Result<LogChunk> {
         if self.file.is_none() && self.open().is_err() {
             return Ok(LogChunk::default());

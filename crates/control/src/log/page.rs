@@ -1,5 +1,5 @@
-//! The whole history of a log, page by page, the oldest lines first. A place in it is a file and an offset, and stays
-//! the same when the file is moved aside.
+//! Pages through the whole history of a log, oldest lines first. A cursor is a file and an offset, and stays valid
+//! when the file is rotated.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -9,21 +9,21 @@ use std::time::UNIX_EPOCH;
 
 use super::list_log_files;
 
-/// Most bytes of one page.
+/// Most bytes of a page.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPage {
     pub lines: Vec<String>,
-    /// Where the next page begins; it may be empty for now.
+    /// The cursor of the next page, which may still be empty.
     pub next: String,
-    /// There is more right now.
+    /// More lines are available now.
     pub has_more: bool,
-    /// What the cursor pointed at is gone: the page begins with the oldest line there is.
+    /// The file of the cursor is gone: the page starts with the oldest line.
     pub gap: bool,
 }
 
-/// Which file: numbers are used again, so when it was made counts too.
+/// Identifies a file. Inode numbers are reused, so the creation time counts too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LogFileId {
     inode: u64,
@@ -58,7 +58,7 @@ impl LogCursor {
     }
 }
 
-/// The page behind a cursor; without one, the first. `None`: that is no cursor of ours.
+/// Returns the page after a cursor, or the first page without one. Returns `None` if the cursor is invalid.
 pub fn read_page(log: &Path, cursor: Option<&str>, lines: usize) -> io::Result<Option<LogPage>> {
     let from = match cursor.filter(|cursor| !cursor.is_empty()) {
         Some(text) => match LogCursor::decode(text) {
@@ -94,11 +94,11 @@ fn fill_page(
         loop {
             let mut line = Vec::new();
             let read = reader.read_until(b'\n', &mut line)?;
-            // A line that is still being written waits for its end; in a file nobody writes to it has none.
+            // An incomplete line of the current log waits for its end. In a rotated file it never gets one.
             if read == 0 || (is_last && !line.ends_with(b"\n")) {
                 break;
             }
-            // The first line of a page is told however long it is: a cursor must not stand still.
+            // The first line is always returned, however long, so that the cursor advances.
             if page.lines.len() == lines || (room < read && !page.lines.is_empty()) {
                 page.has_more = true;
                 page.next = LogCursor { volume: *volume, offset }.encode();

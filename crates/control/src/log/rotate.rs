@@ -1,4 +1,4 @@
-//! Moves a full log aside.
+//! Rotates full logs.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{MAX_LOG_BYTES, RETAINED_LOGS, rotated_path};
 use crate::file::FILE_MODE;
 
-/// Moves the log aside if it is full. Only for who is about to start the daemon, or is it.
+/// Rotates the log if it is full. Only for the daemon itself, or the process that is about to start it.
 pub fn rotate_if_full(log: &Path) -> io::Result<bool> {
     let full = fs::metadata(log).is_ok_and(|meta| meta.size() >= MAX_LOG_BYTES);
     if full {
@@ -29,7 +29,7 @@ fn rotate_files(log: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The log a daemon writes to as its stderr.
+/// The log that receives a daemon's stderr.
 pub struct RotatingLog {
     path: PathBuf,
     written: AtomicU64,
@@ -42,14 +42,14 @@ impl RotatingLog {
         Self { path, written: written.into(), turn: Mutex::default() }
     }
 
-    /// Counts what was written. A log that is full by now is moved aside, and stdout and stderr are another from here
-    /// on. What fails is tried again with the next line: the log only grows longer.
+    /// Counts written bytes. Rotates a full log and redirects stdout and stderr to a new file. A failure is retried
+    /// with the next line; meanwhile the log grows.
     pub fn record_written(&self, bytes: usize) {
         let written = self.written.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         if written < MAX_LOG_BYTES {
             return;
         }
-        // Somebody else is at it.
+        // Another thread is rotating it.
         let Ok(_turn) = self.turn.try_lock() else { return };
         if self.written.load(Ordering::Relaxed) >= MAX_LOG_BYTES && self.start_new_file().is_ok() {
             self.written.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Handing messages out to those who ask, and hearing what became of them.
+//! Leases messages to recipients and records their results.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use crate::access::ControlCaller;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-/// Nobody waits longer for a message.
+/// The longest wait of a poll.
 pub const MAX_POLL_WAIT: Duration = Duration::from_secs(60);
 
-/// What somebody who asks for messages wants.
+/// Options of a poll for messages.
 #[derive(Clone, Debug, Default)]
 pub struct PollRequest {
     pub wait: Duration,
     pub limit: usize,
-    /// Names this life of the process that asks: what earlier lives hold is given back at once.
+    /// The process epoch of the poller. Messages leased to earlier epochs are requeued immediately.
     pub process_epoch: Option<String>,
-    /// A word for the lease: asked again with it, because no answer came, the same messages are handed out.
+    /// A lease id chosen by the caller. Polling again with it after a lost response returns the same messages.
     pub lease: Option<String>,
-    /// Only what answers something.
+    /// Only messages that answer others.
     pub only_answers: bool,
 }
 
 impl Control {
-    /// The messages of an instance that are due, each under a lease; waits for one where there is none.
+    /// Leases the due messages of an instance. Waits for one if there are none.
     pub async fn poll_messages(
         &self,
         by: &ControlCaller,
@@ -48,7 +48,7 @@ impl Control {
         let deadline = Instant::now() + request.wait.min(MAX_POLL_WAIT);
         let bell = self.broker.recipient_notifier(&to);
         loop {
-            // Listened for before looking: what comes in between rings.
+            // Subscribes before the query, so that a message in between wakes the poll.
             let rung = bell.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
@@ -82,7 +82,7 @@ impl Control {
         };
         let control = self.clone();
         let leased = self.db.write(move |tx| {
-            // Asked here, where it is before or behind what gives back all that earlier lives hold.
+            // Checked inside the transaction, so that it is ordered with requeuing what earlier epochs hold.
             if control.broker.is_earlier_epoch(&poll.to, poll.process_epoch.as_deref()) {
                 return Ok(Default::default());
             }
@@ -96,7 +96,7 @@ impl Control {
         Ok((taken, due))
     }
 
-    /// It was taken up. Who says so twice is heard twice and changes nothing the second time.
+    /// Acknowledges a message. A repeated acknowledgement succeeds and changes nothing.
     pub async fn acknowledge_message(
         &self,
         by: &ControlCaller,
@@ -109,7 +109,7 @@ impl Control {
         self.publish_ack_outcome(id, settled.await?)
     }
 
-    /// It could not be taken up: it is handed out again later, or given up.
+    /// Records a failed delivery. The message is delivered again later or dead-lettered.
     pub async fn fail_message(
         &self,
         by: &ControlCaller,
@@ -124,7 +124,7 @@ impl Control {
         self.publish_ack_outcome(id, settled.await?)
     }
 
-    /// It is still being worked on. Until when it is theirs.
+    /// Renews the lease of a message in progress. Returns when it expires.
     pub async fn renew_message(&self, by: &ControlCaller, id: &EnvelopeId, lease: &str) -> Result<Millis> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
@@ -144,7 +144,7 @@ impl Control {
         }
     }
 
-    /// To an instance, messages of others are not there.
+    /// Hides messages to other instances from an instance.
     async fn check_recipient(&self, by: &ControlCaller, id: &EnvelopeId) -> Result<()> {
         let Some(own) = &by.instance else { return Ok(()) };
         match self.get_message(id).await? {

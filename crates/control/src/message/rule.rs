@@ -1,4 +1,4 @@
-//! Who may write what to whom.
+//! Routing rules: which instance may send which messages to which.
 
 use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::envelope::{DEFAULT_MAX_RETRIES, DEFAULT_TTL_SECS, EnvelopeKindPattern};
@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 const MAX_RETRIES: u32 = 100;
 const MAX_TTL_SECS: u32 = 30 * 24 * 3_600;
 
-/// A rule as somebody asks for it.
+/// The requested properties of a rule.
 #[derive(Clone, Debug, Default)]
 pub struct NewRoutingRule {
-    /// By id or name.
+    /// The id or name of the sender.
     pub from: String,
     pub to: String,
     pub kind: String,
@@ -26,7 +26,7 @@ pub struct NewRoutingRule {
     pub auto_start: bool,
 }
 
-/// What of a rule is to be another.
+/// Changes of a rule. Omitted values stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingRuleChange {
     pub kind: Option<String>,
@@ -42,7 +42,7 @@ impl Control {
         found.ok_or_else(|| Error::UnknownRule(quote_safely(id)))
     }
 
-    /// Messages that were taken in under it before keep the terms they were taken in with.
+    /// Updates a rule. Messages accepted before keep their terms.
     pub async fn update_rule(
         &self,
         by: &ControlCaller,
@@ -106,7 +106,7 @@ impl Control {
         if added.await? { Ok(rule) } else { Err(Error::RuleExists) }
     }
 
-    /// What was taken in under it is delivered all the same.
+    /// Removes a rule. Messages accepted under it are still delivered.
     pub async fn remove_rule(&self, by: &ControlCaller, id: &str) -> Result<()> {
         let (wanted, entry) = (id.to_owned(), self.audit_entry(by, "rule.delete", id));
         let removed = self.db.write(move |tx| {

@@ -1,5 +1,5 @@
-//! Secrets a sender has of its own: its token, what its config names, and the tokens of this control plane, whose
-//! hashes alone are kept.
+//! Secrets that a sender may leak: its token, the secrets of its config, and the control plane's tokens, which are
+//! stored as hashes only.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::control::{ConfigLoader, Control};
 use crate::file;
 use crate::instance_paths::InstancePaths;
 
-/// Of each file that secrets come from.
+/// The stamps of the files that secrets come from.
 type SecretFilesStamp = [Option<file::FileStamp>; 3];
 
 #[derive(Default)]
@@ -34,14 +34,16 @@ impl SenderRedactors {
 }
 
 impl Control {
-    /// What must not be in this message, beside what looks like a secret by itself.
+    /// Returns redactors for the secrets that must not appear in this message, in addition to texts that look like
+    /// secrets.
     pub(super) async fn redactors_for(&self, from: &str, envelope: &NewEnvelope) -> Vec<Arc<Redactor>> {
         let (own, given_out) =
             tokio::join!(self.redactor_for_sender(from), self.redactor_for_tokens(envelope));
         own.into_iter().chain(given_out).collect()
     }
 
-    /// Read again only where a file changed. Nothing of a sender that is not there: its message is refused.
+    /// Returns the sender's redactor and reloads it when a file changed. `None` for an unknown sender, whose message
+    /// is rejected.
     async fn redactor_for_sender(&self, from: &str) -> Option<Arc<Redactor>> {
         let one = self.find_instance(from).await.ok()?;
         let place = self.instance_paths(&one);
@@ -56,7 +58,7 @@ impl Control {
         Some(redactor)
     }
 
-    /// The tokens of this control plane that a message holds.
+    /// Returns a redactor for control plane tokens in the message.
     async fn redactor_for_tokens(&self, envelope: &NewEnvelope) -> Option<Arc<Redactor>> {
         let payload = Some(envelope.payload.to_string()).filter(|written| written.len() <= MAX_PAYLOAD_BYTES);
         let words = [envelope.correlation.as_ref(), envelope.key.as_ref(), envelope.trace.as_ref()];
@@ -88,7 +90,7 @@ fn secret_files_stamp(place: &InstancePaths) -> SecretFilesStamp {
     [place.config_file(), place.token_file(), place.secrets_file()].map(|path| file::read_stamp(&path))
 }
 
-/// A config that can not be read names nothing; the token is hidden all the same.
+/// Loads the secrets of an instance. If the config is unreadable, only the token is redacted.
 fn load_redactor(load: &ConfigLoader, place: &InstancePaths) -> Redactor {
     let text = file::read_text(&place.config_file(), file::MAX_CONFIG_BYTES);
     let config = text.ok().and_then(|text| load(place.path(), &text).ok());

@@ -1,4 +1,4 @@
-//! Taking messages in.
+//! Accepts messages.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-/// A message as its sender writes it.
+/// A message as submitted by its sender.
 #[derive(Clone, Debug)]
 pub struct NewEnvelope {
-    /// An operator says for whom they write. An instance writes for itself.
+    /// The sender. Operators must name it; an instance sends only for itself.
     pub from: Option<String>,
     pub to: String,
     pub kind: String,
@@ -28,19 +28,19 @@ pub struct NewEnvelope {
     pub correlation: Option<String>,
     pub key: Option<String>,
     pub hop: u32,
-    /// The trace of the turn that writes it.
+    /// The trace of the turn that sends it.
     pub trace: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub enum SentEnvelope {
     New(AcceptedEnvelope),
-    /// The sender's key stands for an earlier one.
+    /// The idempotency key belongs to an earlier message.
     Repeated(EnvelopeId, EnvelopeState),
 }
 
 impl Control {
-    /// Keeps a message for its recipient. When this returns, a crash does not lose it.
+    /// Stores a message for its recipient. After this returns, a crash does not lose it.
     pub async fn send_message(&self, by: &ControlCaller, envelope: NewEnvelope) -> Result<SentEnvelope> {
         let from = resolve_sender(by, envelope.from.as_deref())?;
         let known = self.redactors_for(&from, &envelope).await;
@@ -93,7 +93,8 @@ impl Control {
         })
     }
 
-    /// A word is compared: it can not be stored with something taken out of it.
+    /// Validates a word such as a key. Words are compared verbatim and cannot be redacted, so one that looks like a
+    /// secret is rejected.
     fn validate_word(&self, name: &str, word: Option<&str>, known: &[Arc<Redactor>]) -> Result<()> {
         let Some(word) = word else { return Ok(()) };
         let fits = (1..=MAX_WORD_LEN).contains(&word.len()) && !word.chars().any(char::is_control);
@@ -118,7 +119,7 @@ impl Control {
         EnvelopePayload::Clean { redacted: json != written, json }
     }
 
-    /// What somebody says went wrong, as it may be stored.
+    /// Shortens and redacts a failure reason for storage.
     pub(super) fn redact_text(&self, words: &str) -> String {
         const MAX_REASON_CHARS: usize = 500;
         let words: String = words.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
@@ -126,14 +127,14 @@ impl Control {
     }
 }
 
-/// What the audit says of a message that was taken in.
+/// Returns the audit entry of an accepted message.
 fn accepted_entry(verdict: &EnvelopeVerdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
     let EnvelopeVerdict::Accepted(accepted, _) = verdict else { return None };
     let detail = format!("{} → {}: {kind}", accepted.from.1, accepted.to.1);
     Some(AuditEntry { detail, ..entry.clone() })
 }
 
-/// An instance writes for itself, an operator for any of them.
+/// Returns the sender. An instance sends for itself, an operator for any instance.
 fn resolve_sender(by: &ControlCaller, named: Option<&str>) -> Result<String> {
     match (&by.instance, named) {
         (Some(own), Some(named)) if named != own.as_str() => Err(Error::ForeignSender),

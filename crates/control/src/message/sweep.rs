@@ -1,5 +1,4 @@
-//! Looks after messages nobody speaks of: leases that end, times to live that are over, recipients that have to be
-//! started, keys that are remembered long enough.
+//! Background work on messages: expires leases and times to live, starts recipients and deletes old idempotency keys.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,21 +15,21 @@ use crate::error::Result;
 use crate::view::InstanceProcess;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Of each kind at a time: others want to write too.
+/// The batch size for each kind, so that other writers get their turn.
 const SWEEP_BATCH_SIZE: usize = 500;
 const KEY_CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Starts that did not help, and when the next is tried.
+/// Failed starts by instance, with the time of the next attempt.
 type StartAttempts = HashMap<InstanceId, (u32, Instant)>;
 
 impl Control {
-    /// Runs until it is dropped. What it has not come to is done by the next server.
+    /// Runs until dropped. The next server continues unfinished work.
     pub async fn run_message_sweeper(&self) {
         let (mut tried, mut forget_at) = (StartAttempts::new(), Instant::now());
         loop {
             if let Err(error) = self.sweep_messages(&mut tried, &mut forget_at).await {
-                tracing::error!(%error, "messages between instances could not be looked after");
+                tracing::error!(%error, "could not sweep messages between instances; retrying at the next interval");
             }
             tokio::select! {
                 () = self.broker.wake.notified() => {}
@@ -55,10 +54,10 @@ impl Control {
         Ok(())
     }
 
-    /// Starts an instance that was stopped. One that crashed is the supervisor's, with its pauses and its breaker.
+    /// Starts a stopped instance. Crashed instances are left to the supervisor with its backoff and breaker.
     async fn start_recipient(&self, id: &InstanceId, tried: &mut StartAttempts) -> Result<()> {
         let Ok(one) = self.find_active(id.as_str()).await else { return Ok(()) };
-        // What was tried is not forgotten here: a start under way that fails looks like one that runs.
+        // The attempts stay recorded, because a start in progress that will fail looks like a running instance.
         if !self.is_stopped(&one) {
             return Ok(());
         }
@@ -70,13 +69,13 @@ impl Control {
         tried.insert(id.clone(), (times + 1, Instant::now() + pause));
         let control = self.clone();
         tokio::spawn(async move {
-            tracing::info!(instance = %one.name, "it is started for a message");
+            tracing::info!(instance = %one.name, "starting instance for a waiting message");
             if let Err(error) = control.start_instance(&ControlCaller::supervisor(), one.id.as_str()).await {
-                tracing::warn!(instance = %one.name, %error, "it did not start for a message");
+                tracing::warn!(instance = %one.name, %error, "could not start instance for a waiting message; retrying later");
                 let why = format!("its recipient could not be started: {error}");
                 let noted = control.db.write(move |tx| envelopes::record_start_failure(tx, &one.id, &why));
                 if let Err(error) = noted.await {
-                    tracing::error!(%error, "why a message waits could not be noted");
+                    tracing::error!(%error, "could not record why a message waits");
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! What happens in the instances, as each of them records it.
+//! Events of instances, as each instance records them.
 
 use std::collections::HashMap;
 
@@ -16,15 +16,15 @@ use tokio::task::JoinSet;
 use crate::control::Control;
 use crate::error::Result;
 
-/// How much of what happened a reader is shown first, of each instance.
+/// Recent events per instance that a reader gets first.
 const MAX_INITIAL_EVENTS: usize = 50;
-/// Read at a time; what is more comes with the next look.
+/// Events read at a time; the rest follows with the next poll.
 const EVENT_BATCH_SIZE: usize = 256;
 
-/// Which events somebody reads; all where nothing is said.
+/// Selects events. An empty filter matches all.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceEventFilter {
-    /// By id or name.
+    /// The id or name of an instance.
     pub instance: Option<String>,
     pub session: Option<SessionKey>,
     pub kind: Option<EnvelopeKindPattern>,
@@ -38,7 +38,7 @@ impl InstanceEventFilter {
     }
 }
 
-/// How far a reader has come in each instance.
+/// The last event read of each instance.
 pub type EventPositions = HashMap<InstanceId, i64>;
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct InstanceEvent {
     pub event: EventRecord,
 }
 
-/// An event as an instance tells it.
+/// An event as reported by an instance's API.
 #[derive(Deserialize)]
 struct ReportedEvent {
     seq: i64,
@@ -77,7 +77,7 @@ impl From<ReportedEvent> for EventRecord {
 }
 
 impl Control {
-    /// What happened since the last look: at the first, the last of it.
+    /// Returns the events since the last call. The first call returns the most recent ones.
     pub async fn read_new_events(
         &self,
         interest: &InstanceEventFilter,
@@ -87,7 +87,7 @@ impl Control {
             Some(word) => vec![self.find_instance(word).await?],
             None => self.db.read(registry::list).await?,
         };
-        // All at once: one that takes its time must not hold up what the others have to say.
+        // Asks all instances concurrently, so that a slow one does not delay the others.
         let mut asked = JoinSet::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let (control, place) = (self.clone(), places.get(&one.id).copied());
@@ -95,7 +95,8 @@ impl Control {
         }
         let mut found = Vec::new();
         while let Some(events) = asked.join_next().await {
-            // One that is just being made or does not run, or whose file another build wrote, has nothing to say now.
+            // An instance that is being created, is stopped, or has a database of another version yields no events
+            // now.
             let Ok((Some(recorded), one, place)) = events else { continue };
             let last = recorded.last().map_or(place.unwrap_or(0), |event| event.seq);
             places.insert(one.id.clone(), last);
@@ -110,7 +111,7 @@ impl Control {
         Ok(found)
     }
 
-    /// What one instance recorded behind a place: from its file, or as it says itself.
+    /// Reads the events of an instance after a position, from its database file or its API.
     async fn read_instance_events(
         &self,
         one: &InstanceRecord,

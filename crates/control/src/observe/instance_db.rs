@@ -1,4 +1,4 @@
-//! Where an instance keeps what it does: in a file of its own, or in PostgreSQL.
+//! Where an instance stores its data: in a local database file or in PostgreSQL.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::control::{ConfigLoader, Control};
 use crate::file::{self, FileStamp};
 use crate::instance_paths::InstancePaths;
 
-/// Whether each has a file, and the config that says so.
+/// Whether each instance has a database file, with the stamp of the config that says so.
 #[derive(Default)]
 pub(crate) struct InstanceDbCache(Mutex<HashMap<InstanceId, (FileStamp, bool)>>);
 
@@ -27,7 +27,8 @@ impl InstanceDbCache {
 }
 
 impl Control {
-    /// Read again only where the config changed: every look at what happens asks this of every instance.
+    /// Returns whether the instance uses a local database file. Cached until the config changes, because every event
+    /// poll asks this for every instance.
     pub(super) async fn has_db_file(&self, one: &InstanceRecord) -> bool {
         let place = self.instance_paths(one);
         let Some(stamp) = file::read_stamp(&place.config_file()) else { return true };
@@ -44,8 +45,8 @@ impl Control {
     }
 }
 
-/// `None` where it can not be read. No secret is looked up for it, which may take its time; but for a config in JSON,
-/// which only the daemon's own reader takes.
+/// Reads the setting from the config; `None` if it is unreadable. TOML is parsed without resolving secrets, which may
+/// be slow. JSON needs the full loader.
 fn config_has_db_file(load: &ConfigLoader, place: &InstancePaths) -> Option<bool> {
     let text = file::read_text(&place.config_file(), file::MAX_CONFIG_BYTES).ok()?;
     match edit::parse(&text) {
