@@ -71,7 +71,7 @@ impl Control {
         tokio::spawn(async move {
             tracing::info!(instance = %one.name, "starting instance for a waiting message");
             if let Err(error) = control.start_instance(&ControlCaller::supervisor(), one.id.as_str()).await {
-                tracing::warn!(instance = %one.name, %error, "could not start instance for a waiting message; retrying later");
+                tracing::warn!(instance = %one.name, %error, "could not start instance for a message; will retry");
                 let why = format!("its recipient could not be started: {error}");
                 let noted = control.db.write(move |tx| envelopes::record_start_failure(tx, &one.id, &why));
                 if let Err(error) = noted.await {

@@ -289,7 +289,7 @@ fn one_that_does_not_start_is_tried_again_later_and_later_however_much_is_sent_t
         std::thread::sleep(Duration::from_millis(50));
     }
     let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
-    let starts = log.matches("it is started for a message").count();
+    let starts = log.matches("starting instance for a waiting message").count();
     assert!((2..=4).contains(&starts), "at once, after 1, 2 and 4 seconds: {starts}");
     fs::remove_dir(&database).unwrap();
     plane.until_status("b", "running");

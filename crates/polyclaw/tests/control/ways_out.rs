@@ -198,7 +198,7 @@ fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
     asking.join().unwrap();
     plane.serve();
     let log = || std::fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
-    until(&log, || log().contains("a restart that was asked for is finished"));
+    until(&log, || log().contains("finishing a restart that another server began"));
     // Long enough for a second signal to arrive, and shorter than the daemon's own patience with the turn.
     std::thread::sleep(std::time::Duration::from_secs(4));
     assert!(is_alive(pid), "the drain was cut short");

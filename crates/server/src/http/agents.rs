@@ -1,4 +1,4 @@
-//! Agents: what they are, what they may use.
+//! Agents: their specs and the tools they may use.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use crate::http::document;
 use crate::http::tools::ToolPolicyView;
 use crate::state::AppState;
 
-/// An AgentSpec; its schema is that of the domain's own type.
+/// An agent spec. Its schema is that of the domain type.
 #[derive(Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct AgentSpecBody(AgentSpec);
@@ -42,19 +42,22 @@ impl ToSchema for AgentSpecBody {
 pub struct AgentView {
     #[serde(flatten)]
     spec: AgentSpecBody,
-    /// `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it;
-    /// changes lie over the defaults of the config.
+    /// Where the agent is defined. `config`: the config file, which overwrites other changes at every start. `api`:
+    /// the database. `default`: the built-in agent, in no file; changes are stored on top of the config's defaults.
     source: &'static str,
-    /// Answers where nobody names an agent.
+    /// Whether this agent answers when no agent is named.
     default: bool,
+    /// How the agent presents itself.
     appearance: AgentAppearance,
-    /// Its conversation with the owner: `agent:<id>:<session.main_key>`.
+    /// The agent's conversation with the owner: `agent:<id>:<session.main_key>`.
     #[schema(value_type = String)]
     main_session_key: SessionKey,
-    /// What it answers before any other agent: bindings of the config.
+    /// Bindings of the config that route messages to this agent.
     bindings: Vec<AgentBindingView>,
+    /// When the agent was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the agent was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
 }
@@ -79,13 +82,14 @@ impl AgentView {
 /// A binding of the config to this agent.
 #[derive(Serialize, ToSchema)]
 pub struct AgentBindingView {
-    /// Its place in the config, from 0.
+    /// The index of the binding in the config, from 0.
     binding: usize,
-    /// What a message must be, as the config has it.
+    /// The conditions a message must meet, as in the config.
     #[serde(rename = "match")]
     #[schema(value_type = Object)]
     wanted: BindingMatch,
-    /// `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`.
+    /// How direct messages are split into sessions: `main`, `per-peer`, `per-channel-peer` or
+    /// `per-account-channel-peer`. Null means `session.dm_scope` applies.
     #[schema(value_type = Option<String>)]
     dm_scope: Option<DmScope>,
 }
@@ -100,12 +104,14 @@ impl AgentBindingView {
     }
 }
 
-/// How it shows itself to people: from its spec, its `IDENTITY.md`, its name.
+/// How an agent presents itself to people: from its spec, its `IDENTITY.md` or its name.
 #[derive(Serialize, ToSchema)]
 pub struct AgentAppearance {
+    /// The display name.
     name: Option<String>,
+    /// The emoji shown with the name.
     emoji: Option<String>,
-    /// A URL, or a file in its workspace.
+    /// A URL, or a file in the agent's workspace.
     avatar: Option<String>,
 }
 
@@ -117,17 +123,23 @@ impl From<AgentIdentity> for AgentAppearance {
 
 #[derive(Serialize, ToSchema)]
 pub struct AgentList {
+    /// All agents.
     agents: Vec<AgentView>,
+    /// The agents that answer by default.
     bound: DefaultAgents,
 }
 
-/// Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent.
+/// The agents that answer callers who name neither a session nor an agent, by channel. Bindings decide, else the
+/// default agent.
 #[derive(Serialize, ToSchema)]
 pub struct DefaultAgents {
+    /// The agent for the HTTP API.
     #[schema(value_type = String)]
     api: AgentId,
+    /// The agent for the command line.
     #[schema(value_type = String)]
     cli: AgentId,
+    /// The agent for the web chat.
     #[schema(value_type = String)]
     web: AgentId,
 }
@@ -143,12 +155,14 @@ impl DefaultAgents {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AgentToolsQuery {
+    /// Evaluate the policy for this session instead of the agent's main one.
     #[param(value_type = Option<String>)]
     pub session: Option<SessionKey>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct AgentToolList {
+    /// Every tool, with the policy decision for the agent.
     tools: Vec<ToolPolicyView>,
 }
 
@@ -156,6 +170,7 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
     AgentId::parse(text).map_err(|error| Error::invalid_field("agent_id", error))
 }
 
+/// Lists all agents.
 #[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = AgentList)))]
 pub async fn list_agents(State(app): State<AppState>) -> Result<Json<AgentList>> {
     let stored = app.engine.list_agents().await?;
@@ -163,7 +178,8 @@ pub async fn list_agents(State(app): State<AppState>) -> Result<Json<AgentList>>
     Ok(Json(AgentList { agents, bound: DefaultAgents::from_bindings(&app) }))
 }
 
-/// What is left out is as `agents.defaults` of the config has it.
+/// Creates an agent.
+/// Omitted fields take their values from `agents.defaults` of the config.
 #[utoipa::path(post, path = "/agents", tag = "agents", request_body = AgentSpecBody, responses((status = 201, body = AgentView)))]
 pub async fn create_agent(
     State(app): State<AppState>,
@@ -175,13 +191,15 @@ pub async fn create_agent(
     Ok((StatusCode::CREATED, Json(AgentView::from_stored(&app, stored))))
 }
 
+/// Returns an agent.
 #[utoipa::path(get, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = AgentView)))]
 pub async fn show_agent(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<AgentView>> {
     let stored = app.engine.load_agent(&agent_id(&id)?).await?;
     Ok(Json(AgentView::from_stored(&app, stored)))
 }
 
-/// A JSON merge patch: named fields are set, null removes one. Takes effect at the next turn.
+/// Changes an agent with a JSON merge patch.
+/// Named fields are set, null removes one. The change takes effect at the next turn.
 #[utoipa::path(patch, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = AgentView)))]
 pub async fn update_agent(
     State(app): State<AppState>,
@@ -195,6 +213,7 @@ pub async fn update_agent(
     Ok(Json(AgentView::from_stored(&app, stored)))
 }
 
+/// Deletes an agent.
 /// Its sessions stay readable.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn delete_agent(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
@@ -202,6 +221,7 @@ pub async fn delete_agent(State(app): State<AppState>, PathId(id): PathId) -> Re
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Lists every tool and whether the agent may use it.
 #[utoipa::path(get, path = "/agents/{id}/tools", tag = "agents", params(("id" = String, Path), AgentToolsQuery), responses((status = 200, body = AgentToolList)))]
 pub async fn list_agent_tools(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! Questions turns ask a person, and the answers.
+//! Approval requests of turns, and their decisions.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,38 +21,48 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct ApprovalList {
+    /// Pending approval requests.
     approvals: Vec<ApprovalView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ApprovalView {
+    /// The id of the request.
     #[schema(value_type = String)]
     id: ApprovalId,
+    /// The session whose turn asks.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The turn that asks.
     #[schema(value_type = String)]
     turn_id: TurnId,
+    /// The id of the tool call that needs approval.
     call_id: String,
+    /// The tool to run.
     tool: String,
+    /// The arguments of the tool call.
     #[schema(value_type = Object)]
     arguments: Value,
-    /// Of the tool and its arguments. An answer that carries it counts for nothing else.
+    /// A hash of the tool and its arguments. A decision that carries it applies to exactly this call.
     fingerprint: String,
-    /// What the person is asked, in plain words.
+    /// The question to the person in plain words.
     question: String,
-    /// The agent or team member that asks.
+    /// The agent or team member whose call needs approval.
     requested_by: String,
-    /// The channel's conversation it was asked in, whose sender can answer too; null where only the owner can.
+    /// The chat conversation the question was sent to, whose sender may decide too. Null if only the owner may.
     #[schema(value_type = Option<Object>)]
     origin: Option<ChatAddress>,
-    /// Who answered.
+    /// Who decided.
     decided_by: Option<String>,
     /// `pending`, `approved`, `denied` or `expired`.
     #[schema(value_type = String)]
     state: ApprovalState,
+    /// The reason given with the decision.
     reason: Option<String>,
+    /// When the request expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
+    /// When the request was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -85,27 +95,28 @@ pub struct ApprovalDecisionBody {
     /// `approve` or `deny`.
     #[schema(value_type = String)]
     pub decision: ApprovalDecision,
+    /// The reason, shown to the agent.
     pub reason: Option<String>,
-    /// The fingerprint of what was shown: if it is another by now, the answer does not count.
+    /// The fingerprint of the request that was shown. The decision is rejected if the request has changed since.
     pub fingerprint: Option<String>,
 }
 
 impl ApprovalDecisionBody {
-    /// Whoever holds the token is the owner.
+    /// Converts the body to an owner's decision, because the token belongs to the owner.
     fn into_owner_decision(self) -> polyclaw_engine::ApprovalAnswer {
         let Self { decision, reason, fingerprint } = self;
         polyclaw_engine::ApprovalAnswer { decision, reason, by: ApprovalResponder::Owner, shown: fingerprint }
     }
 }
 
-/// Questions nobody has answered.
+/// Lists pending approval requests.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = ApprovalList)))]
 pub async fn list_approvals(State(app): State<AppState>) -> Result<Json<ApprovalList>> {
     let open = app.engine.list_open_approvals().await?;
     Ok(Json(ApprovalList { approvals: open.into_iter().map(ApprovalView::from).collect() }))
 }
 
-/// One question, answered or not.
+/// Returns an approval request, decided or not.
 #[utoipa::path(get, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), responses((status = 200, body = ApprovalView)))]
 pub async fn show_approval(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<ApprovalView>> {
     let found = app.engine.find_approval(&ApprovalId::new(id.clone())).await?;
@@ -113,8 +124,9 @@ pub async fn show_approval(State(app): State<AppState>, PathId(id): PathId) -> R
     Ok(Json(found.into()))
 }
 
-/// Answered once: a second answer, or one that comes too late, is refused. Through a control plane, a yes to what needs
-/// `admin` when it is asked for directly needs `admin` too.
+/// Approves or denies a request.
+/// A request can be decided once. A second decision, or one after the request expired, is rejected. Through a control
+/// plane, approving an action that requires `admin` when done directly also requires `admin`.
 #[utoipa::path(post, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = ApprovalDecisionBody, responses((status = 200, body = ApprovalView)))]
 pub async fn decide_approval(
     State(app): State<AppState>,
@@ -137,12 +149,12 @@ pub async fn record_decision(
     Ok(polyclaw_engine::decide_approval(&app.engine, id, verdict.into_owner_decision()).await?.into())
 }
 
-/// What somebody may not do, they may not have an agent do by saying yes to it.
+/// Checks that the caller may approve a tool call: approving requires the access that the action itself would.
 pub async fn check_approver(app: &AppState, AccessLevel(access): AccessLevel, id: &ApprovalId) -> Result<()> {
     if access == TokenAccess::Admin {
         return Ok(());
     }
-    // That there is no such question is said by whoever decides it.
+    // Unknown requests are reported by the code that decides.
     let Some(asked) = app.engine.find_approval(id).await? else { return Ok(()) };
     let needed = access_to_approve(&asked.tool);
     match access >= needed {

@@ -1,5 +1,5 @@
-//! What people attach to a message. Text goes to the model, an image is shown to it and a link is named to it; what no
-//! model would be shown is refused, not silently left out.
+//! Attachments of a message. Text is given to the model, an image is shown to it, and a link is passed on as its URL.
+//! Anything a model could not see is rejected instead of silently dropped.
 
 use polyclaw_domain::media::{self, Image, UnsupportedImage};
 use polyclaw_domain::message::{self, MessagePart, attached_images};
@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 
-/// Most attachments of one message.
+/// The number of attachments per message.
 const MAX_ATTACHMENTS: usize = 20;
-/// Most characters of their texts together.
+/// The characters of all text attachments together.
 const MAX_TOTAL_TEXT_CHARS: usize = 500_000;
 const MAX_NAME_CHARS: usize = 255;
 const MAX_MEDIA_TYPE_BYTES: usize = 127;
@@ -20,18 +20,20 @@ const MAX_URL_BYTES: usize = 2048;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttachmentBody {
+    /// The file name.
     name: String,
-    /// What it is, for example `text/markdown`. Audio and video are refused. What an image is, its data says.
+    /// The media type, for example `text/markdown`. Audio and video are rejected. The actual type of an image is
+    /// detected from its data.
     media_type: String,
-    /// What it says: the model reads it. At most 500,000 characters over all attachments of a message.
+    /// The text content, given to the model. At most 500,000 characters over all attachments of a message.
     text: Option<String>,
-    /// Or where it is on the web: the model is told the address.
+    /// A URL instead of content. The model gets the URL, not what it points to.
     url: Option<String>,
-    /// Or the image it is, in base64: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 in a message.
+    /// A base64-encoded image instead: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 per message.
     data: Option<String>,
 }
 
-/// The attachments of one message, if all of them can be taken.
+/// Parses the attachments of a message. Fails if any of them is unsupported.
 pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<MessagePart>> {
     if attachments.len() > MAX_ATTACHMENTS {
         return Err(Error::AttachmentTooLarge(format!(
@@ -49,7 +51,7 @@ pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<Message
     check_image_count(attachments.into_iter().map(AttachmentBody::into_part).collect::<Result<_>>()?)
 }
 
-/// The parts of one message, if there are not too many images among them.
+/// Checks that the parts do not contain too many images.
 pub fn check_image_count(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
     match attached_images(&parts).count() {
         count if count > media::MAX_IMAGES_PER_MESSAGE => Err(Error::AttachmentTooLarge(format!(
@@ -60,7 +62,7 @@ pub fn check_image_count(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
     }
 }
 
-/// An image in base64, whatever its sender says it is.
+/// Decodes a base64 image. The type is detected from the data, not from the stated media type.
 pub fn image_part(name: &str, media_type: &str, data: &str) -> Result<MessagePart> {
     let image = Image::from_base64(data).map_err(|refusal| match refusal {
         UnsupportedImage::Unknown => Error::AttachmentNotTaken(quote_safely(media_type)),

@@ -1,5 +1,5 @@
-//! `/channels/{channel}/{account}`: platforms that call. They sign what they send, and their adapter checks it. And how
-//! the accounts stand with their platforms.
+//! `/channels/{channel}/{account}`: webhooks of chat platforms. The platform signs its calls and the adapter verifies
+//! them. Also lists the connection state of each account.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request, State};
@@ -15,19 +15,22 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct ChannelAccountList {
+    /// All accounts of chat platforms.
     channels: Vec<ChannelAccountView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ChannelAccountView {
+    /// The channel, such as `telegram`.
     channel: String,
+    /// The account name in the config.
     account: String,
-    /// `connected`, `connecting`, `disconnected`, `webhook_only` (the platform calls Polyclaw), `on_other_node` (another node has
-    /// the account) or `restart_needed` (new in the config).
+    /// `connected`, `connecting`, `disconnected`, `webhook_only` (the platform calls Polyclaw), `on_other_node`
+    /// (another node serves the account) or `restart_needed` (new in the config, used after a restart).
     state: &'static str,
-    /// Why it is disconnected.
+    /// Why the account is disconnected.
     reason: Option<String>,
-    /// The node that has the account, if it is another one.
+    /// The node that serves the account, if it is another one.
     node: Option<String>,
 }
 
@@ -45,7 +48,7 @@ impl From<(String, String, Option<ConnectionState>)> for ChannelAccountView {
     }
 }
 
-/// How each account of a chat platform stands: connected, or why not.
+/// Lists the chat accounts with their connection state.
 #[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = ChannelAccountList)))]
 pub async fn list_channels(State(app): State<AppState>) -> Json<ChannelAccountList> {
     let redactor = app.engine.settings().redactor.clone();
@@ -69,7 +72,7 @@ pub async fn receive_webhook(State(app): State<AppState>, request: Request) -> R
     Ok((status, [(header::CONTENT_TYPE, answer.media_type)], answer.body).into_response())
 }
 
-/// Those that are text, by their names in lower case.
+/// Returns the headers with text values, by lower-case name.
 fn text_headers(given: &HeaderMap) -> Vec<(String, String)> {
     let text = given.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     text.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

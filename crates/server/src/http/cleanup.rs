@@ -1,4 +1,4 @@
-//! Sessions nobody uses any more.
+//! Removal of unused sessions.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,34 +17,40 @@ use crate::state::AppState;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanupRequest {
-    /// Only say what would be removed.
+    /// Only report what would be removed.
     #[serde(default)]
     dry_run: bool,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct CleanupResult {
+    /// Whether this was a dry run.
     dry_run: bool,
+    /// The sessions that count as unused.
     unused: Vec<UnusedSessionView>,
-    /// How many of them are gone; the others were used meanwhile.
+    /// How many of them were removed. The others were used again meanwhile.
     removed: usize,
-    /// Files of the archive that are beyond its budget.
+    /// Archive files removed because the archive exceeded its size limit.
     dropped_files: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct UnusedSessionView {
+    /// The key of the session.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The agent of the session.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// When the session was last used.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
-    /// Its place among the sessions of its agent, the one used last being 1.
+    /// The rank among the sessions of its agent; the most recently used one is 1.
     place: usize,
 }
 
-/// Removes sessions that nobody uses any more, as `[session.maintenance]` says; what was said there is archived first.
+/// Removes unused sessions as configured in `[session.maintenance]`.
+/// Their transcripts are archived first.
 #[utoipa::path(post, path = "/sessions/cleanup", tag = "sessions", request_body = CleanupRequest, responses((status = 200, body = CleanupResult)))]
 pub async fn clean_up_sessions(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! Chat commands, the same as in every chat.
+//! Chat commands over the API.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,16 +17,17 @@ use crate::state::AppState;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandBody {
-    /// `/help` lists them.
+    /// The command line. `/help` lists the commands.
     text: String,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct CommandReply {
+    /// The reply of the command.
     pub text: String,
 }
 
-/// Runs a line that starts with a slash.
+/// Runs a chat command, a line that starts with a slash.
 #[utoipa::path(post, path = "/sessions/{key}/commands", tag = "sessions", params(("key" = String, Path)), request_body = CommandBody, responses((status = 200, body = CommandReply)))]
 pub async fn run_command(
     State(app): State<AppState>,
@@ -52,7 +53,7 @@ pub async fn command_reply(
     }
 }
 
-/// The question that a line says yes to.
+/// Returns the approval request that the command line would approve.
 fn approved_question(line: &str) -> Option<ApprovalId> {
     let (_, rest) = parse(line).filter(|(command, _)| command.name == "approve")?;
     rest.split_whitespace().next().map(ApprovalId::new)

@@ -1,4 +1,4 @@
-//! The config of a running instance.
+//! Reloads the config of the running instance.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +10,13 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigReloadResult {
-    /// Sections that take effect at the next start. Everything else holds from the next turn on.
+    /// Sections that take effect at the next start. All others apply from the next turn.
     #[schema(value_type = Vec<String>)]
     restart_required: Vec<&'static str>,
 }
 
-/// Reads the config file again. What can not be taken up changes nothing: the old config stays in force.
+/// Reloads the config file.
+/// If it is invalid, nothing changes and the old config stays in use.
 #[utoipa::path(post, path = "/config/reload", tag = "instance", responses((status = 200, body = ConfigReloadResult)))]
 pub async fn reload_config(State(app): State<AppState>) -> Result<Json<ConfigReloadResult>> {
     let restart_required = app.reload.reload_config().await.map_err(Error::ConfigRefused)?;

@@ -1,4 +1,4 @@
-//! What a model's context is filled with.
+//! Token usage of a session's context.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,24 +9,32 @@ use crate::error::Result;
 use crate::extract::SessionKeyPath;
 use crate::state::AppState;
 
-/// Tokens, each estimated: no two models count alike.
+/// Estimated token counts. Tokenizers differ between models, so they are not exact.
 #[derive(Serialize, ToSchema)]
 pub struct ContextView {
+    /// The model the prompt would go to.
     model: Option<String>,
+    /// The size of the model's context window.
     window_tokens: usize,
+    /// The total of all parts.
     total_tokens: usize,
+    /// Tokens of the system prompt.
     system_tokens: usize,
+    /// Tokens of the tool definitions.
     tools_tokens: usize,
+    /// Tokens of the summary of older messages.
     summary_tokens: usize,
+    /// Tokens of the messages in full.
     history_tokens: usize,
-    /// Messages that are not folded into the summary.
+    /// The number of messages that are not part of the summary.
     history_messages: usize,
-    /// What would be remembered for the newest message.
+    /// Tokens of the memories recalled for the newest message.
     recalled_tokens: usize,
+    /// The number of those memories.
     recalled_memories: usize,
 }
 
-/// What the next prompt of a session would be made of.
+/// Returns what the next prompt of a session would consist of.
 #[utoipa::path(get, path = "/sessions/{key}/context", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = ContextView)))]
 pub async fn show_context(
     State(app): State<AppState>,

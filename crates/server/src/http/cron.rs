@@ -1,4 +1,4 @@
-//! What agents do at set times: jobs and heartbeats of the config, and jobs made while the instance runs.
+//! Cron jobs and heartbeats: those in the config, and jobs created at runtime.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,39 +22,43 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct CronJobList {
+    /// All cron jobs.
     cron: Vec<CronJobView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct CronJobView {
+    /// The name of the job.
     id: String,
-    /// A cron expression, `every 10m` or `at 2026-12-01 09:00`.
+    /// When the job runs: a cron expression, `every 10m` or `at 2026-12-01 09:00`.
     schedule: String,
-    /// Null is UTC.
+    /// The time zone of the schedule, such as `Europe/Berlin`. Null means UTC.
     timezone: Option<String>,
+    /// The agent that the job runs for.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// The session that the job runs in.
     #[schema(value_type = String)]
     session_key: SessionKey,
-    /// What the agent is told; null is a heartbeat.
+    /// The message the agent gets. Null for a heartbeat.
     message: Option<String>,
-    /// Null where the answer is kept in the conversation only.
+    /// The conversation that the answer is sent to. Null if it only stays in the session.
     #[schema(value_type = Option<Object>)]
     deliver_to: Option<ChatAddress>,
-    /// `skip` or `once`.
+    /// How missed runs are handled: `skip` drops them, `once` makes up for all of them with one run.
     #[schema(value_type = String)]
     catch_up: CatchUp,
-    /// Whether it comes by itself.
+    /// Whether the job runs on its schedule.
     enabled: bool,
-    /// `config`: the file has it, and only there it is changed. `api`: the database has it.
+    /// Where the job is defined. `config`: the config file, where it must also be changed. `api`: the database.
     source: &'static str,
-    /// The agent that made it; null where a person did.
+    /// The agent that created the job. Null if a person did.
     #[schema(value_type = Option<String>)]
     created_by: Option<AgentId>,
-    /// The last due time that was run or left out; null where there was none yet.
+    /// The last scheduled time that was run or skipped. Null if there was none.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_due: Option<Millis>,
-    /// Null where it never comes again, or not by itself.
+    /// The next scheduled time. Null if there is none or the job is disabled.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_due: Option<Millis>,
 }
@@ -84,7 +88,7 @@ impl From<CronJobStatus> for CronJobView {
     }
 }
 
-/// A job as `[[cron]]` has it; its schema is that of the domain's own type.
+/// A job as in `[[cron]]`. Its schema is that of the domain type.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub struct CronJobBody(Job);
@@ -103,21 +107,24 @@ impl ToSchema for CronJobBody {
 
 #[derive(Serialize, ToSchema)]
 pub struct CronRunResult {
-    /// Null where there is nothing to do: a heartbeat of an agent without a task, or that is busy.
+    /// The session of the started turn. Null if there was nothing to do, as for a heartbeat of an agent that has no
+    /// task or is busy.
     #[schema(value_type = Option<String>)]
     session_key: Option<SessionKey>,
+    /// The started turn. Null if there was nothing to do.
     #[schema(value_type = Option<String>)]
     turn_id: Option<TurnId>,
 }
 
-/// Those of the config in its order, then the others by name.
+/// Lists cron jobs: those of the config in their order, then the others by name.
 #[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = CronJobList)))]
 pub async fn list_cron_jobs(State(app): State<AppState>) -> Result<Json<CronJobList>> {
     let jobs = app.engine.list_cron_jobs().await?;
     Ok(Json(CronJobList { cron: jobs.into_iter().map(CronJobView::from).collect() }))
 }
 
-/// A job that is kept in the database. It begins from now.
+/// Creates a cron job in the database.
+/// Its schedule starts now.
 #[utoipa::path(post, path = "/cron", tag = "agents", request_body = CronJobBody, responses((status = 201, body = CronJobView)))]
 pub async fn create_cron_job(
     State(app): State<AppState>,
@@ -127,12 +134,14 @@ pub async fn create_cron_job(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
+/// Returns a cron job.
 #[utoipa::path(get, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = CronJobView)))]
 pub async fn show_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<CronJobView>> {
     Ok(Json(app.engine.find_cron_job(&id).await?.into()))
 }
 
-/// A JSON merge patch: named fields are set, null removes one. One of the config is changed there alone.
+/// Changes a cron job with a JSON merge patch.
+/// Named fields are set, null removes one. Jobs of the config can only be changed there.
 #[utoipa::path(patch, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = CronJobView)))]
 pub async fn update_cron_job(
     State(app): State<AppState>,
@@ -144,6 +153,7 @@ pub async fn update_cron_job(
     Ok(Json(app.engine.update_cron_job(job).await?.into()))
 }
 
+/// Deletes a cron job.
 /// Its conversation stays readable.
 #[utoipa::path(delete, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn delete_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
@@ -151,7 +161,7 @@ pub async fn delete_cron_job(State(app): State<AppState>, PathId(id): PathId) ->
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Runs one now, beside its schedule.
+/// Runs a job now, in addition to its schedule.
 #[utoipa::path(
     post, path = "/cron/{id}/run", tag = "agents",
     params(("id" = String, Path, description = "as `GET /cron` lists it")),

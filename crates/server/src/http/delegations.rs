@@ -1,4 +1,4 @@
-//! Who gives work to whom: how often, how it ends, how long it takes.
+//! Delegation statistics: how often agents delegate to each other, with which results and latency.
 
 use std::fmt::Write as _;
 
@@ -15,26 +15,34 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct DelegationList {
+    /// One entry per pair of agents.
     delegations: Vec<DelegationView>,
 }
 
-/// One agent and one that it gives work to, since the start of this process.
+/// Delegations from one agent to another since this process started.
 #[derive(Serialize, ToSchema)]
 pub struct DelegationView {
+    /// The agent that delegates.
     #[schema(value_type = String)]
     caller: AgentId,
+    /// The agent that does the work.
     #[schema(value_type = String)]
     target: AgentId,
-    /// At work now, on all nodes.
+    /// Delegations running now, on all nodes.
     active: i64,
+    /// Delegations that succeeded.
     completed: u64,
+    /// Delegations that timed out.
     timeout: u64,
+    /// Delegations that failed.
     error: u64,
+    /// Delegations that were cancelled.
     cancelled: u64,
-    /// Not begun: not allowed, too deep or too many.
+    /// Delegations that were not started: not permitted, nested too deeply, or too many.
     rejected: u64,
-    /// Of those that ended in the last hour; null where none did.
+    /// The median duration of those that ended in the last hour. Null if none did.
     p50_ms: Option<i64>,
+    /// The 95th percentile of their duration. Null if none ended in the last hour.
     p95_ms: Option<i64>,
 }
 
@@ -46,13 +54,14 @@ impl From<DelegationEdge> for DelegationView {
     }
 }
 
+/// Lists how agents delegate work to each other.
 #[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = DelegationList)))]
 pub async fn list_delegations(State(app): State<AppState>) -> Result<Json<DelegationList>> {
     let pairs = app.engine.list_delegations().await?;
     Ok(Json(DelegationList { delegations: pairs.into_iter().map(DelegationView::from).collect() }))
 }
 
-/// The same, as Prometheus reads it.
+/// Renders the statistics as Prometheus metrics.
 pub fn render_metrics(out: &mut String, pairs: &[DelegationEdge]) {
     render_metric_head(
         out,

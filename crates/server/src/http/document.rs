@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the API as the router has it.
+//! `GET /openapi.json`: the API document, generated from the routes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -52,14 +52,14 @@ fn set_version(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// What calls of one server may be refused with, besides what the shape of a call says.
+/// Error statuses that any call of a server may return, besides those implied by its parameters and body.
 pub struct CommonRefusals {
     pub always: &'static [u16],
-    /// Calls that change something.
+    /// Statuses of calls that change something.
     pub changing: &'static [u16],
 }
 
-/// What every route has: the token, and what it refuses with, in one shape.
+/// Adds what all routes share: the security scheme and the error responses.
 pub fn finish_document(document: &mut OpenApi, refusals: &CommonRefusals) {
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_with(Components::new).add_security_scheme("token", bearer);
@@ -79,14 +79,14 @@ pub fn finish_document(document: &mut OpenApi, refusals: &CommonRefusals) {
     }
 }
 
-/// What an operation may be refused with: by the doors before it, by the shape of what it is given, and for what it
-/// would change. What else it answers it says itself.
+/// Adds the error statuses of an operation: those of authentication, of invalid input, and the given ones. Statuses
+/// that the operation declares itself stay.
 fn add_refusals(operation: &mut Operation, more: Vec<u16>) {
     let has_parameters = operation.parameters.iter().flatten().next().is_some();
     let has_body = operation.request_body.is_some();
     let mut statuses = vec![401, 403, 500, 503];
     statuses.extend(more);
-    // What it is given may make no sense, or name what is not there.
+    // The input may be invalid or name something that does not exist.
     if has_body || has_parameters {
         statuses.extend([400, 404]);
     }
@@ -105,7 +105,7 @@ fn error_body_response() -> Response {
     notice.content("application/json", shape).build()
 }
 
-/// Objects of which nothing is required.
+/// Returns references to the objects that have no required fields.
 fn optional_objects(document: &OpenApi) -> BTreeSet<String> {
     let schemas = document.components.iter().flat_map(|components| &components.schemas);
     let bare = schemas
@@ -113,7 +113,7 @@ fn optional_objects(document: &OpenApi) -> BTreeSet<String> {
     bare.map(|(name, _)| Ref::from_schema_name(name).ref_location).collect()
 }
 
-/// An absent body counts as `{}`: where that is enough, it may be left out.
+/// Marks a body as optional if `{}` is valid, because an absent body counts as `{}`.
 fn make_optional(body: &mut RequestBody, bare: &BTreeSet<String>) {
     let is_bare = |content: &RefOr<Content>| match content {
         RefOr::T(Content { schema: Some(RefOr::Ref(named)), .. }) => bare.contains(&named.ref_location),
@@ -124,8 +124,7 @@ fn make_optional(body: &mut RequestBody, bare: &BTreeSet<String>) {
     }
 }
 
-/// The schema of one of the domain's own types, whole. What answers may be that and more; only what is sent must hold
-/// nothing else.
+/// Returns the full schema of a domain type. Responses may carry extra fields; requests must not.
 pub fn schema_of<T: schemars::JsonSchema>() -> RefOr<Schema> {
     let whole = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -137,7 +136,7 @@ pub fn schema_of<T: schemars::JsonSchema>() -> RefOr<Schema> {
     RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
 }
 
-/// The document, written when it is first asked for: most servers are never asked.
+/// The serialized document. It is generated on first use, because most servers never need it.
 #[derive(Clone)]
 pub struct OpenApiDocument(Arc<LazyLock<Bytes>>);
 
@@ -147,7 +146,7 @@ impl OpenApiDocument {
     }
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "instance", responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn serve_openapi(
     Extension(OpenApiDocument(json)): Extension<OpenApiDocument>,

@@ -1,4 +1,4 @@
-//! What happened, for people and tools to read.
+//! The event log, for people and tools.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,38 +19,49 @@ use crate::state::AppState;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListEventsQuery {
-    /// Events behind this number. A cursor goes on from its own page instead.
+    /// Only events after this sequence number. A cursor takes precedence.
     after: Option<i64>,
-    /// The newest so many of all, at most 1000, in order; nothing else is asked then.
+    /// Only the newest events, this many and in order; at most 1000. All other parameters are ignored.
     #[param(minimum = 1)]
     last: Option<usize>,
+    /// Only events of this kind.
     kind: Option<String>,
+    /// Only events of this session.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct EventList {
+    /// The events in order.
     events: Vec<EventView>,
-    /// Null on the last page.
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct EventView {
+    /// The sequence number.
     seq: i64,
+    /// The kind of event, such as `message.queued`.
     kind: String,
+    /// The session it belongs to, if any.
     session_key: Option<String>,
+    /// The turn it belongs to, if any.
     turn_id: Option<String>,
+    /// The agent it belongs to, if any.
     agent_id: Option<String>,
+    /// The trace it belongs to. A trace connects all turns caused by one message.
     trace_id: Option<String>,
+    /// Details, depending on the kind.
     #[schema(value_type = Object)]
     data: Value,
+    /// When the event happened.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -70,7 +81,7 @@ impl From<EventRecord> for EventView {
     }
 }
 
-/// Oldest first.
+/// Lists events, oldest first.
 #[utoipa::path(get, path = "/events", tag = "instance", params(ListEventsQuery), responses((status = 200, body = EventList)))]
 pub async fn list_events(
     State(app): State<AppState>,

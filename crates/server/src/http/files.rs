@@ -1,4 +1,4 @@
-//! The files that tell an agent who it is and what to do: its own, in place of those of all agents.
+//! Bootstrap files of agents. An agent's own file replaces the one shared by all agents.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,21 +20,22 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct AgentFile {
+    /// The name of the file.
     name: &'static str,
-    /// Its own; null where it has none.
+    /// The content of the agent's own file. Null if it has none.
     own: Option<String>,
-    /// What it is told where it has none of its own: the file of its workspace, or of all agents.
+    /// The content used without an own file: from the agent's workspace or shared by all agents.
     shared: Option<String>,
-    /// Whether its own files are looked at: `workspace.overlay` of its spec.
+    /// Whether the agent uses its own files, as `workspace.overlay` of its spec says.
     in_use: bool,
-    /// Of its own, as `If-Match` wants it.
+    /// The version of the own file, for `If-Match`.
     etag: String,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentFileBody {
-    /// At most 256 KiB. Null takes its own file away.
+    /// The new content, at most 256 KiB. Null deletes the agent's own file.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(required)]
     text: Option<String>,
@@ -59,7 +60,9 @@ async fn file_response(app: &AppState, id: &AgentId, name: &'static str) -> Resu
     Ok((headers, Json(AgentFile { name, own, shared, in_use, etag })).into_response())
 }
 
-/// One of `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, `MEMORY.md`, `HEARTBEAT.md`, `BOOTSTRAP.md`.
+/// Returns a bootstrap file of an agent.
+/// The name is `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, `MEMORY.md`, `HEARTBEAT.md` or
+/// `BOOTSTRAP.md`.
 #[utoipa::path(get, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path)), responses((status = 200, body = AgentFile)))]
 pub async fn show_agent_file(
     State(app): State<AppState>,
@@ -69,7 +72,8 @@ pub async fn show_agent_file(
     file_response(&app, &id, name).await
 }
 
-/// Writes its own file onto the version that `If-Match` names. Told at its next turn.
+/// Writes an agent's own bootstrap file.
+/// It replaces the version in `If-Match` and is used from the next turn.
 #[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = AgentFileBody,
     responses((status = 200, body = AgentFile), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody)))]
 pub async fn write_agent_file(

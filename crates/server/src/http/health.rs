@@ -1,4 +1,4 @@
-//! Liveness and readiness. Both are open: they tell nothing a stranger could use.
+//! Liveness and readiness. Both need no token, because they reveal nothing sensitive.
 
 use std::time::Duration;
 
@@ -12,22 +12,28 @@ use utoipa::ToSchema;
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
-/// A database that does not answer a read by then is away.
+/// A database that does not answer a read within this time counts as unavailable.
 const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, ToSchema)]
 pub struct HealthView {
-    /// `ok`, `degraded` or `draining`.
+    /// `ok`, `degraded` or `draining` (shutting down).
     status: &'static str,
+    /// The version of Polyclaw.
     version: String,
+    /// Milliseconds since the process started.
     uptime_ms: i64,
+    /// The state of the database.
     store: StoreHealth,
+    /// The names of the configured channels.
     channels: Vec<String>,
+    /// The background loops.
     tasks: Vec<TaskHealth>,
 }
 
 #[derive(Serialize, ToSchema)]
 struct StoreHealth {
+    /// The database engine: `sqlite` or `postgres`.
     engine: &'static str,
     /// `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`.
     status: &'static str,
@@ -36,18 +42,21 @@ struct StoreHealth {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BackgroundLoop)]
 struct TaskHealth {
+    /// The name of the loop.
     task: &'static str,
-    /// `running`, `restarting` or `stopped`.
+    /// `running`, `restarting` or `stopped` (not needed here).
     state: &'static str,
+    /// How often the loop was restarted.
     restarts: u32,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ReadinessView {
+    /// Always true; an instance that is not ready answers with an error.
     ready: bool,
 }
 
-/// How the instance is.
+/// Returns the health of the instance.
 #[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = HealthView)))]
 pub async fn show_health(State(app): State<AppState>) -> Json<HealthView> {
     let store = store_status(&app).await;
@@ -71,13 +80,13 @@ pub async fn show_health(State(app): State<AppState>) -> Json<HealthView> {
     })
 }
 
-/// Whether messages are taken and answered.
+/// Returns whether the instance accepts and answers messages.
 #[utoipa::path(get, path = "/ready", tag = "instance", security(()), responses((status = 200, body = ReadinessView)))]
 pub async fn show_readiness(State(app): State<AppState>) -> Result<Json<ReadinessView>> {
     if app.engine.is_draining() {
         return Err(Error::NotReady("shutting down"));
     }
-    // Loops that start again are often no more than a sign of this.
+    // Checked first, because restarting loops are often only a symptom of this.
     check_database_files(&app)?;
     if !is_store_reachable(&app).await {
         check_database_files(&app)?;
@@ -90,7 +99,7 @@ pub async fn show_readiness(State(app): State<AppState>) -> Result<Json<Readines
     Ok(Json(ReadinessView { ready: true }))
 }
 
-/// What only a person can mend.
+/// Reports database faults that only a person can fix.
 fn check_database_files(app: &AppState) -> Result<()> {
     let db = app.engine.db();
     if let Err(fault) = db.check_files() {
@@ -103,7 +112,7 @@ fn check_database_files(app: &AppState) -> Result<()> {
     Ok(())
 }
 
-/// The listening loop has nothing to hear where no other node can be.
+/// Whether a loop works. The listener loop is stopped if there can be no other node.
 fn is_working(task: &BackgroundTaskState) -> bool {
     task.state != "restarting"
 }
@@ -124,7 +133,7 @@ async fn store_status(app: &AppState) -> &'static str {
     check_writes(app).await.map_or_else(|fault| fault.code(), |()| "ok")
 }
 
-/// Costs nothing while writes work.
+/// Checks that writes work. Cheap as long as they do.
 async fn check_writes(app: &AppState) -> std::result::Result<(), Fault> {
     let tried = tokio::time::timeout(STORE_CHECK_TIMEOUT, app.engine.db().check_writes()).await;
     tried.unwrap_or_else(|_| Err(Fault::Collided("no write ended in time".into())))

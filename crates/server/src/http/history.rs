@@ -1,4 +1,4 @@
-//! Turns as an operator looks back on them: what was asked, where, and what came of it. `turns` has what each took.
+//! Past turns for operators: request, place and result of each. `turns` has their details.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,23 +20,25 @@ const DEFAULT_PAGE_SIZE: usize = 20;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListHistoryQuery {
-    /// At most 1000; 20 if not given.
+    /// Page size. At most 1000, default 20.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
+    /// Only turns in this state: `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     status: Option<String>,
+    /// Only turns from this channel.
     channel: Option<String>,
-    /// Queued at this time or later.
+    /// Only turns queued at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Millis>,
+    /// Only turns queued before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Millis>,
 }
 
 impl ListHistoryQuery {
-    /// What is looked for, and the page it is shown on.
+    /// Returns the filter and the page.
     pub fn into_filter(self) -> Result<(PastTurnFilter, PageRequest)> {
         let paging = PageRequest::from_query(
             "history",
@@ -63,10 +65,13 @@ impl ListHistoryQuery {
 
 #[derive(Serialize, ToSchema)]
 pub struct PastTurnList {
+    /// The turns of this page.
     tasks: Vec<PastTurnView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
+    /// Whether the history could be read.
     data_available: bool,
-    /// Why there is nothing to be known.
+    /// Why the history could not be read.
     message: Option<String>,
 }
 
@@ -86,20 +91,29 @@ impl PastTurnList {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PastTurn)]
 pub struct PastTurnView {
+    /// The id of the turn.
     id: String,
+    /// The session of the turn.
     session_key: String,
+    /// The agent that answered.
     agent_id: String,
+    /// The channel the message came from.
     channel: Option<String>,
+    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     status: &'static str,
-    /// How the message began.
+    /// The beginning of the message.
     summary: Option<String>,
-    /// How the reply began, or what went wrong.
+    /// The beginning of the reply, or the error.
     outcome: Option<String>,
+    /// The code of the error, if the turn failed.
     error_code: Option<String>,
+    /// The model that answered.
     model: Option<String>,
+    /// Milliseconds from start to end. Null while the turn has not ended.
     duration_ms: Option<i64>,
-    /// Follows one message through every turn it caused.
+    /// The trace of the turn. A trace connects all turns caused by one message.
     trace_id: String,
+    /// When the turn was queued.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -124,7 +138,8 @@ impl From<PastTurn> for PastTurnView {
     }
 }
 
-/// What this instance did last, the newest first: the same that its control plane shows of it.
+/// Lists the past turns of this instance, newest first.
+/// The control plane shows the same list.
 #[utoipa::path(get, path = "/history", tag = "turns", params(ListHistoryQuery), responses((status = 200, body = PastTurnList)))]
 pub async fn list_history(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST /hooks/{name}`: programs that sign what they send.
+//! `POST /hooks/{name}`: signed webhooks.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
@@ -25,12 +25,12 @@ use crate::http::messages::{WaitQuery, accept_and_wait};
 use crate::state::{AppState, SignedHook};
 
 const SIGNATURE_HEADER: &str = "x-polyclaw-signature";
-/// Unix seconds. Where it is sent, it is signed together with the body: `<timestamp>.<body>`.
+/// Unix seconds. If sent, the signature covers `<timestamp>.<body>`.
 const TIMESTAMP_HEADER: &str = "x-polyclaw-timestamp";
-/// How far the clock of a sender may be from ours; and for how long the same body without an id is one post.
+/// The allowed clock difference of a sender, and the time in which equal bodies without an id count as one post.
 const REPLAY_WINDOW_SECS: i64 = 300;
 
-/// The signature is over the raw body, so it is checked before the body is read as anything.
+/// The signature covers the raw body, so it is verified before the body is parsed.
 pub async fn receive_hook(State(app): State<AppState>, request: Request) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let PathId(name) = PathId::from_request_parts(&mut parts, &app).await?;
@@ -46,21 +46,21 @@ pub async fn receive_hook(State(app): State<AppState>, request: Request) -> Resu
     let hooked = hook.resolve_target(&app, &address)?;
     let takes = hooked.accepts_command(&post.text);
     let inbound = to_inbound(hooked, address, post);
-    // Whoever signs speaks for one conversation; that is no owner's word.
+    // The signer speaks for one conversation and is not an owner.
     if takes && let Some(text) = app.engine.run_inbound_command(&inbound, CallerRole::Alone).await? {
         return Ok((StatusCode::OK, Json(CommandReply { text })).into_response());
     }
     Ok(accept_and_wait(&app, inbound, limit).await?.into_response())
 }
 
-/// What a post without an id is known by: one that is recorded and sent again is the same post. Without a signed time
-/// that holds for a window only, since somebody may mean to say the same again.
+/// Derives an id for a post without one, so that a replayed post counts as the same. Without a signed time this holds
+/// only within a time window, because the same text may be sent again on purpose.
 fn replay_id(body: &[u8], signed_at: Option<i64>, now_secs: i64) -> String {
     let moment = signed_at.unwrap_or(now_secs / REPLAY_WINDOW_SECS);
     format!("body:{}:{moment}", encode_hex(&Sha256::digest(body)))
 }
 
-/// The time that was signed, where one was.
+/// Verifies the signature. Returns the signed time, if there was one.
 fn verify_signature(
     hook: &SignedHook,
     headers: &HeaderMap,
@@ -79,7 +79,7 @@ fn verify_signature(
         mac.update(b".");
     }
     mac.update(body);
-    // Compares in constant time.
+    // Constant-time comparison.
     mac.verify_slice(&given).map_err(|_| Error::BadSignature)?;
     match signed_at {
         Some(at) if now_secs.abs_diff(at) > REPLAY_WINDOW_SECS.unsigned_abs() => Err(Error::OldSignature),
@@ -88,7 +88,7 @@ fn verify_signature(
 }
 
 impl SignedHook {
-    /// Who answers in a conversation: the agent it names, or whom the bindings do.
+    /// Returns the agent of a conversation: the hook's own, else the one the bindings select.
     pub fn resolve_target(&self, app: &AppState, address: &ChatAddress) -> Result<HookRoute> {
         let bound = || app.engine.agent_by_bindings(WEBHOOK_CHANNEL, &address.account, &address.peer);
         let agent = self.agent.clone().unwrap_or_else(bound);
@@ -97,7 +97,7 @@ impl SignedHook {
     }
 }
 
-/// The message in a post: as the hook's mapping finds it, or as this instance has it.
+/// Extracts the message from a post, by the hook's mapping or in our own format.
 fn parse_post(hook: &SignedHook, body: &[u8]) -> Result<WebhookPost> {
     match hook.map.is_empty() {
         true => parse_json(body),
@@ -105,7 +105,7 @@ fn parse_post(hook: &SignedHook, body: &[u8]) -> Result<WebhookPost> {
     }
 }
 
-/// The conversation that a post belongs to.
+/// Returns the session of a post's conversation.
 fn hook_session(
     agent: &AgentId,
     ChatAddress { account, peer, thread, .. }: &ChatAddress,

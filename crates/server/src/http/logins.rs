@@ -1,4 +1,4 @@
-//! One-time codes for browsers, and the browsers that are logged in.
+//! One-time login codes and browser logins.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,21 +18,22 @@ use crate::extract::PathId;
 use crate::login::{self, LoginHost};
 use crate::state::AppState;
 
-/// The login that a call is made with.
+/// The id that stands for the caller's own login.
 const CURRENT_LOGIN_ID: &str = "current";
 
 #[derive(Serialize, ToSchema)]
 pub struct LoginLink {
-    /// Lets one browser in, once.
+    /// A one-time code that logs in one browser.
     code: String,
-    /// Where to open it, under the address of the server.
+    /// The path that logs in, relative to the address of the server.
     path: String,
+    /// When the code expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
 }
 
 impl LoginLink {
-    /// `code`: a word nobody can guess.
+    /// Opens a login code. `code` must be unguessable.
     pub fn open_link(door: &BrowserAuth, code: String, principal: BrowserPrincipal, now: Millis) -> Self {
         let expires_at = door.logins.open_code(code.clone(), principal, now);
         Self { path: login::login_path(&code), code, expires_at }
@@ -41,31 +42,35 @@ impl LoginLink {
 
 #[derive(Serialize, ToSchema)]
 pub struct BrowserLoginList {
+    /// The active logins.
     logins: Vec<BrowserLogin>,
 }
 
-/// A browser that is logged in.
+/// A browser login.
 #[derive(Serialize, ToSchema)]
 pub struct BrowserLogin {
+    /// The id of the login.
     id: String,
-    /// The token it logged in with; null for the server's own.
+    /// The id of the token that created the login. Null for the server's own token.
     token: Option<String>,
-    /// What the browser calls itself.
+    /// The user agent of the browser.
     client: String,
-    /// Whether this call is made with it.
+    /// Whether this call is made with this login.
     current: bool,
+    /// When the browser logged in.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
-    /// When it was used last, to within ten minutes.
+    /// When the login was last used, to within ten minutes.
     #[schema(value_type = String, format = DateTime)]
     used_at: Millis,
+    /// When the login expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
 }
 
 pub type CurrentLoginExtension = Option<Extension<CurrentLogin>>;
 
-/// The logins of a token, or all of a server.
+/// Lists the logins of a token, or all logins of a server.
 pub async fn login_list(
     app: &impl LoginHost,
     token: Option<String>,
@@ -88,7 +93,7 @@ pub async fn login_list(
     Ok(Json(BrowserLoginList { logins: found.into_iter().map(view).collect() }))
 }
 
-/// The id that is meant by one in an address.
+/// Resolves the id in a path. `current` is the caller's login.
 pub fn resolve_login_id(id: &str, current: &CurrentLoginExtension) -> Result<String> {
     match current {
         Some(Extension(login)) if id == CURRENT_LOGIN_ID => Ok(login.id.clone()),
@@ -97,7 +102,7 @@ pub fn resolve_login_id(id: &str, current: &CurrentLoginExtension) -> Result<Str
     }
 }
 
-/// Ends one. The browser that ends its own login keeps no cookie.
+/// Ends a login. If it is the caller's own, the cookie is cleared.
 pub async fn end_browser_login(
     app: &impl LoginHost,
     id: &str,
@@ -116,7 +121,8 @@ pub async fn end_browser_login(
     Ok(response)
 }
 
-/// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
+/// Creates a login link for a browser.
+/// The link works once, for ten minutes, and does not contain the token.
 #[utoipa::path(post, path = "/logins", tag = "instance", responses((status = 201, body = LoginLink)))]
 pub async fn create_login(State(app): State<AppState>) -> (StatusCode, Json<LoginLink>) {
     (
@@ -125,7 +131,7 @@ pub async fn create_login(State(app): State<AppState>) -> (StatusCode, Json<Logi
     )
 }
 
-/// The browsers that are logged in, the most recently used first.
+/// Lists browser logins, most recently used first.
 #[utoipa::path(get, path = "/logins", tag = "instance", responses((status = 200, body = BrowserLoginList)))]
 pub async fn list_logins(
     State(app): State<AppState>,
@@ -134,7 +140,8 @@ pub async fn list_logins(
     login_list(&app, None, current).await
 }
 
-/// Ends a login; `current` is the one of the browser that calls.
+/// Ends a browser login.
+/// `current` is the login of the calling browser.
 #[utoipa::path(delete, path = "/logins/{id}", tag = "instance", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn end_login(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! The MCP servers of the instance.
+//! MCP servers used by the instance.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,32 +11,35 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct McpServers {
+    /// The configured MCP servers.
     servers: Vec<McpServerView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct McpServerView {
+    /// The name in the config.
     name: String,
     /// `stdio` or `http`.
     transport: &'static str,
-    /// What its program is kept to: `confined` or `off`. Absent where it is a service.
+    /// The sandbox of the server's program: `confined` or `off`. Absent for a remote server.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<&'static str>,
-    /// `idle`, `starting`, `ready` or `down`.
+    /// `idle` (started when needed), `starting`, `ready` or `down`.
     #[schema(value_type = String)]
     state: McpServerState,
-    /// The server's own name and version.
+    /// The name and version that the server reports.
     version: Option<String>,
-    /// Its tools by the names that agents know.
+    /// The tools of the server, by the names that agents use.
     tools: Vec<String>,
-    /// Agents that name it.
+    /// The agents that may use the server.
     agents: Vec<String>,
-    /// Times it was started again.
+    /// How often the server was restarted.
     restarts: u64,
-    /// Why it is down.
+    /// Why the server is down.
     error: Option<String>,
 }
 
+/// Lists MCP servers with their state and tools.
 #[utoipa::path(get, path = "/mcp", tag = "agents", responses((status = 200, body = McpServers)))]
 pub async fn list_mcp_servers(State(app): State<AppState>) -> Result<Json<McpServers>> {
     let agents = app.engine.list_agents().await?;

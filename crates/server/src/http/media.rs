@@ -1,4 +1,4 @@
-//! The images that messages show.
+//! Images in messages.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::extract::PathId;
 use crate::state::AppState;
 
-/// For whoever may ask for it, and not for long: it may be deleted.
+/// Private and short-lived, because access is checked per caller and an image may be deleted.
 const MEDIA_CACHE_CONTROL: &str = "private, max-age=3600";
 
-/// An image by its hash: `media` of an attachment in a transcript.
+/// Returns an image by its hash, as in `media` of an attachment in a transcript.
 #[utoipa::path(get, path = "/media/{hash}", tag = "sessions",
     params(("hash" = String, Path, description = "SHA-256 of the image, in hexadecimal digits")),
     responses((status = 200, description = "The image, with the type its own bytes say", body = Vec<u8>, content_type = "image/*")))]
@@ -22,7 +22,7 @@ pub async fn show_media(State(app): State<AppState>, PathId(hash): PathId) -> Re
         .ok_or_else(|| Error::invalid_field("hash", "64 hexadecimal digits in lower case are expected"))?;
     let found = app.engine.db().read(move |tx| media::load_image(tx, &known)).await?;
     let image = found.ok_or(Error::UnknownMedia(hash))?;
-    // A browser that is led here shows an image and nothing else, whatever is hidden in it.
+    // A browser must treat the response as an image only, whatever is hidden in it.
     let headers = [
         (CONTENT_TYPE, image.media_type()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),

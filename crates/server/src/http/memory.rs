@@ -1,5 +1,5 @@
-//! What agents remember: list, search, store, bring in, forget. The operator sees everything, or looks through the
-//! eyes of one agent in one session.
+//! Memories of agents: list, search, store, import, forget. The operator sees all of them, or those visible to one
+//! agent in one session.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,35 +20,42 @@ use crate::extract::{JsonBody, PathId, QueryParams};
 use crate::paging::{PagePosition, PageRequest, page_size};
 use crate::state::AppState;
 
-/// Found by one search at the most.
+/// The number of results of a search.
 const MAX_SEARCH_RESULTS: usize = 100;
-/// Brought in by one call at the most.
+/// The number of memories per import.
 const MAX_IMPORTED_MEMORIES: usize = 1000;
 
-/// One memory. `embedding` is not part of it: vectors are made where they are used.
+/// A memory. Embeddings are not included, because each instance computes its own.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Memory)]
 pub struct MemoryView {
+    /// The id of the memory.
     #[schema(value_type = String)]
     id: MemoryId,
+    /// The agent that stored it.
     #[schema(value_type = String)]
     agent_id: AgentId,
-    /// Where it was learnt.
+    /// The session it was learned in.
     #[schema(value_type = String)]
     session_key: SessionKey,
-    /// Who sees it: `shared`, `agent` or `session`.
+    /// Who can see it: `shared` (all agents), `agent` or `session`.
     #[schema(value_type = String)]
     scope: MemoryScope,
-    /// Names it among those of its owner: storing under the same key replaces.
+    /// A key that is unique for its owner. Storing under the same key replaces the memory.
     key: String,
+    /// The kind of memory, such as `fact`.
     kind: String,
+    /// The remembered text.
     content: String,
+    /// Additional data of the caller's choice.
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
 }
@@ -91,39 +98,41 @@ impl From<MemoryView> for MemoryEntry {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListMemoriesQuery {
-    /// Those that fit these words or mean the same, best first. Everything if left out, oldest change first.
+    /// Search by words and meaning, best match first. If omitted, all memories are listed, least recently changed
+    /// first.
     q: Option<String>,
-    /// Those this agent brought; with `q`, those it would find under its policy.
+    /// Only memories stored by this agent. With `q`: those this agent would find under its policy.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
-    /// Those brought in this session; with `q`, those `agent` would find in it.
+    /// Only memories stored in this session. With `q`: those `agent` would find in it.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
-    /// `shared`, `agent` or `session`. Not with `q`.
+    /// Only memories of this scope: `shared`, `agent` or `session`. Not allowed with `q`.
     #[param(value_type = Option<String>)]
     scope: Option<MemoryScope>,
-    /// Not with `q`.
+    /// Only memories of this kind. Not allowed with `q`.
     kind: Option<String>,
-    /// At most 1000; 100 if not given. With `q` at most 100; 10 if not given.
+    /// Page size. At most 1000, default 100. With `q` at most 100, default 10.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before. Not with `q`.
+    /// `next_cursor` of the previous page. Not allowed with `q`.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct MemoryList {
+    /// The memories found.
     memories: Vec<MemoryListItem>,
-    /// Why what memories mean was not compared; null if it was, or nothing was looked for.
+    /// Why the search compared words only, without embeddings. Null if it used them, or if nothing was searched.
     words_only: Option<&'static str>,
-    /// Null on the last page.
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedMemory)]
 pub struct MemoryListItem {
-    /// Higher fits better; comparable within one answer only. Only with `q`.
+    /// The relevance; higher is better. Only with `q`, and only comparable within one response.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     #[serde(flatten)]
@@ -133,18 +142,22 @@ pub struct MemoryListItem {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewMemory {
+    /// The text to remember.
     content: String,
-    /// The default agent if left out.
+    /// The agent that the memory belongs to. Defaults to the default agent.
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
-    /// The agent's main session if left out.
+    /// The session that the memory belongs to. Defaults to the agent's main session.
     #[schema(value_type = Option<String>)]
     session_key: Option<SessionKey>,
-    /// `shared`, `agent` or `session`; `agent` if left out.
+    /// Who can see it: `shared`, `agent` or `session`. Defaults to `agent`.
     #[schema(value_type = Option<String>)]
     scope: Option<MemoryScope>,
+    /// A key that is unique for its owner. Storing under the same key replaces the memory.
     key: Option<String>,
+    /// The kind of memory. Defaults to `fact`.
     kind: Option<String>,
+    /// Additional data of the caller's choice.
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
@@ -153,11 +166,13 @@ pub struct NewMemory {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryImport {
+    /// The memories to import, at most 1000.
     memories: Vec<MemoryView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct MemoryImportResult {
+    /// The number of imported memories.
     stored: usize,
 }
 
@@ -165,34 +180,38 @@ pub struct MemoryImportResult {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MemoryOwnerQuery {
+    /// Only memories stored by this agent.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
+    /// Only memories stored in this session.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
-    /// Only those of this scope.
+    /// Only memories of this scope: `shared`, `agent` or `session`.
     #[param(value_type = Option<String>)]
     scope: Option<MemoryScope>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ForgetResult {
+    /// The number of forgotten memories.
     forgotten: usize,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct MemoryStatus {
+    /// The number of memories.
     memories: i64,
-    /// Those without a vector of the model in use.
+    /// Memories that have no embedding of the current model yet.
     pending: i64,
-    /// Who makes vectors; null where memories are found by their words alone.
+    /// The model that computes embeddings. Null if search uses words only.
     embeddings: Option<String>,
-    /// Why no vectors are made, where the model failed when it was last asked.
+    /// Why the embedding model failed at its last use.
     error: Option<String>,
-    /// Bytes of vectors in memory now.
+    /// Bytes of embeddings held in memory.
     cached_bytes: usize,
 }
 
-/// All there are, or those that fit what is looked for.
+/// Lists or searches memories.
 #[utoipa::path(get, path = "/memory", tag = "memory", params(ListMemoriesQuery), responses((status = 200, body = MemoryList)))]
 pub async fn list_memories(
     State(app): State<AppState>,
@@ -218,7 +237,7 @@ pub async fn list_memories(
     Ok(Json(MemoryList { memories, words_only: None, next_cursor }))
 }
 
-/// Stores one memory for an agent.
+/// Stores a memory for an agent.
 #[utoipa::path(post, path = "/memory", tag = "memory", request_body = NewMemory, responses((status = 201, body = MemoryView)))]
 pub async fn store_memory(
     State(app): State<AppState>,
@@ -261,7 +280,8 @@ async fn memory_viewer(app: &AppState, agent: AgentId, session: Option<SessionKe
     Ok(MemoryViewer::for_session(&agent, &session, &spec.context_policy))
 }
 
-/// Brings memories in as they were listed. One of the same owner and key is replaced.
+/// Imports memories in the format of the list.
+/// A memory with the same owner and key is replaced.
 #[utoipa::path(post, path = "/memory/import", tag = "memory", request_body = MemoryImport, responses((status = 200, body = MemoryImportResult)))]
 pub async fn import_memories(
     State(app): State<AppState>,
@@ -277,20 +297,20 @@ pub async fn import_memories(
     Ok(Json(MemoryImportResult { stored }))
 }
 
-/// One memory.
+/// Returns a memory.
 #[utoipa::path(get, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 200, body = MemoryView)))]
 pub async fn show_memory(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<MemoryView>> {
     Ok(Json(app.engine.memory_store().get(&MemoryId::new(id)).await?.into()))
 }
 
-/// Forgets one memory.
+/// Forgets a memory.
 #[utoipa::path(delete, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn forget_memory(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
     app.engine.memory_store().forget_memory(&MemoryId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Forgets all that an agent or a session brought.
+/// Forgets all memories of an agent or a session.
 #[utoipa::path(delete, path = "/memory", tag = "memory", params(MemoryOwnerQuery), responses((status = 200, body = ForgetResult)))]
 pub async fn forget_memories(
     State(app): State<AppState>,
@@ -303,7 +323,7 @@ pub async fn forget_memories(
     Ok(Json(ForgetResult { forgotten }))
 }
 
-/// How many memories there are, and how they are found.
+/// Returns the number of memories and the state of the search index.
 #[utoipa::path(get, path = "/memory/status", tag = "memory", responses((status = 200, body = MemoryStatus)))]
 pub async fn memory_status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
     let job_status = app.engine.memory_store().status().await?;

@@ -1,4 +1,4 @@
-//! Speaking in a session: `POST /sessions/{key}/messages`.
+//! Sending messages to a session: `POST /sessions/{key}/messages`.
 
 use std::time::Duration;
 
@@ -26,18 +26,19 @@ pub const MAX_WAIT_SECONDS: f64 = 600.0;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSessionMessage {
+    /// The text of the message.
     pub text: String,
-    /// Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name.
+    /// The agent of a new session. Defaults to the agent in the key, else the one the bindings select.
     #[schema(value_type = Option<String>)]
     pub agent: Option<AgentId>,
-    /// The same key in the same session is the same message.
+    /// Messages with the same key in the same session are accepted only once.
     pub idempotency_key: Option<String>,
-    /// At most 20; the whole request has at most 32 MB.
+    /// At most 20 attachments. The request is limited to 32 MB.
     #[serde(default)]
     pub attachments: Vec<AttachmentBody>,
-    /// Where the person sits: `web` (default), `cli` or `api`.
+    /// The channel that the person uses: `web` (default), `cli` or `api`.
     pub channel: Option<String>,
-    /// The answer also goes where people read this session on a chat platform.
+    /// Also send the answer to the chat conversation that belongs to this session.
     #[serde(default)]
     pub deliver: bool,
 }
@@ -46,7 +47,7 @@ pub struct NewSessionMessage {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WaitQuery {
-    /// Seconds to wait for the answer, at most 600.
+    /// How many seconds to wait for the answer, at most 600.
     wait: Option<f64>,
 }
 
@@ -64,33 +65,41 @@ impl WaitQuery {
 
 #[derive(Serialize, ToSchema)]
 pub struct SessionMessageReceipt {
+    /// The id of the message.
     #[schema(value_type = String)]
     message_id: MessageId,
+    /// The session of the message.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The turn that answers the message.
     #[schema(value_type = String)]
     turn_id: TurnId,
-    /// The same message was accepted before.
+    /// Whether this message was already accepted before.
     duplicate: bool,
-    /// Another turn runs: this message is taken up at its next boundary or its end.
+    /// Another turn is running. The message is handled at its next step or after it.
     waiting: bool,
-    /// Only with `wait`, once the turn is done.
+    /// The answer. Only with `wait`, once the turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<TurnReply>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TurnReply {
+    /// The id of the reply's message.
     #[schema(value_type = Option<String>)]
     message_id: Option<MessageId>,
+    /// The text of the reply, or the error.
     text: String,
     /// `done`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     state: JobState,
+    /// The code of the error, if the turn failed.
     error_code: Option<String>,
-    /// `length` if the model ran out of room before it was done; null otherwise.
+    /// `length` if the reply was cut off at the model's output limit, else null.
     finish_reason: Option<&'static str>,
+    /// The model that answered.
     model: Option<String>,
+    /// Tokens used by the turn.
     usage: TokenUsageView,
 }
 
@@ -121,7 +130,7 @@ impl From<TurnAnswer> for TurnReply {
     }
 }
 
-/// Says something in a session, which is made if there is none.
+/// Sends a message to a session, which is created if needed.
 #[utoipa::path(
     post, path = "/sessions/{key}/messages", tag = "sessions",
     params(("key" = String, Path, description = "Session key, percent-encoded"), WaitQuery),
@@ -143,7 +152,7 @@ pub async fn send_message(
     accept_and_wait(&app, inbound, limit).await
 }
 
-/// Accepts a message and, if asked to, waits for its answer.
+/// Accepts a message and waits for its answer if requested.
 pub async fn accept_and_wait(
     app: &AppState,
     inbound: IngressMessage,
@@ -154,7 +163,7 @@ pub async fn accept_and_wait(
         let accepted = app.engine.submit_message(inbound).await?;
         return Ok((StatusCode::ACCEPTED, Json(accepted.into())));
     };
-    // Begun before the message is accepted: the end of its turn is then never missed.
+    // Subscribes before the message is accepted, so that the end of its turn is never missed.
     let (watch, named) = (app.engine.hub.subscribe(&inbound.session), inbound.session.clone());
     let accepted = app.engine.submit_message(inbound).await?;
     let (session, turn) = (&accepted.session_key, &accepted.turn_id);
@@ -167,7 +176,8 @@ pub async fn accept_and_wait(
     Ok((status, Json(receipt)))
 }
 
-/// Asked as if from there, so that it is answered there: by the outbox, whatever dies.
+/// Returns the chat conversation of the session. The message is treated as sent from there, so that the outbox
+/// delivers the answer reliably.
 async fn reply_address(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
     let found = match app.engine.session_conversation(key).await {
         Err(polyclaw_engine::Error::UnknownSession(_)) => None,
@@ -205,7 +215,7 @@ pub async fn to_inbound(
             thread: None,
         },
     };
-    // With the message, so that it holds whatever dies and whoever goes on with it.
+    // Stored with the message, so that it survives a crash and applies to any turn that continues the work.
     let mut meta = None;
     by.authority().write_to_meta(&mut meta);
     Ok(IngressMessage {

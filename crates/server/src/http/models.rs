@@ -1,4 +1,4 @@
-//! The models agents can use.
+//! The available models.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,25 +10,27 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct ModelList {
+    /// The available models.
     models: Vec<ModelView>,
-    /// Used by agents that name none of their own.
+    /// The model of agents that have none of their own.
     #[schema(value_type = Option<String>)]
     default_model: Option<ModelRef>,
-    /// Which model answers and where it was found, or what to set so that one does.
+    /// The model in use and where it was found, or how to configure one.
     in_use: String,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ModelView {
+    /// The model as `provider/model`.
     #[schema(value_type = String)]
     model: ModelRef,
-    /// Tokens; null where nobody said.
+    /// The context window in tokens. Null if unknown.
     context_window: Option<u64>,
-    /// `ready`, `cooling`, `unreachable`, or `damaged`: its weights can not be loaded, and `polyclaw model pull` fetches
-    /// them again.
+    /// `ready`, `cooling` (paused after errors), `unreachable`, or `damaged`: the model files cannot be loaded;
+    /// `polyclaw model pull` downloads them again.
     #[schema(value_type = String)]
     status: ModelStatus,
-    /// A demo model: its answers have the right shape and are often wrong. Add a real one before you rely on it.
+    /// A demo model. Its answers have the right format but are often wrong; configure a real model for serious use.
     demo: bool,
 }
 
@@ -38,6 +40,7 @@ impl From<ModelInfo> for ModelView {
     }
 }
 
+/// Lists the available models and the one in use.
 #[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = ModelList)))]
 pub async fn list_models(State(app): State<AppState>) -> Json<ModelList> {
     let models = app.engine.provider().list_models().await;

@@ -1,4 +1,4 @@
-//! `GET /metrics`, as Prometheus reads it.
+//! `GET /metrics`: metrics in the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -17,7 +17,7 @@ use super::delegations;
 use crate::metrics::{HttpMetrics, render_metric_head, resident_bytes};
 use crate::state::AppState;
 
-/// Counters of this process.
+/// Returns the metrics of this process in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "instance", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
 pub async fn show_metrics(
     State(app): State<AppState>,
@@ -26,7 +26,7 @@ pub async fn show_metrics(
     let mut out = String::with_capacity(16 * 1024);
     render_turns(&mut out, &app.engine.hub.counters());
     render_agents(&mut out, &app.engine.agent_turns());
-    // With the database away there is no depth to tell; the rest still counts.
+    // Without the database the queue depth is unknown and omitted.
     if let Ok(depth) = app.engine.db().read(jobs::count_by_state).await {
         render_metric_head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
         for state in ["queued", "running"] {
@@ -87,7 +87,7 @@ fn render_turns(out: &mut String, counters: &HubCounters) {
     render_metric(out, "polyclaw_watchers", "gauge", "Readers of live frames.", counters.watchers);
 }
 
-/// Latency and throughput by agent.
+/// Renders latency and throughput by agent.
 fn render_agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
     const TURNS_ENDED_METRIC: &str = "polyclaw_agent_turns_ended_total";
     const TURN_SECONDS_METRIC: &str = "polyclaw_agent_turn_seconds";

@@ -1,4 +1,4 @@
-//! Messages on their way to a channel, and the held ones a person decides about.
+//! Outbound messages of channels, including held ones that a person must decide about.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,45 +21,58 @@ use crate::state::AppState;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListOutboxQuery {
-    /// `pending`, `sending`, `sent`, `unknown` or `failed`.
+    /// Only messages in this state: `pending`, `sending`, `sent`, `unknown` or `failed`.
     #[param(value_type = Option<String>)]
     state: Option<OutboxState>,
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct OutboxList {
+    /// The messages of this page.
     outbox: Vec<OutboxMessageView>,
-    /// Null on the last page.
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct OutboxMessageView {
+    /// The id of the message.
     #[schema(value_type = String)]
     id: OutboxId,
+    /// The session that sends it.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The turn that sends it.
     #[schema(value_type = String)]
     turn_id: TurnId,
+    /// The part number. Long replies are split into several messages.
     part: usize,
-    /// Channel, account, peer and thread, taken whole from the message this answers.
+    /// The destination (channel, account, peer and thread), copied from the message this one answers.
     #[schema(value_type = Object)]
     address: ChatAddress,
+    /// The text of the message.
     text: String,
+    /// `pending`, `sending`, `sent`, `unknown` (it may or may not have arrived) or `failed`.
     #[schema(value_type = String)]
     state: OutboxState,
+    /// How often sending was attempted.
     attempts: u32,
+    /// The platform's id of the message, once known.
     platform_id: Option<String>,
+    /// The last error.
     error: Option<String>,
+    /// When sending is given up.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
+    /// When the message was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the message was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
 }
@@ -84,7 +97,7 @@ impl From<OutboxMessage> for OutboxMessageView {
     }
 }
 
-/// Oldest first.
+/// Lists outbound messages, oldest first.
 #[utoipa::path(get, path = "/outbox", tag = "outbox", params(ListOutboxQuery), responses((status = 200, body = OutboxList)))]
 pub async fn list_outbox(
     State(app): State<AppState>,
@@ -99,7 +112,8 @@ pub async fn list_outbox(
     Ok(Json(OutboxList { outbox: found.into_iter().map(OutboxMessageView::from).collect(), next_cursor }))
 }
 
-/// Sends a held message again: it may arrive twice.
+/// Sends a held message again.
+/// The recipient may get it twice.
 #[utoipa::path(post, path = "/outbox/{id}/resend", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = OutboxMessageView)))]
 pub async fn resend_outbox_message(
     State(app): State<AppState>,
@@ -109,7 +123,7 @@ pub async fn resend_outbox_message(
     Ok(Json(message.into()))
 }
 
-/// Gives a held message up.
+/// Discards a held message.
 #[utoipa::path(post, path = "/outbox/{id}/dismiss", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = OutboxMessageView)))]
 pub async fn dismiss_outbox_message(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! Strangers who wait to be let in, and people who were.
+//! Pairing of chat users: pending codes and approved senders.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,24 +14,28 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct PairingList {
+    /// Pending pairings, then approved senders.
     pairings: Vec<PairingView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct PairingView {
+    /// The channel, such as `telegram`.
     channel: String,
+    /// The account the sender wrote to.
     account: String,
-    /// The platform's id of whoever wrote.
+    /// The platform's id of the sender.
     sender: String,
-    /// What the platform calls them. They chose it themselves.
+    /// The sender's display name, chosen by the sender.
     sender_name: Option<String>,
     /// `pending` or `approved`.
     state: &'static str,
-    /// What they were told; null once they are let in.
+    /// The pairing code that the sender got. Null once approved.
     code: Option<String>,
+    /// When the sender first wrote.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
-    /// When the code ends; null once they are let in.
+    /// When the code expires. Null once approved.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Millis>,
 }
@@ -55,7 +59,7 @@ impl From<Pairing> for PairingView {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovePairingBody {
-    /// As the stranger shows it, in any case.
+    /// The code that the sender shows, in upper or lower case.
     code: String,
 }
 
@@ -63,20 +67,23 @@ pub struct ApprovePairingBody {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RevokePairingBody {
+    /// The channel, such as `telegram`.
     channel: String,
+    /// The account the sender wrote to.
     account: String,
-    /// The platform's id of whoever was let in, or waits.
+    /// The platform's id of the sender.
     sender: String,
 }
 
-/// Those who wait, then those who were let in.
+/// Lists pending pairings, then approved senders.
 #[utoipa::path(get, path = "/pairing", tag = "channels", responses((status = 200, body = PairingList)))]
 pub async fn list_pairings(State(app): State<AppState>) -> Result<Json<PairingList>> {
     let listed = app.engine.list_pairings().await?;
     Ok(Json(PairingList { pairings: listed.into_iter().map(PairingView::from).collect() }))
 }
 
-/// Lets in whoever was told a code. It counts once, for an hour.
+/// Approves the sender that has a pairing code.
+/// A code works once and expires after an hour.
 #[utoipa::path(post, path = "/pairing", tag = "channels", request_body = ApprovePairingBody, responses((status = 200, body = PairingView)))]
 pub async fn approve_pairing(
     State(app): State<AppState>,
@@ -85,7 +92,7 @@ pub async fn approve_pairing(
     Ok(Json(app.engine.approve_pairing(&approval.code).await?.into()))
 }
 
-/// Takes somebody's access or code away.
+/// Revokes the access of a sender, or a pending code.
 #[utoipa::path(delete, path = "/pairing", tag = "channels", params(RevokePairingBody), responses((status = 204)))]
 pub async fn revoke_pairing(
     State(app): State<AppState>,

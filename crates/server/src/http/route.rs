@@ -1,4 +1,4 @@
-//! Who would answer a message, and why.
+//! Explains which agent would answer a message.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,28 +20,31 @@ use crate::state::AppState;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainRouteBody {
-    /// The channel it comes by, such as `telegram`.
+    /// The channel the message comes from, such as `telegram`.
     channel: String,
-    /// The account it comes to; the channel's default account if left out.
+    /// The account that receives it. Defaults to the channel's default account.
     account_id: Option<String>,
     /// The conversation it is written in.
     peer: PeerBody,
-    /// The conversation it is a thread of.
+    /// The conversation that contains the thread.
     parent_peer: Option<PeerBody>,
-    /// The server it is written in.
+    /// The server (guild) it is written in.
     guild_id: Option<String>,
-    /// What the sender is in that server.
+    /// The sender's roles in that server.
     #[serde(default)]
     roles: Vec<String>,
-    /// The workspace it is written in.
+    /// The workspace (team) it is written in.
     team_id: Option<String>,
-    /// The platform's id of whoever wrote; the peer's if left out.
+    /// The platform's id of the sender. Defaults to the peer's id.
     sender: Option<String>,
+    /// The thread it is written in.
     thread: Option<String>,
+    /// The forum topic it is written in.
     topic: Option<String>,
+    /// The text of the message.
     #[serde(default)]
     text: String,
-    /// Whether the account is named in the text, or it replies to the account.
+    /// Whether the message mentions the account or replies to it.
     #[serde(default)]
     mentioned: bool,
 }
@@ -49,64 +52,73 @@ pub struct ExplainRouteBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeerBody {
-    /// `direct`, `group` or `channel`; `direct` if left out, and that of the peer for its parent.
+    /// `direct`, `group` or `channel`. Defaults to `direct`, and for a parent to the kind of the peer.
     #[schema(value_type = Option<String>)]
     kind: Option<PeerKind>,
-    /// The platform's id.
+    /// The platform's id of the conversation.
     id: String,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RouteExplanation {
-    /// Who answers, the first where several do; null where nobody does.
+    /// The agent that answers, the first one of a broadcast. Null if nobody answers.
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
+    /// The session it answers in.
     #[schema(value_type = Option<String>)]
     session_key: Option<SessionKey>,
-    /// The model it would ask first; null where none is known.
+    /// The model it would use first. Null if none is known.
     model: Option<String>,
-    /// Every tool there is, and whether it has it.
+    /// Every tool, with the policy decision for this message.
     tools: Vec<ToolPolicyView>,
-    /// `admitted`, `pair` (a stranger is told a code), or why it is ignored.
+    /// `admitted`, `pair` (the unknown sender gets a pairing code), or why the message is ignored.
     admission: &'static str,
-    /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null
-    /// where nobody answers: a command, or an account that is not there.
+    /// The rule that selected the agent: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or
+    /// `default`. Null if nobody answers, because the message is a command or its account does not exist.
     layer: Option<&'static str>,
-    /// The command it is.
+    /// The chat command in the message, if it is one.
     command: Option<&'static str>,
-    /// What bindings alone would say: how closely the best one fits.
+    /// How specific the best matching binding is: `peer`, `parent_peer`, `peer_wildcard`, `guild_roles`, `guild`,
+    /// `team`, `account`, `channel` or `default`.
     #[schema(value_type = String)]
     tier: BindingTier,
-    /// Its place in the config, from 0; null where none fits.
+    /// The index of that binding in the config, from 0. Null if none matches.
     binding: Option<usize>,
-    /// A model would be asked whether another agent fits better. It was not asked now.
+    /// Whether a model would be asked if another agent fits better. This call does not ask it.
     asks_classifier: bool,
-    /// Everyone that answers: several of a broadcast, each as the first stands above.
+    /// All agents that answer. A broadcast has several, of which the first is described above.
     answers: Vec<AnswererView>,
+    /// Every binding, and why it was rejected.
     candidates: Vec<CandidateView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct AnswererView {
+    /// The agent that answers.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// The session it answers in.
     #[schema(value_type = String)]
     session_key: SessionKey,
-    /// The model it would ask first; null where none is known.
+    /// The model it would use first. Null if none is known.
     model: Option<String>,
+    /// Every tool, with the policy decision for this message.
     tools: Vec<ToolPolicyView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct CandidateView {
-    /// Its place in the config, from 0.
+    /// The index of the binding in the config, from 0.
     binding: usize,
+    /// The agent that the binding names.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// How specific the binding is, as in `tier` above.
     #[schema(value_type = String)]
     tier: BindingTier,
+    /// Whether this binding matches best.
     selected: bool,
-    /// Why it does not answer; null for the one that fits best.
+    /// Why the binding was rejected. Null for the one that matches best.
     rejected_because: Option<&'static str>,
 }
 
@@ -157,8 +169,9 @@ impl From<inbound::InboundExplanation> for RouteExplanation {
     }
 }
 
-/// Who would answer a message: what decided, every binding with why it lost, the session, the model and the tools.
-/// By the code that decides; nothing is changed and no model asked.
+/// Explains which agent would answer a message, and why.
+/// Returns the deciding rule, every binding with the reason of its rejection, the session, the model and the tools.
+/// Uses the same code as real messages, but changes nothing and calls no model.
 #[utoipa::path(post, path = "/route/explain", tag = "channels", request_body = ExplainRouteBody, responses((status = 200, body = RouteExplanation)))]
 pub async fn explain_route(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! Runs: what sessions asked of sessions they began, and the announces of their ends that wait for a person.
+//! Sub-agent and delegation runs, and completed ones whose announce waits for a person.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,51 +20,67 @@ const MAX_LISTED_RUNS: usize = 1_000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListRunsQuery {
-    /// The session that asked for them, the newest first.
+    /// Only runs started by this session, newest first.
     #[param(value_type = Option<String>)]
     owner: Option<SessionKey>,
-    /// Those of all sessions whose announce waits for a person, the oldest first.
+    /// With `true`, runs of all sessions whose announce waits for a person, oldest first.
     held: Option<bool>,
-    /// At most 1000; 100 if not given.
+    /// The number of runs. At most 1000, default 100.
     limit: Option<usize>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RunList {
+    /// The runs.
     runs: Vec<RunView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RunView {
+    /// The id of the run.
     #[schema(value_type = String)]
     run_id: RunId,
+    /// `subagent` or `delegate`.
     #[schema(value_type = String)]
     kind: RunKind,
+    /// The session of the run.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The agent that does the work.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// The session that started the run.
     #[schema(value_type = String)]
     owner_session_key: SessionKey,
+    /// The agent that started the run.
     #[schema(value_type = String)]
     caller_agent_id: AgentId,
+    /// The trace of the run. A trace connects all turns caused by one message.
     #[schema(value_type = String)]
     trace_id: TraceId,
+    /// A short name of the task.
     label: String,
+    /// The task given to the agent.
     task: String,
+    /// Tags given by the agent that started the run.
     tags: Vec<String>,
+    /// `running`, `ok`, `error`, `timeout` or `cancelled`.
     #[schema(value_type = String)]
     status: RunStatus,
-    /// Why its announce waits for a person; null where it does not.
+    /// Why the announce of the result waits for a person. Null if it does not.
     held: Option<String>,
+    /// The result, once the run has ended.
     result: Option<String>,
+    /// The code of the error, if the run failed.
     error_code: Option<String>,
-    /// Null where a provider did not say.
+    /// Tokens used. Null if a provider did not report them.
     tokens: Option<u64>,
-    /// Null where no price is known.
+    /// Cost in US dollars. Null if a price is unknown.
     cost_usd: Option<f64>,
+    /// When the run was started.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the run ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Millis>,
 }
@@ -95,7 +111,8 @@ impl From<SubagentRun> for RunView {
     }
 }
 
-/// Name `owner` or `held`.
+/// Lists runs of a session, or runs that wait for a person.
+/// Either `owner` or `held=true` is required.
 #[utoipa::path(get, path = "/runs", tag = "sessions", params(ListRunsQuery), responses((status = 200, body = RunList)))]
 pub async fn list_runs(
     State(app): State<AppState>,
@@ -110,13 +127,15 @@ pub async fn list_runs(
     Ok(Json(RunList { runs: found.into_iter().map(RunView::from).collect() }))
 }
 
-/// At work or ended: its result can be asked for as long as its owner is there.
+/// Returns a run, active or ended.
+/// The result is available as long as the session that started the run exists.
 #[utoipa::path(get, path = "/runs/{id}", tag = "sessions", params(("id" = String, Path)), responses((status = 200, body = RunView)))]
 pub async fn show_run(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<RunView>> {
     Ok(Json(app.engine.find_run(&RunId::new(id)).await?.into()))
 }
 
-/// The announce of its end was read by a person: no turn is begun for it.
+/// Dismisses the announce of a run.
+/// The result counts as read by a person; no turn is started for it.
 #[utoipa::path(post, path = "/runs/{id}/dismiss", tag = "sessions", params(("id" = String, Path)), responses((status = 200, body = RunView)))]
 pub async fn dismiss_run(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<RunView>> {
     Ok(Json(app.engine.dismiss_announce(&RunId::new(id)).await?.into()))

@@ -1,4 +1,4 @@
-//! Sessions: list, make, look at, change, stop, start anew, delete.
+//! Sessions: list, create, show, change, stop, reset and delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,49 +23,65 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct SessionView {
+    /// The key that identifies the session.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The id of the current conversation. It changes when the session is reset.
     #[schema(value_type = String)]
     session_id: SessionId,
+    /// The agent that the session belongs to.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// The agent that answers now. It differs from `agent_id` after a switch.
     #[schema(value_type = String)]
     active_agent_id: AgentId,
-    /// The model a person picked; null is the agent's own.
+    /// The model chosen for this session. Null means the agent's own.
     #[schema(value_type = Option<String>)]
     model: Option<ModelRef>,
+    /// The session that started this one, if it is a sub-agent's.
     #[schema(value_type = Option<String>)]
     owner_session_key: Option<SessionKey>,
+    /// How many sub-agent spawns lie between this session and a person.
     spawn_depth: u32,
+    /// How many delegations lie between this session and a person.
     delegation_depth: u32,
+    /// The queue of its turns: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
     #[schema(value_type = String)]
     lane: JobLane,
+    /// The channel of the conversation it was started from.
     channel: Option<String>,
-    /// Whether what is said here may leave by a channel.
+    /// Whether answers of this session may be delivered to channels.
     deliver_policy: bool,
-    /// Whether it may send to channels by itself.
+    /// Whether the session may send messages to channels on its own.
     send_policy: bool,
-    /// The team it leads or is in, also where that has ended. The same as `team_name`.
+    /// The team that the session leads or belongs to, even if that has ended. Same as `team_name`.
     team: Option<String>,
+    /// The id of that team.
     #[schema(value_type = Option<String>)]
     team_id: Option<TeamId>,
+    /// The name of that team.
     team_name: Option<String>,
-    /// Of a member, as `#RRGGBB`.
+    /// The color of a team member, as `#RRGGBB`.
     teammate_color: Option<&'static str>,
-    /// `lead` or `member`.
+    /// The role in the team: `lead` or `member`.
     #[schema(value_type = Option<String>)]
     team_role: Option<TeamRole>,
+    /// `active` or `archived`.
     #[schema(value_type = String)]
     status: SessionStatus,
+    /// The title of the session.
     title: Option<String>,
-    /// Messages and interrupted tasks not yet taken up.
+    /// Messages and interrupted tasks that wait to be handled.
     queued: usize,
+    /// The running turn, if any.
     #[schema(value_type = Option<String>)]
     running_turn_id: Option<TurnId>,
-    /// In and out, of all calls whose provider said so; null where none did.
+    /// Input and output tokens of all calls with reported usage. Null if there are none.
     tokens: Option<i64>,
+    /// When the session was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When something last happened in the session.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
 }
@@ -116,7 +132,7 @@ impl SessionView {
     }
 }
 
-/// A session's place in a team.
+/// The team of a session.
 struct SessionTeam {
     team: Team,
     color: Option<&'static str>,
@@ -142,37 +158,43 @@ fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListSessionsQuery {
+    /// Only sessions of this agent.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
-    /// `active` if not given; `archived` are sub-agents that ended some time ago.
+    /// `active` (default) or `archived`, which are sub-agents that ended some time ago.
     #[param(value_type = Option<String>)]
     status: Option<SessionStatus>,
+    /// Only sessions started by this session.
     #[param(value_type = Option<String>)]
     owner: Option<SessionKey>,
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct SessionList {
+    /// The sessions of this page.
     sessions: Vec<SessionView>,
-    /// Null on the last page.
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
+    /// The agent of the session. Defaults to the one that the bindings select for the web chat.
     #[schema(value_type = Option<String>)]
     agent: Option<AgentId>,
+    /// The title of the session.
     title: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct CreatedSession {
+    /// The key of the new session.
     #[schema(value_type = String)]
     session_key: SessionKey,
 }
@@ -180,41 +202,45 @@ pub struct CreatedSession {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPatch {
+    /// The agent that answers from now on.
     #[schema(value_type = Option<String>)]
     active_agent_id: Option<AgentId>,
-    /// `provider/model`; null goes back to the agent's own.
+    /// The model as `provider/model`. Null resets it to the agent's own.
     #[serde(default, deserialize_with = "present_or_null")]
     #[schema(value_type = Option<String>)]
     model: Option<Option<ModelRef>>,
-    /// Whether what is said here may leave by a channel.
+    /// Whether answers of this session may be delivered to channels.
     deliver_policy: Option<bool>,
-    /// Whether it may send to channels by itself.
+    /// Whether the session may send messages to channels on its own.
     send_policy: Option<bool>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct StopResult {
+    /// The turn that was stopped, if one was running.
     #[schema(value_type = Option<String>)]
     turn_id: Option<TurnId>,
+    /// The number of interrupted tasks that were dropped.
     interrupted_tasks: usize,
-    /// What it had begun, and what that had: the label of each run that was stopped with it.
+    /// What was stopped with it, recursively: the label of each run and the name of each team member.
     children: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct QueuedTurnView {
+    /// The queued turn.
     #[schema(value_type = String)]
     turn_id: TurnId,
 }
 
-/// Tells `null` from an absent field.
+/// Distinguishes `null` from an absent field.
 fn present_or_null<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<Option<ModelRef>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
-/// The newest first: those in which something happened last.
+/// Lists sessions, most recently active first.
 #[utoipa::path(get, path = "/sessions", tag = "sessions", params(ListSessionsQuery), responses((status = 200, body = SessionList)))]
 pub async fn list_sessions(
     State(app): State<AppState>,
@@ -244,7 +270,7 @@ pub async fn list_sessions(
     Ok(Json(app.engine.db().read(read).await?))
 }
 
-/// A session nobody has spoken in yet.
+/// Creates an empty session.
 #[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewSession, responses((status = 201, body = CreatedSession)))]
 pub async fn create_session(
     State(app): State<AppState>,
@@ -257,6 +283,7 @@ pub async fn create_session(
     Ok((StatusCode::CREATED, Json(CreatedSession { session_key: session.key })))
 }
 
+/// Returns a session.
 #[utoipa::path(get, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
 pub async fn show_session(
     State(app): State<AppState>,
@@ -270,6 +297,7 @@ async fn session_view(app: &AppState, key: &SessionKey) -> Result<Json<SessionVi
     Ok(Json(app.engine.db().read(move |tx| SessionView::read_session(tx, session.clone())).await?))
 }
 
+/// Changes the agent, model or delivery policies of a session.
 /// Takes effect at the next turn.
 #[utoipa::path(patch, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), request_body = SessionPatch, responses((status = 200, body = SessionView)))]
 pub async fn update_session(
@@ -294,7 +322,7 @@ pub async fn update_session(
     session_view(&app, &key).await
 }
 
-/// Deletes a session with all that was said in it.
+/// Deletes a session with all its messages.
 #[utoipa::path(delete, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 204)))]
 pub async fn delete_session(
     State(app): State<AppState>,
@@ -304,7 +332,7 @@ pub async fn delete_session(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends the running turn and gives up interrupted tasks.
+/// Stops the running turn of a session and drops its interrupted tasks.
 #[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = StopResult)))]
 pub async fn stop_session(
     State(app): State<AppState>,
@@ -315,7 +343,8 @@ pub async fn stop_session(
     Ok(Json(StopResult { turn_id: turn, interrupted_tasks, children }))
 }
 
-/// A new conversation under the same key; the old one is kept.
+/// Starts a new conversation under the same key.
+/// The old conversation is kept.
 #[utoipa::path(post, path = "/sessions/{key}/new", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
 pub async fn reset_session(
     State(app): State<AppState>,
@@ -325,7 +354,7 @@ pub async fn reset_session(
     session_view(&app, &key).await
 }
 
-/// Folds old history into a summary, as a turn of its own.
+/// Compacts the history of a session into a summary, in a turn of its own.
 #[utoipa::path(post, path = "/sessions/{key}/compact", tag = "sessions", params(("key" = String, Path)), responses((status = 202, body = QueuedTurnView)))]
 pub async fn compact_session(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! The skills an agent could have, and which of them it has.
+//! Skills available to an agent, and whether it may use them.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,19 +13,22 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct SkillList {
+    /// The skills the agent can find.
     skills: Vec<SkillView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct SkillView {
+    /// The name of the skill.
     name: String,
+    /// What the skill is for.
     description: String,
-    /// `agent`, `workspace` or `shared`: where it was found, the nearest of its name.
+    /// Where the skill was found: `agent`, `workspace` or `shared`. The closest location wins.
     #[schema(value_type = String)]
     place: SkillLocation,
-    /// Whether the agent's policy lets it have this one, and the tool that reads it.
+    /// Whether the agent may use the skill, which includes the tool that reads it.
     allowed: bool,
-    /// Why: `open`, `allowed`, `denied`, `not_listed` or `no_tool`.
+    /// The reason: `open`, `allowed`, `denied`, `not_listed` or `no_tool`.
     #[schema(value_type = String)]
     rule: SkillEligibility,
 }
@@ -41,12 +44,12 @@ impl From<(Skill, SkillEligibility)> for SkillView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListSkillsQuery {
-    /// The agent; the default one if left out.
+    /// The agent. Defaults to the default agent.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
 }
 
-/// Every skill an agent can find, and whether it has it.
+/// Lists the skills that an agent can find, and whether it may use them.
 #[utoipa::path(get, path = "/skills", tag = "agents", params(ListSkillsQuery), responses((status = 200, body = SkillList)))]
 pub async fn list_skills(
     State(app): State<AppState>,

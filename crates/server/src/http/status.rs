@@ -1,4 +1,4 @@
-//! What the instance is doing, in numbers.
+//! Counts of what the instance is doing.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,12 +13,13 @@ use crate::state::AppState;
 #[derive(Serialize, ToSchema)]
 #[schema(as = Counts)]
 pub struct StatusView {
+    /// The number of sessions.
     sessions: i64,
-    /// Turns that run, over all nodes.
+    /// Running turns, on all nodes.
     running: i64,
-    /// Messages and interrupted tasks not yet taken up.
+    /// Messages and interrupted tasks that wait to be handled.
     waiting: i64,
-    /// Unsafe settings, the gravest first.
+    /// Unsafe settings, most severe first.
     warnings: Vec<SettingWarning>,
 }
 
@@ -26,14 +27,15 @@ pub struct StatusView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = SafetyWarning)]
 pub struct SettingWarning {
-    /// Stable, such as `running_as_root`.
+    /// A stable code, such as `running_as_root`.
     code: &'static str,
+    /// What is unsafe.
     message: String,
-    /// What to do about it.
+    /// How to fix it.
     hint: String,
 }
 
-/// How many sessions there are, and what goes on in them.
+/// Returns counts of sessions and turns, and warnings about unsafe settings.
 #[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = StatusView)))]
 pub async fn show_status(State(app): State<AppState>) -> Result<Json<StatusView>> {
     let counts = app.engine.db().read(sessions::get_counts).await?;

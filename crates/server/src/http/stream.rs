@@ -26,15 +26,16 @@ use crate::state::AppState;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct StreamQuery {
-    /// A frame's number, or the `id` of an event of this stream; `Last-Event-ID` says the same.
+    /// Continue after this frame: its number, or the `id` of an event of this stream. The header `Last-Event-ID` does
+    /// the same.
     after: Option<String>,
-    /// A one-time code of `POST /logins`, where no header can be sent.
+    /// A one-time code from `POST /logins`, for clients that cannot send headers.
     #[serde(rename = "code")]
     #[param(rename = "code")]
     _code: Option<String>,
 }
 
-/// A frame as readers see it.
+/// A frame as sent to readers.
 #[derive(Serialize, JsonSchema)]
 pub struct FrameView<'a> {
     #[serde(rename = "type")]
@@ -49,7 +50,7 @@ impl<'a> FrameView<'a> {
     }
 }
 
-/// Where a reader wants to go on from.
+/// The position a reader continues from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamCursor {
     pub after: Option<u64>,
@@ -57,7 +58,7 @@ pub struct StreamCursor {
 }
 
 impl StreamCursor {
-    /// `17`, or `<epoch>-17` as event ids are written.
+    /// Parses `17`, or `<epoch>-17` as in event ids.
     fn parse(text: &str) -> Result<Self> {
         let (epoch, number) = match text.rsplit_once('-') {
             Some((epoch, number)) => (Some(epoch.to_owned()), number),
@@ -69,7 +70,7 @@ impl StreamCursor {
     }
 }
 
-/// A watch, with what its reader missed. `None`: too old, or of another life of the server.
+/// Subscribes to a session and returns the missed frames. `None` if they are too old or from another server process.
 pub fn watch_from(
     app: &AppState,
     key: &SessionKey,
@@ -86,12 +87,12 @@ pub fn watch_from(
     }
 }
 
-/// Tells a reader what no frame can.
+/// A notice to a reader about missed frames.
 #[derive(Serialize, JsonSchema)]
 pub struct ReaderNotice {
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Of the session that is watched; none where all are.
+    /// The watched session. Absent if all sessions are watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_key: Option<SessionKey>,
     event: MissedFrames,
@@ -118,7 +119,7 @@ impl ReaderNotice {
     }
 }
 
-/// All that a reader of sessions is told, as the document has it.
+/// Returns the schema of everything a session reader can get, for the API document.
 pub fn frame_schema() -> Value {
     let of = |one: schemars::Schema| {
         let mut one = one.to_value();
@@ -133,7 +134,7 @@ pub fn frame_schema() -> Value {
     ] })
 }
 
-/// Tokens, tool events and state changes as they happen.
+/// Streams tokens, tool events and state changes of a session as server-sent events.
 #[utoipa::path(get, path = "/sessions/{key}/stream", tag = "sessions", params(("key" = String, Path), StreamQuery),
     responses((status = 200, description = "Each event's data is {type, seq, session_key, event, …}", body = String, content_type = "text/event-stream")))]
 pub async fn stream_session(
@@ -167,11 +168,11 @@ struct FrameReader {
     app: AppState,
     key: SessionKey,
     first: VecDeque<Bytes>,
-    /// Frames kept from before; written one by one, because a copy for each reader could be large.
+    /// Missed frames, encoded one by one because a copy for every reader could be large.
     missed: VecDeque<Arc<HubFrame>>,
-    /// Gone once the reader was told that it is behind.
+    /// `None` once the reader was told that it fell behind.
     watch: Option<HubSubscription>,
-    /// The server goes down, or the login ends.
+    /// Ends when the server shuts down or the login ends.
     over: Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>,
 }
 
@@ -191,7 +192,7 @@ impl sse::EventSource for FrameReader {
                 Ok(Some(frame)) => Some(frame_event(&self.app.epoch, &frame)),
                 Ok(None) => {
                     self.watch = None;
-                    tracing::info!(session.key = %self.key, "a reader of events fell too far behind");
+                    tracing::info!(session.key = %self.key, "event reader fell too far behind; closing its stream");
                     Some(sse::encode_data(&ReaderNotice::for_session(Some(self.key.clone()), MissedFrames::Behind)))
                 }
             },

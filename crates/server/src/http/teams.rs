@@ -1,4 +1,4 @@
-//! Teams: who is in them, what they have to do, what they wrote. People act here as the operator.
+//! Teams: members, tasks and messages. Callers act as the operator.
 
 pub mod plan;
 pub mod tasks;
@@ -30,7 +30,7 @@ use view::{
     TeamMessageList, TeamMessageView, TeamShutdownView, TeamTaskList, TeamTaskView, TeamView,
 };
 
-/// The two parts of a list of tasks, in a cursor.
+/// The two parts of the task list, as named in cursors.
 const OPEN_TASKS_LIST: &str = "open";
 const ENDED_TASKS_LIST: &str = "ended";
 
@@ -42,11 +42,12 @@ fn operator_actor(app: &AppState) -> TeamActor {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListTeamsQuery {
-    /// Those that have ended, too.
+    /// Include teams that have ended.
     #[serde(default)]
     all: bool,
 }
 
+/// Lists teams.
 #[utoipa::path(get, path = "/teams", tag = "teams", params(ListTeamsQuery), responses((status = 200, body = TeamList)))]
 pub async fn list_teams(
     State(app): State<AppState>,
@@ -59,21 +60,25 @@ pub async fn list_teams(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTeamBody {
-    /// Lower-case letters, digits, `_` and `-`; at most 50.
+    /// The name: lower-case letters, digits, `_` and `-`; at most 50 characters.
     name: String,
+    /// The purpose of the team.
     #[serde(default)]
     description: String,
+    /// The kind of work of its members. Defaults to `general-purpose`.
     agent_type: Option<String>,
-    /// The session that leads it. The main one of `agent_id`, or of the default agent, if left out.
+    /// The session that leads the team. Defaults to the main session of `agent_id` or of the default agent.
     #[schema(value_type = Option<String>)]
     lead_session_key: Option<SessionKey>,
+    /// The agent that leads the team. Defaults to the default agent.
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
-    /// It is led by a session of its own, `agent:<agent_id>:team:<name>`.
+    /// Lead the team from a new session, `agent:<agent_id>:team:<name>`.
     #[serde(default)]
     own_session: bool,
 }
 
+/// Creates a team.
 #[utoipa::path(post, path = "/teams", tag = "teams", request_body = CreateTeamBody, responses((status = 201, body = TeamView)))]
 pub async fn create_team(
     State(app): State<AppState>,
@@ -103,6 +108,7 @@ pub async fn create_team(
     Ok((StatusCode::CREATED, Json(team.into())))
 }
 
+/// Returns a team with its members and tasks.
 #[utoipa::path(
     get, path = "/teams/{name}", tag = "teams", params(("name" = String, Path)),
     responses((status = 200, body = TeamDetail)),
@@ -114,24 +120,29 @@ pub async fn show_team(State(app): State<AppState>, PathId(name): PathId) -> Res
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinTeamBody {
+    /// The name of the member.
     name: String,
+    /// The agent of the member. Defaults to the lead's agent.
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
-    /// provider/model, if not its agent's own.
+    /// The model as `provider/model`, if not the agent's own.
     model: Option<String>,
-    /// Its first message. Without one it waits for mail.
+    /// The first message to the member. Without one it waits for messages.
     task: Option<String>,
+    /// What the member does.
     role: Option<String>,
+    /// What the member can do. A task may require one of these.
     #[serde(default)]
     capabilities: Vec<String>,
-    /// Gives the name of a member that is there to a new session.
+    /// Replace an existing member of that name with a new session.
     #[serde(default)]
     replace: bool,
-    /// It can only read until the lead, or a person, approves the plan it sends.
+    /// The member can only read until the lead or a person approves the plan it submits.
     #[serde(default)]
     plan_mode_required: bool,
 }
 
+/// Adds a member to a team.
 #[utoipa::path(
     post, path = "/teams/{name}/members", tag = "teams", params(("name" = String, Path)), request_body = JoinTeamBody,
     responses((status = 201, body = JoinedMemberView)),
@@ -160,21 +171,22 @@ pub async fn join_team(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListTeamTasksQuery {
-    /// `pending`, `claimed`, `in_progress`, `completed` or `failed`.
+    /// Only tasks in this state: `pending`, `claimed`, `in_progress`, `completed` or `failed`.
     #[param(value_type = Option<String>)]
     status: Option<TeamTaskState>,
+    /// Only tasks of this member.
     owner: Option<String>,
-    /// Those that have ended, too.
+    /// Include tasks that have ended.
     #[serde(default)]
     all: bool,
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Those that have not ended, then those that have; of each the newest first.
+/// Lists the tasks of a team: open ones, then ended ones, each newest first.
 #[utoipa::path(
     get, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path), ListTeamTasksQuery),
     responses((status = 200, body = TeamTaskList)),
@@ -208,25 +220,31 @@ pub async fn list_team_tasks(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTeamTaskBody {
-    /// At most 200 characters.
+    /// The title of the task, at most 200 characters.
     subject: String,
-    /// At most 10000 characters.
+    /// What is to be done, at most 10000 characters.
     #[serde(default)]
     description: String,
+    /// The title while the task is in progress, such as "Writing tests".
     active_form: Option<String>,
-    /// Numbers of tasks that must be completed first.
+    /// The numbers of tasks that must be completed first.
     #[serde(default)]
     #[schema(value_type = Vec<i64>)]
     depends_on: Vec<TaskNo>,
+    /// Additional data of the caller's choice.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
+    /// The only member that may claim the task.
     assignee: Option<String>,
+    /// A capability that a member needs to claim the task.
     capability: Option<String>,
-    /// `{"command": "…"}` or `{"agent": {"agent_id", "instructions"}}`.
+    /// A check that must pass before the task is completed: `{"command": "…"}` or `{"agent": {"agent_id",
+    /// "instructions"}}`.
     #[schema(value_type = Option<Object>)]
     verify: Option<TaskVerification>,
 }
 
+/// Adds a task to a team.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path)), request_body = AddTeamTaskBody,
     responses((status = 201, body = AddedTask)),
@@ -237,7 +255,7 @@ pub async fn add_task(
     PathId(name): PathId,
     JsonBody(body): JsonBody<AddTeamTaskBody>,
 ) -> Result<(StatusCode, Json<AddedTask>)> {
-    // A command that nobody is asked about, in the workspace of an agent.
+    // Such a command runs in an agent's workspace without approval.
     if access < TokenAccess::Admin && matches!(body.verify, Some(TaskVerification::Command(_))) {
         return Err(Error::Forbidden(TokenAccess::Admin.as_str()));
     }
@@ -259,11 +277,12 @@ pub async fn add_task(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListTeamMessagesQuery {
-    /// At most 1000; 100 if not given.
+    /// The number of messages. At most 1000, default 100.
     limit: Option<usize>,
 }
 
-/// The newest first: who wrote to whom, and the summary. The words themselves are between those two.
+/// Lists the messages of a team, newest first.
+/// Sender, recipient and summary are shown; the content stays between those two.
 #[utoipa::path(
     get, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path), ListTeamMessagesQuery),
     responses((status = 200, body = TeamMessageList)),
@@ -280,12 +299,15 @@ pub async fn list_team_messages(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendTeamMessageBody {
-    /// A member's name or session key, or `lead`. Everybody if left out.
+    /// A member's name or session key, or `lead`. If omitted, all members get the message.
     recipient: Option<String>,
+    /// The text of the message.
     content: String,
+    /// A one-line summary for other readers.
     summary: Option<String>,
 }
 
+/// Sends a message to a member, the lead or the whole team.
 #[utoipa::path(
     post, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path)), request_body = SendTeamMessageBody,
     responses((status = 202, body = SentTeamMessageView)),
@@ -313,13 +335,13 @@ pub async fn send_team_message(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ReadTaskLogQuery {
-    /// Entries behind this number.
+    /// Only entries after this sequence number.
     after: Option<i64>,
-    /// At most 1000; 100 if not given.
+    /// The number of entries. At most 1000, default 100.
     limit: Option<usize>,
 }
 
-/// Everything that became of the team's tasks, in order.
+/// Returns the history of the team's tasks, oldest first.
 #[utoipa::path(
     get, path = "/teams/{name}/log", tag = "teams", params(("name" = String, Path), ReadTaskLogQuery),
     responses((status = 200, body = TaskLogView)),
@@ -337,11 +359,12 @@ pub async fn read_task_log(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetLeadBody {
+    /// The session that takes over the lead.
     #[schema(value_type = String)]
     session_key: SessionKey,
 }
 
-/// Gives the team to another session.
+/// Makes another session the lead of the team.
 #[utoipa::path(
     put, path = "/teams/{name}/lead", tag = "teams", params(("name" = String, Path)), request_body = SetLeadBody,
     responses((status = 200, body = TeamView)),
@@ -357,13 +380,15 @@ pub async fn set_lead(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShutdownTeamBody {
+    /// Why the team ends, told to its members.
     #[serde(default)]
     reason: String,
-    /// Stops all at once; nobody is asked.
+    /// Stop all members immediately without asking them.
     #[serde(default)]
     force: bool,
 }
 
+/// Shuts a team down.
 #[utoipa::path(
     post, path = "/teams/{name}/shutdown", tag = "teams", params(("name" = String, Path)), request_body = ShutdownTeamBody,
     responses((status = 200, body = TeamShutdownView)),

@@ -1,4 +1,4 @@
-//! The tools of this instance.
+//! Tools, and which agents may use them.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,21 +17,23 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct ToolView {
+    /// The name of the tool.
     name: String,
+    /// What the tool does, as the model is told.
     description: String,
-    /// JSON Schema of the arguments.
+    /// The JSON Schema of the arguments.
     #[schema(value_type = Object)]
     parameters: Value,
-    /// `pure`, `idempotent` or `effect`.
+    /// What a call changes: `pure` (nothing), `idempotent` (safe to repeat) or `effect`.
     #[schema(value_type = String)]
     effect: ToolEffect,
-    /// `low` or `high`.
+    /// The risk of a call: `low` or `high`.
     #[schema(value_type = String)]
     risk: ToolRisk,
-    /// `not_needed`, `ask_person`, or `by_call`: the tool says so for each call.
+    /// Whether a person must approve: `not_needed`, `ask_person`, or `by_call`, which the tool decides for each call.
     #[schema(value_type = String)]
     consent: ToolConsent,
-    /// It runs confined to what the agent's sandbox allows, or not at all.
+    /// Whether the tool runs only inside the agent's sandbox.
     confined: bool,
 }
 
@@ -49,21 +51,23 @@ impl From<&ToolSpec> for ToolView {
     }
 }
 
-/// A tool, whether the agent has it, and the rule that decided.
+/// A tool, whether the agent may use it, and the rule that decided.
 #[derive(Serialize, ToSchema)]
 pub struct ToolPolicyView {
     #[serde(flatten)]
     tool: ToolView,
+    /// The agent that the decision is for.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// Whether the agent may use the tool.
     allowed: bool,
-    /// A person is asked before each call.
+    /// Whether a person must approve each call.
     asks: bool,
     /// The rule that decided, such as `agent.deny`.
     rule: Option<String>,
-    /// Where it is set.
+    /// Where that rule is set.
     set_in: Option<String>,
-    /// The line that would change it.
+    /// The config line that would change the decision.
     change: Option<String>,
 }
 
@@ -82,11 +86,12 @@ impl From<ToolExplanation> for ToolPolicyView {
     }
 }
 
-/// One tool with the word of every layer on it, in order.
+/// The policy decision for a tool, with the decision of every layer in order.
 #[derive(Serialize, ToSchema)]
 pub struct ToolExplanationView {
     #[serde(flatten)]
     decision: ToolPolicyView,
+    /// The decision of each policy layer, in order.
     layers: Vec<PolicyLayerView>,
 }
 
@@ -95,11 +100,15 @@ pub struct PolicyLayerView {
     /// `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`.
     #[schema(value_type = String)]
     layer: PolicyLayer,
+    /// Whether this layer allows the tool.
     allows: bool,
+    /// The rule that decided in this layer.
     rule: String,
+    /// Where that rule is set.
     set_in: Option<String>,
+    /// The config line that would change it.
     change: Option<String>,
-    /// The same as a sentence.
+    /// The decision as a sentence.
     reason: String,
 }
 
@@ -115,20 +124,21 @@ impl From<ToolPolicyReason> for PolicyLayerView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ToolScopeQuery {
-    /// The agent; the session's, else the default one.
+    /// The agent. Defaults to the session's agent, else to the default agent.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
-    /// The session; else as if the owner asked in the agent's own.
+    /// The session. Defaults to a request of the owner in the agent's own session.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ToolList {
+    /// Every tool, with the policy decision for the agent.
     tools: Vec<ToolPolicyView>,
 }
 
-/// Every tool there is, and whether an agent has it.
+/// Lists every tool and whether an agent may use it.
 #[utoipa::path(get, path = "/tools", tag = "agents", params(ToolScopeQuery), responses((status = 200, body = ToolList)))]
 pub async fn list_tools(
     State(app): State<AppState>,
@@ -138,8 +148,9 @@ pub async fn list_tools(
     Ok(Json(ToolList { tools: listed.into_iter().map(ToolPolicyView::from).collect() }))
 }
 
-/// Which rule decides about a tool, by the function that decides: every layer, where it is set, and the line that
-/// would change it.
+/// Explains why an agent may or may not use a tool.
+/// Returns the decision of every policy layer, where it is set, and the config line that would change it. The
+/// decision comes from the same code that real calls use.
 #[utoipa::path(get, path = "/tools/{name}/explain", tag = "agents", params(("name" = String, Path), ToolScopeQuery), responses((status = 200, body = ToolExplanationView)))]
 pub async fn explain_tool(
     State(app): State<AppState>,

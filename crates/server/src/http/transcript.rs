@@ -1,4 +1,4 @@
-//! What was said in a session, and what waits in it.
+//! The transcript and the backlog of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,26 +19,33 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct SessionMessageView {
+    /// The id of the message.
     #[schema(value_type = String)]
     id: MessageId,
-    /// The place in the session.
+    /// The position in the session.
     position: i64,
     /// `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
     role: MessageRole,
+    /// The text of the message.
     text: String,
-    /// Tool calls, the call a result belongs to, attachments.
+    /// Tool calls, the call that a result belongs to, and attachments.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<MessagePart>,
     /// `user`, `agent:<id>`, `cron`, `hook` or `system`.
     #[schema(value_type = String)]
     origin: MessageOrigin,
+    /// The channel the message came from.
     channel: String,
+    /// Whether the message is delivered to its channel.
     deliver: bool,
+    /// Additional data, depending on the message.
     #[schema(value_type = Option<Object>)]
     meta: Option<Value>,
+    /// The turn that the message belongs to.
     #[schema(value_type = String)]
     turn_id: TurnId,
+    /// When the message was stored.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -65,47 +72,54 @@ impl From<SessionMessage> for SessionMessageView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct TranscriptQuery {
-    /// Messages behind this ticket.
+    /// Only messages after this position.
     after: Option<i64>,
-    /// At most 1000; 200 if not given.
+    /// Page size. At most 1000, default 200.
     #[param(minimum = 1)]
     limit: Option<usize>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TranscriptPage {
+    /// The session.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The messages of this page in order.
     messages: Vec<SessionMessageView>,
-    /// `after` of the next page; null if this is the last.
+    /// `after` of the next page. Null on the last page.
     next_after: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct BacklogView {
+    /// The session.
     #[schema(value_type = String)]
     session_key: SessionKey,
-    /// Messages of the turn that has not started.
+    /// Messages that wait for their turn to start.
     waiting: Vec<SessionMessageView>,
-    /// Tasks a newer message interrupted.
+    /// Tasks that a newer message interrupted.
     interrupted: Vec<InterruptedTaskView>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = InterruptedTask)]
 pub struct InterruptedTaskView {
-    /// The message that began it.
+    /// The message that started the task.
     #[schema(value_type = String)]
     message_id: MessageId,
+    /// The turn that was interrupted.
     #[schema(value_type = String)]
     turn_id: TurnId,
+    /// How often the task was interrupted.
     steer_count: u32,
+    /// The text of the task.
     text: String,
+    /// When the task was interrupted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
 
-/// A page of what was said since the session was started anew.
+/// Returns a page of the messages since the session was last reset.
 #[utoipa::path(get, path = "/sessions/{key}/transcript", tag = "sessions", params(("key" = String, Path), TranscriptQuery), responses((status = 200, body = TranscriptPage)))]
 pub async fn read_transcript(
     State(app): State<AppState>,
@@ -120,7 +134,7 @@ pub async fn read_transcript(
     let more = found.len() > limit;
     found.truncate(limit);
     let next_after = found.last().filter(|_| more).map(|message| message.position);
-    // What is stored was cleaned before; what was brought in from elsewhere may not have been.
+    // Stored messages are already redacted, but imported ones may not be.
     let redactor = app.engine.redactor();
     let clean = |mut message: SessionMessageView| {
         redactor.redact_in_place(&mut message.text);
@@ -130,7 +144,7 @@ pub async fn read_transcript(
     Ok(Json(TranscriptPage { session_key: key, messages, next_after }))
 }
 
-/// What the session must still take up.
+/// Returns the messages and interrupted tasks that a session still has to handle.
 #[utoipa::path(get, path = "/sessions/{key}/backlog", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = BacklogView)))]
 pub async fn show_backlog(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! A session with everything that was begun from it.
+//! A session with all sessions started from it.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,29 +17,36 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct SessionNodeView {
+    /// The session.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The agent that answers in it.
     #[schema(value_type = String)]
     agent_id: AgentId,
-    /// What its owner called it.
+    /// The label given by the session that started it, else the title.
     label: Option<String>,
+    /// How many sub-agent spawns lie between this session and a person.
     depth: u32,
+    /// The queue of its turns: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
     #[schema(value_type = String)]
     lane: JobLane,
     /// `running`, `queued` or `idle`.
     #[schema(value_type = String)]
     state: SessionActivity,
+    /// The run that the session works on, if any.
     #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
-    /// `running`, `ok`, `error`, `timeout` or `cancelled`; null where nobody asked for it.
+    /// `running`, `ok`, `error`, `timeout` or `cancelled`. Null if no other session started it.
     #[schema(value_type = Option<String>)]
     run_status: Option<RunStatus>,
+    /// The trace of the run, else of the latest turn. A trace connects all turns caused by one message.
     #[schema(value_type = Option<String>)]
     trace_id: Option<TraceId>,
+    /// Milliseconds since the session was created.
     age_ms: i64,
-    /// Null where a provider did not say, or none was asked.
+    /// Tokens used. Null if a provider did not report them, or none was called.
     tokens: Option<i64>,
-    /// In the order in which they were begun; archived ones are not here.
+    /// Sessions started from this one, in order of their start. Archived ones are omitted.
     #[schema(no_recursion)]
     children: Vec<SessionNodeView>,
 }
@@ -64,7 +71,7 @@ impl SessionNodeView {
     }
 }
 
-/// What goes on below a session, whole.
+/// Returns the tree of sessions started from a session.
 #[utoipa::path(get, path = "/sessions/{key}/tree", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionNodeView)))]
 pub async fn show_tree(
     State(app): State<AppState>,

@@ -1,4 +1,4 @@
-//! Turns: what was asked of which agent, step by step, and how it ended.
+//! Turns: their request, steps and result.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,46 +21,60 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 pub struct TurnView {
+    /// The id of the turn.
     #[schema(value_type = String)]
     id: TurnId,
+    /// The session of the turn.
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// The agent that answers.
     #[schema(value_type = String)]
     agent_id: AgentId,
+    /// The queue of the turn: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
     #[schema(value_type = String)]
     lane: JobLane,
     /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     #[schema(value_type = String)]
     state: JobState,
+    /// How often the turn was started. It is more than 1 after a crash.
     attempt: u32,
+    /// The model that answered.
     model: Option<String>,
+    /// Tokens used by the turn.
     usage: TokenUsageView,
-    /// The reply's message.
+    /// The message with the reply.
     #[schema(value_type = Option<String>)]
     reply_id: Option<MessageId>,
-    /// The turn that took up the task of a steered one.
+    /// The turn that continues the task of a steered one.
     #[schema(value_type = Option<String>)]
     continued_by: Option<TurnId>,
+    /// The trace of the turn. A trace connects all turns caused by one message.
     #[schema(value_type = String)]
     trace_id: TraceId,
+    /// When the turn was queued.
     #[schema(value_type = String, format = DateTime)]
     queued_at: Millis,
+    /// When the turn started.
     #[schema(value_type = Option<String>, format = DateTime)]
     started_at: Option<Millis>,
+    /// When the turn ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Millis>,
+    /// The error, if the turn failed.
     error: Option<TurnError>,
-    /// Only with `wait`, once the task is done: by this turn or by one that took it up.
+    /// The answer. Only with `wait`, once this turn or one that continues it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<TurnReply>,
-    /// Inputs, model steps and tool results; only for one turn.
+    /// Inputs, model steps and tool results. Only when a single turn is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<SessionMessageView>>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TurnError {
+    /// The error code.
     code: String,
+    /// The error message.
     message: Option<String>,
 }
 
@@ -92,25 +106,28 @@ impl TurnView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListTurnsQuery {
+    /// Only turns of this session.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
+    /// Only turns in this state: `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     #[param(value_type = Option<String>)]
     state: Option<JobState>,
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TurnList {
+    /// The turns of this page.
     turns: Vec<TurnView>,
-    /// Null on the last page.
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
-/// Newest first.
+/// Lists turns, newest first.
 #[utoipa::path(get, path = "/turns", tag = "turns", params(ListTurnsQuery), responses((status = 200, body = TurnList)))]
 pub async fn list_turns(
     State(app): State<AppState>,
@@ -129,7 +146,8 @@ pub async fn list_turns(
     Ok(Json(TurnList { turns, next_cursor }))
 }
 
-/// With `wait` it answers when the task is done, or when the time is over.
+/// Returns a turn with its steps.
+/// With `wait`, responds when the task is done or the time is up.
 #[utoipa::path(
     get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path), WaitQuery),
     responses((status = 200, body = TurnView)),

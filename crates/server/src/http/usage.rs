@@ -1,4 +1,4 @@
-//! What was spent.
+//! Token usage, cost and budgets.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,11 +15,14 @@ use crate::error::Result;
 use crate::extract::QueryParams;
 use crate::state::AppState;
 
-/// Tokens as the provider reported them; null where it did not.
+/// Tokens as reported by the provider. Null if it did not report them.
 #[derive(Serialize, ToSchema)]
 pub struct TokenUsageView {
+    /// Input tokens, including cached ones.
     input_tokens: Option<u64>,
+    /// Output tokens.
     output_tokens: Option<u64>,
+    /// Input tokens served from the provider's cache.
     cached_tokens: Option<u64>,
 }
 
@@ -35,13 +38,17 @@ impl From<TokenUsage> for TokenUsageView {
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 pub enum UsageWindow {
+    /// The last hour.
     #[serde(rename = "1h")]
     Hour,
+    /// The last 24 hours.
     #[default]
     #[serde(rename = "24h")]
     Day,
+    /// The last 7 days.
     #[serde(rename = "7d")]
     Week,
+    /// The last 30 days.
     #[serde(rename = "30d")]
     Month,
 }
@@ -61,10 +68,14 @@ impl UsageWindow {
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageGroupBy {
+    /// One total per agent.
     #[default]
     Agent,
+    /// One total per model.
     Model,
+    /// One total per session.
     Session,
+    /// One total per day.
     Day,
 }
 
@@ -72,11 +83,11 @@ pub enum UsageGroupBy {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UsageQuery {
-    /// `24h` if not given.
+    /// The time window. Defaults to `24h`.
     #[serde(default)]
     #[param(inline, required = false)]
     window: UsageWindow,
-    /// `agent` if not given.
+    /// The grouping of the totals. Defaults to `agent`.
     #[serde(default)]
     #[param(inline, required = false)]
     by: UsageGroupBy,
@@ -84,47 +95,63 @@ pub struct UsageQuery {
 
 #[derive(Serialize, ToSchema)]
 pub struct UsageReport {
+    /// The requested time window.
     window: UsageWindow,
+    /// The requested grouping.
     by: UsageGroupBy,
+    /// The start of the time window.
     #[schema(value_type = String, format = DateTime)]
     since: Millis,
+    /// The totals of each group.
     totals: Vec<UsageTotalView>,
-    /// Every budget that is set, with what is left of it today.
+    /// Every configured budget with today's balance.
     budgets: Vec<BudgetView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct UsageTotalView {
+    /// The agent id, model, session key or date of the group.
     group: String,
+    /// The number of model calls.
     calls: i64,
-    /// Calls whose provider did not say what they took: the sums leave them out.
+    /// Calls without reported usage. The sums do not include them.
     unknown_calls: i64,
+    /// Input tokens.
     input_tokens: Option<i64>,
+    /// Output tokens.
     output_tokens: Option<i64>,
-    /// Part of the input, where the provider said so.
+    /// The part of the input tokens that was cached, where reported.
     cached_tokens: Option<i64>,
-    /// Dollars of the calls whose cost is known; null where none is.
+    /// Cost in US dollars of the calls with known cost. Null if there are none.
     cost_usd: Option<f64>,
-    /// Calls whose cost is not known: the provider did not say what they took, or the config not what it costs.
+    /// Calls with unknown cost, because the usage was not reported or the config has no price.
     unpriced_calls: i64,
 }
 
-/// A budget of one day. Limits that are not set are null.
+/// A daily budget. Limits that are not set are null.
 #[derive(Serialize, ToSchema)]
 pub struct BudgetView {
-    /// `instance`, `agent:<id>`, `session:<key>` or `team:<name>`.
+    /// The budget scope: `instance`, `agent:<id>`, `session:<key>` or `team:<name>`.
     scope: String,
+    /// The token limit per day.
     tokens_limit: Option<i64>,
+    /// Tokens used today.
     tokens_spent: i64,
-    /// Of calls under way.
+    /// Tokens reserved for calls in progress.
     tokens_reserved: i64,
+    /// Tokens left today.
     tokens_left: Option<i64>,
+    /// The cost limit per day in US dollars.
     usd_limit: Option<f64>,
+    /// Cost of today in US dollars.
     usd_spent: f64,
+    /// Cost reserved for calls in progress in US dollars.
     usd_reserved: f64,
+    /// US dollars left today.
     usd_left: Option<f64>,
-    /// Calls of today that count as what was reserved for them, since nobody knows what they took.
+    /// Today's calls without reported usage. They count with the amount that was reserved for them.
     unknown_calls: i64,
+    /// When the budget resets.
     #[schema(value_type = String, format = DateTime)]
     resets_at: Millis,
 }
@@ -149,6 +176,7 @@ impl From<BudgetBalance> for BudgetView {
     }
 }
 
+/// Returns model usage and budgets.
 #[utoipa::path(get, path = "/usage", tag = "instance", params(UsageQuery), responses((status = 200, body = UsageReport)))]
 pub async fn show_usage(
     State(app): State<AppState>,
@@ -163,7 +191,7 @@ pub async fn show_usage(
         UsageGroupBy::Day => UsageGroupKey::Day(calendar.offset_ms),
     };
     let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::sum_totals(tx, since, by)).await?;
-    // `2026-11-16` in place of its number.
+    // Shows the date, such as `2026-11-16`, instead of the number of the day.
     let name = |group: String| match (which.by, group.parse()) {
         (UsageGroupBy::Day, Ok(day)) => BudgetCalendar::default().day_start(day).to_string()[..10].to_owned(),
         _ => group,

@@ -1,4 +1,4 @@
-//! Plans of members that may only read until somebody approves them.
+//! Plans of team members that may only read until the plan is approved.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,17 +15,17 @@ use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
 
-/// The team's name and the member's.
+/// The names of the team and the member.
 type PlanPath = (String, String);
 
 #[derive(Serialize, ToSchema)]
 pub struct PlanView {
-    /// `required`: no plan was sent, or the last one was rejected. `submitted`: one waits for an answer. `none`: the member
-    /// may work.
+    /// `required`: no plan was submitted, or the last one was rejected. `submitted`: a plan waits for approval.
+    /// `none`: the member needs no approval.
     status: &'static str,
-    /// Of the plan that waits.
+    /// The id of the pending plan.
     request_id: Option<String>,
-    /// The plan that waits.
+    /// The text of the pending plan.
     content: Option<String>,
 }
 
@@ -39,6 +39,7 @@ impl From<Option<MemberPlan>> for PlanView {
     }
 }
 
+/// Returns the pending plan of a team member.
 #[utoipa::path(
     get, path = "/teams/{name}/members/{member}/plan", tag = "teams",
     params(("name" = String, Path), ("member" = String, Path)), responses((status = 200, body = PlanView)),
@@ -49,7 +50,7 @@ pub async fn show_plan(
 ) -> Result<Json<PlanView>> {
     match app.engine.member_plan(&operator_actor(&app), &team, &member).await {
         Ok(plan) => Ok(Json(plan.into())),
-        // Reading about somebody who is not there conflicts with nothing.
+        // A read of an unknown member is no conflict.
         Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quote_safely(&member))),
         Err(error) => Err(error.into()),
     }
@@ -58,15 +59,17 @@ pub async fn show_plan(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerPlan {
+    /// Whether the plan is approved.
     approve: bool,
-    /// Told to the member. Required where the plan is rejected: what is to be changed.
+    /// A comment to the member. Required for a rejection, to say what to change.
     #[serde(default)]
     content: String,
-    /// The plan that is meant. The one that waits if left out.
+    /// The plan that is meant. Defaults to the pending one.
     request_id: Option<String>,
 }
 
-/// Approves the plan of a member, or rejects it. The lead can do the same with `SendMessage`.
+/// Approves or rejects the plan of a team member.
+/// The lead can do the same with `SendMessage`.
 #[utoipa::path(
     post, path = "/teams/{name}/members/{member}/plan", tag = "teams",
     params(("name" = String, Path), ("member" = String, Path)), request_body = AnswerPlan,

@@ -1,5 +1,5 @@
-//! Tasks, taken up and ended by people and programs. They act in the name of a member, or of the lead if they name none;
-//! what a name may do, and what the ledger refuses, is the same as for the session that bears it.
+//! Team tasks, claimed and ended over the API. Callers act for a member, or for the lead if they name none, under the
+//! same rules as that member's session.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,35 +14,36 @@ use crate::error::Result;
 use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
 
-/// The team's name and the task's number.
+/// The name of the team and the number of the task.
 type TeamTaskPath = (String, i64);
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActingMember {
-    /// A member's name, or `lead`. The lead if left out.
+    /// The member to act for: a name, or `lead` (default).
     member: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseTask {
-    /// A member's name, or `lead`. The lead if left out: it may release what others hold.
+    /// The member to act for: a name, or `lead` (default), which may release tasks of others.
     member: Option<String>,
-    /// Why, for whoever takes it next; at most 1000 characters.
+    /// A note for the next member that claims the task, at most 1000 characters.
     note: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteTask {
-    /// A member's name, or `lead`. The lead if left out: it may end what others hold.
+    /// The member to act for: a name, or `lead` (default), which may end tasks of others.
     member: Option<String>,
-    /// What came of it, at most 1000 characters.
+    /// The result, at most 1000 characters.
     summary: Option<String>,
+    /// `completed` (default) or `failed`.
     #[serde(default)]
     status: TaskEnd,
-    /// What it left behind.
+    /// The results that the task produced.
     #[serde(default)]
     artifacts: Vec<TaskArtifact>,
 }
@@ -50,22 +51,27 @@ pub struct CompleteTask {
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEnd {
+    /// The task was done.
     #[default]
     Completed,
+    /// The task could not be done.
     Failed,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskArtifact {
+    /// The kind of artifact, such as `file` or `commit`.
     kind: String,
+    /// The path of a file, or the hash of a commit.
     path: String,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TaskEnded {
+    /// The number of the ended task.
     task_id: i64,
-    /// Tasks that can be taken because of it.
+    /// The tasks that can be claimed now because this one is completed.
     unblocked: Vec<i64>,
 }
 
@@ -73,7 +79,8 @@ fn acting_member(app: &AppState, member: Option<String>) -> TeamActor {
     TeamActor::on_behalf_of(member, app.engine.next_id())
 }
 
-/// It is held for as long as a lease lasts, and longer while the session that bears the name is at work. Nobody is woken.
+/// Claims a task for a member.
+/// The claim lasts for one lease, and longer while the member's session is working. The member is not woken.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/claim", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = ActingMember, responses((status = 200, body = TeamTaskView)),
@@ -87,6 +94,7 @@ pub async fn claim_task(
     Ok(Json(task.into()))
 }
 
+/// Marks a task as in progress.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/start", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = ActingMember, responses((status = 200, body = TeamTaskView)),
@@ -101,7 +109,8 @@ pub async fn start_task(
     Ok(Json(task.into()))
 }
 
-/// Gives it back: it is pending again, and whoever could take it is told.
+/// Releases a task.
+/// It becomes pending again, and members that could claim it are notified.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/release", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = ReleaseTask, responses((status = 200, body = TeamTaskView)),
@@ -117,7 +126,8 @@ pub async fn release_task(
     Ok(Json(task.into()))
 }
 
-/// Ends it. A check that it bears must pass first; one that asks an agent can only be passed by a session.
+/// Completes or fails a task.
+/// The task's check must pass first. A check by an agent can only be run from a session, not over the API.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/complete", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = CompleteTask, responses((status = 200, body = TaskEnded)),
@@ -144,11 +154,12 @@ pub async fn complete_task(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssignTask {
-    /// The one member who may take it from now on; empty for whoever comes.
+    /// The only member that may claim the task from now on. Empty lets any member claim it.
     assignee: String,
 }
 
-/// Says who may take it. One that somebody holds is released first.
+/// Assigns a task to a member, or to anyone.
+/// A claimed task is released first.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/assign", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = AssignTask, responses((status = 200, body = TeamTaskView)),
@@ -164,7 +175,8 @@ pub async fn assign_task(
     Ok(Json(task.into()))
 }
 
-/// Makes a task that has ended pending again. What waits for it is blocked again.
+/// Reopens an ended task.
+/// It becomes pending again, and tasks that depend on it are blocked again.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/reopen", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     responses((status = 200, body = TeamTaskView)),
@@ -176,7 +188,8 @@ pub async fn reopen_task(
     Ok(Json(app.engine.reopen_task(&acting_member(&app, None), &team, TaskNo(no)).await?.into()))
 }
 
-/// Removes a task that nobody holds. What waited for it waits no longer.
+/// Deletes a task that nobody has claimed.
+/// Tasks that depend on it no longer wait for it.
 #[utoipa::path(
     delete, path = "/teams/{name}/tasks/{id}", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     responses((status = 200, body = TeamTaskView)),

@@ -1,4 +1,4 @@
-//! Teams as people and programs are shown them.
+//! Response types of teams.
 
 use polyclaw_domain::task::TeamTask;
 use polyclaw_domain::team::failures::FailureStreak;
@@ -14,20 +14,28 @@ use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamList {
+    /// The teams.
     pub teams: Vec<TeamView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamView {
+    /// The id of the team.
     id: String,
+    /// The name of the team.
     name: String,
+    /// The purpose of the team.
     description: String,
+    /// The kind of work of its members.
     agent_type: String,
     /// `active`, `shutting_down` or `shutdown`.
     status: &'static str,
+    /// The session that leads the team.
     lead_session_key: String,
+    /// When the team was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the team was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
 }
@@ -47,29 +55,30 @@ impl From<Team> for TeamView {
     }
 }
 
-/// A team with its members and its open tasks.
+/// A team with its members and tasks.
 #[derive(Serialize, ToSchema)]
 pub struct TeamDetail {
     #[serde(flatten)]
     team: TeamView,
+    /// The members.
     members: Vec<MemberView>,
-    /// Of the lead.
+    /// Consecutive failed turns of the lead, if any.
     failure_streak: Option<FailureStreakView>,
-    /// The lead's session is gone: the team waits for another.
+    /// Whether the lead's session is gone, so that the team needs a new lead.
     is_lead_lost: bool,
-    /// `working`, `idle` or `lost`.
+    /// State of the lead: `working`, `idle` or `lost`.
     lead_status: &'static str,
-    /// Letters to the lead that it has not read yet.
+    /// Messages to the lead that it has not read.
     lead_unread: usize,
-    /// How many tasks are pending, blocked, in progress, completed and failed.
+    /// The numbers of pending, blocked, in-progress, completed and failed tasks.
     #[schema(value_type = Object)]
     counts: Value,
-    /// Turns that the team has had since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`.
+    /// Turns of the team since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`.
     #[schema(value_type = Object)]
     turns: Value,
-    /// Those that have not ended, the oldest first.
+    /// Open tasks, oldest first.
     open: Vec<TeamTaskView>,
-    /// The last that ended, the newest first.
+    /// Recently ended tasks, newest first.
     ended: Vec<TeamTaskView>,
 }
 
@@ -90,15 +99,17 @@ impl From<TeamSnapshot> for TeamDetail {
     }
 }
 
-/// Turns that fail, one after the other. Gone with the first that ends well.
+/// Consecutive failed turns. The streak ends with the first successful turn.
 #[derive(Serialize, ToSchema)]
 pub struct FailureStreakView {
+    /// When the first of them failed.
     #[schema(value_type = String, format = DateTime)]
     since: Millis,
-    /// Of the error that ended the last of them.
+    /// The error code of the last failure.
     code: String,
+    /// The number of failed turns.
     failures: u32,
-    /// When the next is tried, if mail or work waits. None while one is on its way, or somebody stopped it.
+    /// The time of the next attempt if messages or tasks wait. Null while an attempt runs or after a stop.
     #[schema(value_type = Option<String>, format = DateTime)]
     retry_at: Option<Millis>,
 }
@@ -112,23 +123,32 @@ impl From<FailureStreak> for FailureStreakView {
 
 #[derive(Serialize, ToSchema)]
 pub struct MemberView {
+    /// The name of the member.
     name: String,
+    /// What the member does.
     role: String,
+    /// The session of the member.
     session_key: String,
+    /// The agent of the member.
     agent_id: String,
+    /// The name of the member's color.
     color: String,
+    /// What the member can do.
     capabilities: Vec<String>,
     /// `working`, `idle`, `closed` or `lost`.
     status: &'static str,
-    /// `required` or `submitted` while it may only read and its plan is not approved; else null.
+    /// `required` or `submitted` while the member may only read because its plan is not approved, else null.
     plan: Option<&'static str>,
-    /// What it holds.
+    /// The tasks the member has claimed.
     tasks: Vec<String>,
+    /// Consecutive failed turns of the member, if any.
     failure_streak: Option<FailureStreakView>,
-    /// Letters to it that it has not read yet.
+    /// Messages to the member that it has not read.
     unread: usize,
+    /// When the member joined.
     #[schema(value_type = String, format = DateTime)]
     joined_at: Millis,
+    /// When the member was last active.
     #[schema(value_type = String, format = DateTime)]
     last_active_at: Millis,
 }
@@ -157,38 +177,56 @@ impl From<MemberStatus> for MemberView {
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamTaskList {
+    /// The tasks of this page.
     pub tasks: Vec<TeamTaskView>,
+    /// The cursor of the next page. Null on the last page.
     pub next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamTaskView {
+    /// The number of the task.
     task_id: i64,
+    /// The title of the task.
     subject: String,
+    /// What is to be done.
     description: String,
-    /// What it is called now.
+    /// The title to display now: `active_form` while in progress, else `subject`.
     title: String,
+    /// `pending`, `claimed`, `in_progress`, `completed` or `failed`.
     status: &'static str,
+    /// The member that has claimed or ended the task.
     owner: Option<String>,
+    /// When the claim expires unless it is renewed.
     #[schema(value_type = Option<String>, format = DateTime)]
     lease_until: Option<Millis>,
+    /// The only member that may claim the task.
     assignee: Option<String>,
+    /// A capability that a member needs to claim the task.
     capability: Option<String>,
+    /// The tasks that must be completed first.
     depends_on: Vec<i64>,
     /// Those of them that are not completed.
     blocked_by: Vec<i64>,
+    /// Additional data given with the task.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
-    /// What must be true before it counts as completed: `{"command": "…"}` or `{"agent": {…}}`.
+    /// A check that must pass before the task is completed: `{"command": "…"}` or `{"agent": {…}}`.
     #[schema(value_type = Option<Object>)]
     verify: Option<Value>,
+    /// A note left when the task was released.
     note: Option<String>,
+    /// The result, once the task has ended.
     summary: Option<String>,
+    /// The artifacts that the task produced, each with `kind` and `path`.
     #[schema(value_type = Vec<Object>)]
     artifacts: Value,
+    /// The member or person that created the task.
     created_by: String,
+    /// When the task was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the task ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Millis>,
 }
@@ -221,25 +259,35 @@ impl From<TeamTask> for TeamTaskView {
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamMessageList {
+    /// The messages, newest first.
     pub messages: Vec<TeamMessageView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamMessageView {
+    /// The id of the message.
     message_id: String,
+    /// The sender.
     from: String,
+    /// The recipient.
     to: String,
+    /// `message`, `broadcast`, `shutdown_request`, `shutdown_response`, `plan_approval_request`,
+    /// `plan_approval_response` or another kind of notification.
     r#type: &'static str,
+    /// A one-line summary.
     summary: String,
+    /// The text of the message.
     content: String,
-    /// Of an answer: whether its writer agrees.
+    /// For a response: whether the sender agrees.
     approve: Option<bool>,
-    /// Why a team or a member is to end, or goes on; why a member rests.
+    /// The reason of a shutdown, its rejection or an idle notification.
     reason: Option<String>,
     /// `queued`, `in_prompt`, `read` or `undeliverable`.
     state: &'static str,
+    /// When the message was sent.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the recipient read it.
     #[schema(value_type = Option<String>, format = DateTime)]
     read_at: Option<Millis>,
 }
@@ -264,14 +312,17 @@ impl From<TeamMessage> for TeamMessageView {
 
 #[derive(Serialize, ToSchema)]
 pub struct AddedTask {
+    /// The number of the new task.
     pub task_id: i64,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct JoinedMemberView {
+    /// The name of the member.
     name: String,
+    /// The session of the member.
     session_key: String,
-    /// Tasks an earlier life of it held.
+    /// Tasks taken over from an earlier member of that name.
     inherited: Vec<i64>,
 }
 
@@ -287,9 +338,11 @@ impl From<SpawnedTeammate> for JoinedMemberView {
 
 #[derive(Serialize, ToSchema)]
 pub struct SentTeamMessageView {
+    /// The ids of the messages, one per recipient.
     message_ids: Vec<String>,
+    /// The recipients.
     recipients: Vec<String>,
-    /// Those of them whose sessions are gone: it waits for whoever takes their places.
+    /// Recipients whose sessions are gone. The message waits for their successors.
     lost: Vec<String>,
 }
 
@@ -302,19 +355,26 @@ impl From<TeamMessageReceipt> for SentTeamMessageView {
 
 #[derive(Serialize, ToSchema)]
 pub struct TaskLogView {
+    /// The entries, oldest first.
     pub log: Vec<TaskLogEntryView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct TaskLogEntryView {
+    /// The sequence number of the entry.
     seq: i64,
+    /// The number of the task.
     task_id: i64,
-    /// `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`,
+    /// The kind of change: `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`,
+    /// `completed`, `failed`, `unverified`,
     /// `late`, `reopened` or `deleted`.
     change: &'static str,
+    /// Who made the change.
     by: String,
+    /// Details, depending on the change.
     #[schema(value_type = Object)]
     data: Value,
+    /// When the change happened.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -334,9 +394,9 @@ impl From<TaskEvent> for TaskLogEntryView {
 
 #[derive(Serialize, ToSchema)]
 pub struct TeamShutdownView {
-    /// Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected.
+    /// State of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected.
     status: &'static str,
-    /// Each member's `name`, `request_id` and `answer`.
+    /// The `name`, `request_id` and `answer` of each member.
     #[schema(value_type = Vec<Object>)]
     members: Value,
 }
