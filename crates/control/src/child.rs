@@ -122,7 +122,7 @@ impl Control {
         self.children.set_state(&one.id, ChildState::Running(number));
         let ends = self.ends_children.load(Ordering::Relaxed);
         if let Err(error) = place.write_ending_pid(ends.then_some(number)) {
-            tracing::warn!(instance = %one.name, %error, "could not update ends.pid; it may outlive a killed server");
+            tracing::warn!(instance = %one.name, %error, "could not update ends.pid; instance may outlive a killed server");
         }
         let (tell, ended) = watch::channel(None);
         let (control, id) = (self.clone(), one.id.clone());
