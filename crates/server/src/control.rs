@@ -1,4 +1,4 @@
-//! The control plane over HTTP: many instances at one address. Translates; what a call means is decided by `control`.
+//! The HTTP API of the control plane, which manages many instances. It only translates; the `control` crate decides.
 
 mod audit;
 mod configs;

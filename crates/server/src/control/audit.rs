@@ -1,4 +1,4 @@
-//! What was changed, and by whom.
+//! The audit log of changes.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,24 +14,33 @@ use crate::paging::{PagePosition, PageQuery};
 
 #[derive(Serialize, ToSchema)]
 pub struct AuditEntryList {
+    /// The entries of this page, newest first.
     entries: Vec<AuditEntryView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct AuditEntryView {
+    /// The sequence number of the entry.
     seq: i64,
-    /// `operator`, `token:<id>`, `instance:<id>` or `supervisor`.
+    /// Who made the change: `operator`, `token:<id>`, `instance:<id>` or `supervisor`.
     who: String,
+    /// What was done, such as `instance.start`.
     action: String,
+    /// The id of the changed object.
     target: String,
+    /// The hash of the object before the change, if known.
     before: Option<String>,
+    /// The hash of the object after the change, if known.
     after: Option<String>,
+    /// Details, such as the name of the instance.
     detail: String,
+    /// When the change was made.
     #[schema(value_type = String, format = DateTime)]
     at: Millis,
-    /// Of this entry and, through the one before it, of all before it.
+    /// A hash over this entry and the hash of the previous one, which covers all earlier entries.
     hash: String,
 }
 
@@ -54,15 +63,19 @@ impl From<AuditRecord> for AuditEntryView {
 
 #[derive(Serialize, ToSchema)]
 pub struct AuditChainView {
+    /// Whether the chain is intact.
     intact: bool,
+    /// The number of verified entries.
     entries: i64,
-    /// Of the last entry: written down elsewhere, it shows whether the end was cut off.
+    /// The hash of the last entry. A copy kept elsewhere shows whether entries at the end were removed.
     head: String,
+    /// The sequence number of the first bad entry. Null if the chain is intact.
     broken_at: Option<i64>,
+    /// What is wrong with it. Null if the chain is intact.
     reason: Option<String>,
 }
 
-/// The newest entries first.
+/// Lists audit entries, newest first.
 #[utoipa::path(get, path = "/audit", tag = "access", params(PageQuery), responses((status = 200, body = AuditEntryList)))]
 pub async fn list_audit_entries(
     State(app): State<ControlState>,
@@ -75,7 +88,7 @@ pub async fn list_audit_entries(
     Ok(Json(AuditEntryList { entries: links.into_iter().map(AuditEntryView::from).collect(), next_cursor }))
 }
 
-/// Counts every hash again.
+/// Verifies the audit log by recomputing its hash chain.
 #[utoipa::path(get, path = "/audit/verify", tag = "access", responses((status = 200, body = AuditChainView)))]
 pub async fn verify_audit_chain(State(app): State<ControlState>) -> Result<Json<AuditChainView>> {
     let (chain, broken) = app.control.verify_audit().await?;

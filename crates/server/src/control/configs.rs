@@ -1,4 +1,4 @@
-//! The config of an instance: read, checked, compared and changed.
+//! The config of an instance: read, validate, compare and change.
 
 use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH};
@@ -22,51 +22,62 @@ const MAY_WRITE_SECRETS: HeaderName = HeaderName::from_static("x-allow-secret-wr
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigView {
+    /// The version of the config, for `If-Match`.
     etag: String,
-    /// The file. Secrets are masked; a mask that comes back keeps what is stored.
+    /// The config file with secrets masked. Leaving a mask in place keeps the stored secret.
     toml: String,
+    /// The config as a JSON object with secrets masked.
     #[schema(value_type = Object)]
     config: Value,
+    /// Every masked secret.
     secrets: Vec<SecretView>,
-    /// Why the file can not be read; nothing of it is shown then, and a whole config can be put in its place.
+    /// Why the file cannot be parsed. None of it is shown then; it can only be replaced as a whole.
     error: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct SecretView {
+    /// The path of the secret in the config.
     path: String,
-    /// Tells two apart without giving either away.
+    /// Distinguishes secrets without revealing them: the last characters of a long one, else `configured`.
     fingerprint: String,
 }
 
-/// A whole config, as TOML or as a table.
+/// A complete config as TOML or as JSON.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConfig {
+    /// The config as TOML text.
     toml: Option<String>,
+    /// The config as a JSON object.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
-    /// In place of `If-Match`.
+    /// The expected version, instead of `If-Match`.
     etag: Option<String>,
 }
 
-/// A whole config, or a patch of the one there is.
+/// A complete config, or a patch of the current one.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigDraft {
+    /// The complete config as TOML text.
     toml: Option<String>,
+    /// The complete config as a JSON object.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
+    /// A JSON merge patch of the current config.
     #[schema(value_type = Option<Object>)]
     patch: Option<Map<String, Value>>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigWriteResult {
+    /// The new version of the config.
     etag: String,
-    /// `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`:
-    /// what is listed takes effect at its next start, the rest does now.
+    /// `saved`: the instance is not running and starts with this config. `reloaded`: the running instance uses it.
+    /// `restart_required`: the listed sections take effect at the next start, all others are in use.
     outcome: &'static str,
+    /// Sections that take effect at the next start.
     restart_required: Vec<String>,
 }
 
@@ -83,31 +94,40 @@ impl From<WrittenConfig> for ConfigWriteResult {
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigValidation {
+    /// Whether the config is valid.
     valid: bool,
+    /// Everything that is wrong with it.
     errors: Vec<ConfigErrorView>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigErrorView {
+    /// The line in the file, if known.
     line: Option<usize>,
+    /// The path of the setting.
     path: String,
+    /// What is wrong.
     message: String,
+    /// How to fix it.
     hint: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigDiff {
+    /// The values that would change.
     changes: Vec<ConfigChangeView>,
+    /// The number of values that would stay the same.
     unchanged_count: usize,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ConfigChangeView {
+    /// The path of the value.
     path: String,
-    /// Null where there was nothing. Secrets are masked.
+    /// The current value, or null if it is not set. Secrets are masked.
     #[schema(value_type = Value)]
     before: Option<Value>,
-    /// Null where there is nothing any more.
+    /// The new value, or null if it is removed. Secrets are masked.
     #[schema(value_type = Value)]
     after: Option<Value>,
 }
@@ -118,7 +138,7 @@ impl From<ConfigDifference> for ConfigChangeView {
     }
 }
 
-/// The config as its file has it, secrets masked.
+/// Returns the config file with secrets masked.
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
 pub async fn show_config(State(app): State<ControlState>, PathId(id): PathId) -> Result<Response> {
     let read = app.control.read_config(&id).await?;
@@ -133,7 +153,7 @@ pub async fn show_config(State(app): State<ControlState>, PathId(id): PathId) ->
     Ok(([(ETAG, tag)], Json(view)).into_response())
 }
 
-/// Another config in place of this one.
+/// Replaces the config.
 #[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, 
     responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
 pub async fn replace_config(
@@ -148,7 +168,8 @@ pub async fn replace_config(
     write_config(&app, &by, &id, &edit, write_precondition(&headers, new.etag)?).await
 }
 
-/// A JSON merge patch. What it does not name stays as it is, comments and order too.
+/// Changes the config with a JSON merge patch.
+/// Unnamed values, comments and the order stay as they are.
 #[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, 
     responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
 pub async fn patch_config(
@@ -163,8 +184,9 @@ pub async fn patch_config(
     write_config(&app, &by, &id, &edit, write_precondition(&headers, etag)?).await
 }
 
-/// Whether a config would be taken; nothing is written. What it refers to (files, variables, stored secrets) is looked up
-/// for tokens of the scope `admin` only; for others it is taken to be there.
+/// Checks whether a config is valid, without writing it.
+/// References (files, variables, stored secrets) are resolved only for tokens with the scope `admin`; for others they
+/// are assumed to exist.
 #[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = ConfigDraft, responses((status = 200, body = ConfigValidation)))]
 pub async fn validate_config(
     State(app): State<ControlState>,
@@ -188,7 +210,8 @@ pub async fn validate_config(
     Ok(Json(ConfigValidation { valid: errors.is_empty(), errors }))
 }
 
-/// What a change would change; nothing is written. A secret that is given is a change, be it the stored one or another.
+/// Compares a config with the current one, without writing it.
+/// A given secret always counts as a change, even if it equals the stored one.
 #[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = ConfigDraft, responses((status = 200, body = ConfigDiff)))]
 pub async fn diff_config(
     State(app): State<ControlState>,

@@ -1,4 +1,4 @@
-//! How long what was opened may last: until the server goes down, or the token it was opened with is revoked.
+//! The lifetime of long-lived connections: until the server shuts down or their token is revoked.
 
 use std::convert::Infallible;
 
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 
 use crate::serve::ShutdownSignal;
 
-/// Why something that lasted is over.
+/// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// The server goes down.
+    /// The server shuts down.
     Closing,
-    /// The token opens nothing any more.
+    /// The token was revoked.
     Revoked,
 }
 
 impl ConnectionEnd {
-    /// The code a socket is closed with.
+    /// The close code of a socket.
     pub fn close_code(self) -> u16 {
         match self {
             Self::Closing => close_code::AWAY,
@@ -29,20 +29,20 @@ impl ConnectionEnd {
         }
     }
 
-    /// What a socket is told before it is closed.
+    /// The frame that a socket gets before it is closed.
     pub fn error_frame(self) -> Option<Value> {
         let revoked = json!({ "type": "error", "code": "unauthorized", "message": "the token was revoked" });
         (self == Self::Revoked).then_some(revoked)
     }
 }
 
-/// Closes a socket whose reader may not read.
+/// The close code of a socket whose reader is not authorized.
 pub const UNAUTHORIZED_CLOSE_CODE: u16 = 4401;
 
 #[derive(Clone, Default)]
 pub struct ConnectionLifetime {
     closing: Option<ShutdownSignal>,
-    /// The operator's own token is never revoked.
+    /// `None` for the operator's own token, which is never revoked.
     token_lifetime: Option<TokenLifetime>,
 }
 
@@ -51,7 +51,7 @@ impl ConnectionLifetime {
         Self { closing: extensions.get().cloned(), token_lifetime: extensions.get().cloned() }
     }
 
-    /// Returns when it is over, and why.
+    /// Waits until the connection must end, and returns why.
     pub async fn wait_for_end(mut self) -> ConnectionEnd {
         let closed = async {
             match &mut self.closing {
@@ -66,7 +66,7 @@ impl ConnectionLifetime {
         }
     }
 
-    /// Returns when the token was revoked.
+    /// Waits until the token is revoked.
     pub async fn wait_for_revocation(self) {
         match self.token_lifetime {
             Some(mut stay) => stay.wait_revoked().await,

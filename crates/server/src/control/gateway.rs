@@ -1,5 +1,5 @@
-//! Through to an instance: its API under the control plane's address, its answers as streams, sockets too. The caller's
-//! own token and cookies stay here; the instance is shown its own.
+//! The gateway to an instance: proxies its API, including streams and sockets, under the control plane's address. The
+//! caller's token and cookies are not forwarded; the instance gets its own token.
 
 use std::pin::Pin;
 
@@ -32,13 +32,13 @@ use crate::browser::{LOGIN_KEY, SOCKET_PROTOCOL, offers_our_protocol};
 use crate::error::{Error, Result};
 use crate::extract::{MAX_BODY_BYTES, MAX_MESSAGE_BYTES, read_body_up_to};
 
-/// Whoever is let in by the instance itself stays there when the token is revoked that they came with: logins are ours.
+/// Not proxied: a login made by the instance itself would survive the revocation of the caller's token.
 const LOGINS_PATH: &str = "/api/v1/logins";
 
 const EVENT_STREAM_TYPE: &[u8] = b"text/event-stream";
 const DOCUMENTED_PATH: &str = "/api/instances/{id}/gateway/{path}";
 
-/// What means one connection and not what is sent over it, or is for us alone.
+/// Headers that are not forwarded, because they concern one connection or only this server.
 const UNFORWARDED_HEADERS: [HeaderName; 13] = [
     AUTHORIZATION,
     CONNECTION,
@@ -55,13 +55,13 @@ const UNFORWARDED_HEADERS: [HeaderName; 13] = [
     UPGRADE,
 ];
 
-/// The methods an instance has calls for. What another would mean there is not known, so none is handed on.
+/// Routes the methods that instances use. Others are not forwarded, because their effect is unknown.
 pub fn gateway_methods() -> MethodRouter<ControlState> {
     get(proxy_call).post(proxy_call).put(proxy_call).patch(proxy_call).delete(proxy_call).options(proxy_call)
 }
 
-/// `/instances/{id}/gateway/…` is `/api/v1/…` of the instance; `v1/…` is its OpenAI-shaped API. What changes something
-/// is in the audit before it is handed on.
+/// Forwards `/instances/{id}/gateway/…` to `/api/v1/…` of the instance, and `v1/…` to its OpenAI-compatible API.
+/// Changes are audited before they are forwarded.
 async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
     let (id, target) = split_gateway_uri(request.uri())?;
     let (address, token) = app.control.find_endpoint(&id).await?;
@@ -71,7 +71,7 @@ async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Re
     let names_protocol = offers_our_protocol(request.headers());
     let ours = is_socket.then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
-    // There whole before any of it is handed on: an instance that refuses the rest would cut the connection.
+    // The body is read completely first: an instance that rejects it early would break the connection.
     let body = read_body_up_to(Request::from_parts(parts.clone(), body), max_body_bytes(&target)).await?;
     let asked = (&parts.method, target.path(), &*body);
     let change = app.control.record_proxied_change(&by, &id, asked).await?;
@@ -90,20 +90,20 @@ async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Re
         app.control.record_proxied_result(change, answered.status().as_u16()).await?;
     }
     let mut response = proxied_response(answered, &method, ours.map(|ours| (ours, first_change)), until);
-    // The protocol is spoken with us: it names the login, which the instance is not shown.
+    // The subprotocol is negotiated with this server: it carries the login, which the instance does not get.
     if names_protocol && response.status() == StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SOCKET_PROTOCOL));
     }
     Ok(response)
 }
 
-/// As much as the instance itself takes there.
+/// Returns the body limit that the instance itself has for this path.
 fn max_body_bytes(target: &Uri) -> usize {
     let brings_images = target.path().starts_with("/v1/") || target.path().ends_with("/messages");
     if brings_images { MAX_MESSAGE_BYTES } else { MAX_BODY_BYTES }
 }
 
-/// The head of a call as the instance gets it.
+/// Builds the head of the forwarded request.
 fn forwarded_head(mut parts: Parts, target: Uri, token: Option<String>, access: TokenAccess) -> Parts {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     parts.extensions.clear();
@@ -111,7 +111,7 @@ fn forwarded_head(mut parts: Parts, target: Uri, token: Option<String>, access: 
     parts.uri = target;
     parts.version = axum::http::Version::HTTP_11;
     remove_unforwarded(&mut parts.headers);
-    // Its token opens all of it to whoever shows it: how much of that is the caller's goes along.
+    // The instance's token gives full access, so the caller's scope is sent along.
     parts.headers.insert(SCOPE_HEADER, HeaderValue::from_static(access.as_str()));
     if let Some(token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
         parts.headers.insert(AUTHORIZATION, token);
@@ -123,7 +123,7 @@ fn forwarded_head(mut parts: Parts, target: Uri, token: Option<String>, access: 
     parts
 }
 
-/// The route as the document has it: whatever the instance answers.
+/// Adds the gateway routes to the API document.
 pub fn add_gateway_paths(document: &mut OpenApi) {
     let text = || Some(ObjectBuilder::new().schema_type(Type::String));
     let parameter = |name: &str| {
@@ -148,7 +148,7 @@ pub fn add_gateway_paths(document: &mut OpenApi) {
     }
 }
 
-/// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
+/// Splits a gateway URI into the instance and the target. The path stays encoded, because session keys are.
 pub fn split_gateway_uri(uri: &Uri) -> Result<(String, Uri)> {
     let unknown = || Error::UnknownRoute(quote_safely(uri.path()));
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
@@ -169,7 +169,7 @@ pub fn split_gateway_uri(uri: &Uri) -> Result<(String, Uri)> {
 }
 
 fn remove_unforwarded(headers: &mut HeaderMap) {
-    // A connection may name more headers that are its own.
+    // A connection may name more headers of its own.
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -190,14 +190,14 @@ fn proxied_response(
     let (mut parts, body) = answered.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
     remove_unforwarded(&mut parts.headers);
-    // Its cookies and permissions are about its own address.
+    // Cookies and CORS headers of the instance apply to its own address.
     parts.headers.remove(SET_COOKIE);
     let granted: Vec<HeaderName> =
         parts.headers.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
     granted.iter().for_each(|name| drop(parts.headers.remove(name)));
     if parts.status != StatusCode::SWITCHING_PROTOCOLS {
         let body = Body::new(body);
-        // What has no length may go on for ever.
+        // A body without a length may never end.
         let body = match parts.headers.contains_key(CONTENT_LENGTH) {
             true => body,
             false => Body::from_stream(body.into_data_stream().take_until(end_of_body(
@@ -217,7 +217,7 @@ fn proxied_response(
     Response::from_parts(parts, Body::empty())
 }
 
-/// Events that somebody listens to have no end of their own; an answer has, and is waited for when the server goes down.
+/// Event streams have no end, so they end at shutdown. Other responses are finished first.
 fn end_of_body(
     method: &Method,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Who calls the control plane, and whether they may.
+//! Authenticates and authorizes callers of the control plane.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::browser::{BrowserProof, CurrentLogin};
 use crate::error::{Error, Result};
 use crate::guard::{bearer_token, code_in_query};
 
-/// How long somebody waits who shows one wrong token too many.
+/// The delay after too many wrong tokens.
 const WRONG_TOKEN_DELAY: Duration = Duration::from_millis(500);
 
-/// For every route that tells or does anything: the caller is known from here on.
+/// Identifies the caller for all routes that need one.
 pub async fn authenticate_caller(
     State(app): State<ControlState>,
     mut request: Request,
@@ -49,12 +49,12 @@ pub async fn authenticate_caller(
     }
 }
 
-/// What a request shows of who sends it.
+/// The credentials in a request.
 enum ControlCredentials {
     Operator,
-    /// A token that is not the operator's.
+    /// A token other than the operator's.
     Token(String),
-    /// The one-time code of whoever has a token, by its id.
+    /// A one-time code, with the id of the token it was issued for.
     Code(String),
     Login(BrowserProof),
     Nothing,
@@ -80,12 +80,12 @@ fn read_credentials(app: &ControlState, request: &Request) -> ControlCredentials
     }
 }
 
-/// Who guesses is slowed down; a token that is known is never kept waiting by those who guess.
+/// Finds the caller of a token. Guessing is slowed down, but never the use of valid tokens.
 async fn caller_by_token(app: &ControlState, given: &str) -> Result<(ControlCaller, Option<TokenLifetime>)> {
     if let Some((caller, stay)) = app.control.find_caller(given).await? {
         return Ok((caller, Some(stay)));
     }
-    // Where nobody is asked for a token, an instance is still known by its own.
+    // With authentication off, instances are still identified by their token.
     if app.auth.is_auth_off() {
         return Ok((ControlCaller::operator(), None));
     }
@@ -102,7 +102,7 @@ async fn caller_by_id(app: &ControlState, id: &str) -> Result<(ControlCaller, Op
     Ok((caller, Some(stay)))
 }
 
-/// A login ends with its token.
+/// Finds the caller of a browser login, which ends with its token.
 async fn caller_by_login(app: &ControlState, proof: BrowserProof) -> Result<(ControlCaller, CurrentLogin)> {
     let login = app.browsers.find_login(proof, app.control.now()).await?.ok_or(Error::Unauthorized)?;
     let caller = match app.auth.principal_of(&login.owner).ok_or(Error::Unauthorized)? {
@@ -112,7 +112,7 @@ async fn caller_by_login(app: &ControlState, proof: BrowserProof) -> Result<(Con
     Ok((caller, login))
 }
 
-/// A page can not send a header with a socket: it shows a one-time code.
+/// Redeems a one-time code, because a page cannot send headers with a socket.
 fn principal_for_code(app: &ControlState, request: &Request) -> Option<BrowserPrincipal> {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let code = code_in_query(request.uri()).filter(|_| path.starts_with("/ws/"))?;
@@ -131,7 +131,8 @@ pub async fn require_admin(request: Request, next: Next) -> Response {
     require_access(TokenAccess::Admin, request, next).await
 }
 
-/// Through the gateway a look needs less than a word, and a word less than a change; over a socket one may talk.
+/// Requires access by the kind of forwarded call: reading needs less than a message, a message less than a change. A
+/// socket requires operate access, because messages can be sent over it.
 pub async fn require_gateway_access(request: Request, next: Next) -> Response {
     let target = match gateway::split_gateway_uri(request.uri()) {
         Ok((_, target)) => target,
@@ -145,7 +146,7 @@ pub async fn require_gateway_access(request: Request, next: Next) -> Response {
     require_access(asked.max(least), request, next).await
 }
 
-/// What instances do for themselves; whose message it is, is looked at where it is known.
+/// Admits instances to their own calls, and operators. The handler checks whose message it is.
 pub async fn require_instance_or_operator(request: Request, next: Next) -> Response {
     if request.extensions().get::<ControlCaller>().is_some_and(|caller| caller.instance.is_some()) {
         return next.run(request).await;
@@ -156,7 +157,7 @@ pub async fn require_instance_or_operator(request: Request, next: Next) -> Respo
 async fn require_access(needed: TokenAccess, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<ControlCaller>();
     match caller {
-        // An instance's own token is for the calls of instances.
+        // An instance's own token is valid only for calls of instances.
         Some(caller) if caller.instance.is_none() && caller.access >= needed => next.run(request).await,
         Some(_) => Error::Forbidden(needed.as_str()).into_response(),
         None => Error::Unauthorized.into_response(),

@@ -1,4 +1,4 @@
-//! How the whole fleet does.
+//! The health of all instances.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,38 +30,47 @@ const INSTANCE_STATUSES: [InstanceStatus; 9] = [
 
 #[derive(Serialize, ToSchema)]
 pub struct FleetHealth {
-    /// `ok`, or `degraded` where an instance that should run does not, or does not answer.
+    /// `ok`, or `degraded` if an instance that should run does not run or does not answer.
     status: &'static str,
+    /// The version of the control plane.
     version: String,
+    /// Milliseconds since the control plane started.
     uptime_ms: i64,
+    /// The instances that are not archived.
     instances: Vec<InstanceHealth>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct InstanceHealth {
+    /// The id of the instance.
     id: String,
+    /// The name of the instance.
     name: String,
+    /// The status, such as `running` or `stopped`.
     status: &'static str,
+    /// The process id, if it is running.
     pid: Option<i32>,
-    /// The instance's own word; null where it does not run or does not answer.
+    /// The health the instance reports: `ok`, `degraded` or `draining`. Null if it does not run or does not answer.
     health: Option<String>,
-    /// Likewise how long it has been up.
+    /// Milliseconds since it started, as it reports. Null if it does not run or does not answer.
     uptime_ms: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct VersionView {
+    /// The version of the control plane.
     version: String,
-    /// What the token may do that asks: `read`, `operate` or `admin`.
+    /// The scope of the calling token: `read`, `operate` or `admin`.
     scope: &'static str,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct LivenessView {
+    /// Always `ok`.
     status: &'static str,
 }
 
-/// Every instance that is not archived, as the process table and it itself say.
+/// Returns the health of all instances that are not archived.
 #[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
 pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
     let views = app.control.list_instances(false).await?;
@@ -75,7 +84,7 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
         )
     };
     let fails_at_once = views.iter().any(|view| fails(view.status));
-    // All at once: one that does not answer must not hold the others up.
+    // All concurrently, so that a hanging instance does not delay the others.
     let asked = views.into_iter().map(|view| {
         let control = app.control.clone();
         async move {
@@ -101,12 +110,12 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
     }))
 }
 
-/// Whether the control plane itself is there. Open: it tells nothing.
+/// Returns whether the control plane is alive. Needs no token, because it reveals nothing.
 pub async fn show_liveness() -> Json<LivenessView> {
     Json(LivenessView { status: "ok" })
 }
 
-/// What runs here, and how much of it is the caller's to use.
+/// Returns the version of the control plane and the scope of the caller.
 #[utoipa::path(get, path = "/version", tag = "health", responses((status = 200, body = VersionView)))]
 pub async fn show_version(
     State(app): State<ControlState>,
@@ -115,7 +124,7 @@ pub async fn show_version(
     Json(VersionView { version: app.version.clone(), scope: by.access.as_str() })
 }
 
-/// Counters of the control plane.
+/// Returns the metrics of the control plane in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
 pub async fn control_metrics(
     State(app): State<ControlState>,

@@ -1,5 +1,5 @@
-//! Calls that change something may come with an `Idempotency-Key`: who asks again with the same key gets the first
-//! answer and changes nothing.
+//! Calls that change something may carry an `Idempotency-Key`. A repeated call with the same key returns the first
+//! response and changes nothing.
 
 use std::panic::AssertUnwindSafe;
 
@@ -21,7 +21,7 @@ use super::state::ControlState;
 use crate::error::{Error, Result};
 use crate::extract::{MAX_MESSAGE_BYTES, read_body_up_to};
 
-/// Largest body the control plane takes.
+/// The body limit of the control plane.
 const MAX_CONTROL_BODY_BYTES: usize = 1024 * 1024;
 const IDEMPOTENCY_KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -29,7 +29,7 @@ const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
 const SECRET_FIELD: &str = "secret";
 const RESPONSE_RETENTION_MS: i64 = 24 * 3_600_000;
 
-/// A body is there whole before anything is done, and no larger than we take.
+/// Reads the body completely before the handler runs, up to the limit.
 pub async fn limit_body(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match read_body_up_to(Request::from_parts(parts.clone(), body), MAX_CONTROL_BODY_BYTES).await {
@@ -44,7 +44,8 @@ pub async fn run_once(State(app): State<ControlState>, request: Request, next: N
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The same for what is handed through. OpenAI's shapes know the key themselves, and their answers may be streams.
+/// Like `run_once`, for forwarded calls. OpenAI-compatible calls handle the key themselves, because their responses
+/// may be streams.
 pub async fn run_proxied_once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
     if request.uri().path().contains("/gateway/v1/") {
         return next.run(request).await;
@@ -70,7 +71,7 @@ async fn respond_once(app: &ControlState, request: Request, next: Next, most: us
     let caller = parts.extensions.get::<ControlCaller>().map(|caller| caller.who.clone()).unwrap_or_default();
     let (app, call) = (app.clone(), IdempotentCall { caller, key, request });
     let asked = Request::from_parts(parts, Body::from(body));
-    // Whoever hangs up meanwhile asks again with the same key: the answer must be there, and not the beginning of one.
+    // A caller that disconnects will repeat the call with the same key, so the call must run to its end.
     run_to_completion(async move { run_first_time(&app, call, asked, next).await }).await
 }
 
@@ -100,13 +101,13 @@ async fn begin_request(app: &ControlState, call: &IdempotentCall) -> Result<Idem
         .await?)
 }
 
-/// Remembers an answer that will not be another the next time.
+/// Stores the response, unless a repeated call could have another result.
 async fn store_response(app: &ControlState, call: IdempotentCall, response: Response) -> Result<Response> {
     let status = response.status();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
     let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-    // Nor one that was cut off on its way.
+    // An incomplete response is not stored either.
     let settled = bytes.as_ref().ok().filter(|_| !passes).map(|bytes| redact_secret(bytes));
     let kept = app.control.db().write(move |tx| match &settled {
         Some(text) => idempotency::record_response(tx, &call, status.as_u16(), text),
@@ -116,7 +117,8 @@ async fn store_response(app: &ControlState, call: IdempotentCall, response: Resp
     Ok(Response::from_parts(parts, Body::from(bytes.map_err(|_| Error::Panicked)?)))
 }
 
-/// A token is shown once, and kept nowhere: who asks again is told which one was made.
+/// Removes the secret from a stored response. A new token is shown once and stored nowhere; a repeated call returns
+/// only its id.
 fn redact_secret(answer: &[u8]) -> String {
     let text = || String::from_utf8_lossy(answer).into_owned();
     match serde_json::from_slice(answer) {

@@ -1,4 +1,4 @@
-//! What is brought in from other programs.
+//! Imports from other programs.
 
 use std::path::PathBuf;
 
@@ -21,30 +21,32 @@ use crate::paging::{PagePosition, PageQuery};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewImport {
-    /// An openclaw.json on the machine of the control plane, or the folder it is in; absolute.
+    /// The absolute path of an `openclaw.json` on the machine of the control plane, or of its folder.
     path: String,
-    /// Nothing is changed: the report says what would be.
+    /// Only report what would be imported and change nothing.
     #[serde(default)]
     #[schema(required = false)]
     dry_run: bool,
-    /// Secrets that stand there in the open are kept in the instance's store of secrets.
+    /// Move plain-text secrets to the instance's secret store.
     #[serde(default)]
     #[schema(required = false)]
     with_secrets: bool,
-    /// Workspaces that are not in the folder of the config are copied too.
+    /// Also copy workspaces outside the config's folder.
     #[serde(default)]
     #[schema(required = false)]
     allow_outside: bool,
-    /// What the instance is called; the folder's name if not given.
+    /// The name of the instance. Defaults to the name of the folder.
     name: Option<String>,
-    /// The first free one from 18801 on if not given.
+    /// The port of the instance. Defaults to the first free port from 18801.
     port: Option<u16>,
 }
 
-/// A place in the other files, and a sentence about it.
+/// A remark about a key of the source config.
 #[derive(Serialize, ToSchema)]
 pub struct ImportNote {
+    /// The path of the key.
     path: String,
+    /// What it is about.
     reason: String,
 }
 
@@ -54,26 +56,33 @@ fn note_views(notes: Vec<TranslationNote>) -> Vec<ImportNote> {
 
 #[derive(Serialize, ToSchema)]
 pub struct ImportReport {
-    /// What the instance is called.
+    /// The name of the instance.
     name: String,
+    /// The imported agents.
     agents: Vec<String>,
+    /// The imported model providers.
     providers: Vec<String>,
-    /// As `channel:account`.
+    /// The imported chat accounts as `channel:account`.
     channels: Vec<String>,
+    /// The number of bindings.
     bindings: usize,
+    /// The number of cron jobs.
     schedules: usize,
+    /// The number of workspaces.
     workspaces: usize,
-    /// Each folder that is copied, and where to.
+    /// Each copied folder with its destination.
     folders: Vec<String>,
+    /// The number of conversations.
     sessions: usize,
+    /// The number of messages in them.
     messages: usize,
-    /// The names under which secrets are kept.
+    /// The names under which secrets are stored.
     secrets: Vec<String>,
-    /// Keys that have no effect here.
+    /// Keys that have no effect in Polyclaw.
     ignored: Vec<ImportNote>,
-    /// Keys that mean something else here than they did there.
+    /// Keys with a different meaning in Polyclaw.
     changed: Vec<ImportNote>,
-    /// Secrets that stay where they are, and what waits for them.
+    /// Secrets that were not imported, and what needs them.
     left: Vec<ImportNote>,
 }
 
@@ -100,11 +109,13 @@ impl From<HomeImportReport> for ImportReport {
 
 #[derive(Serialize, ToSchema)]
 pub struct ImportResult {
-    /// The run, as it is recorded; none for a dry run.
+    /// The id of the import. Null for a dry run.
     run: Option<String>,
+    /// The new instance. Null for a dry run.
     instance: Option<InstanceView>,
-    /// The same was brought in before: nothing was changed.
+    /// Whether the same source was imported before, so that nothing was changed.
     already: bool,
+    /// What was found and imported.
     report: ImportReport,
 }
 
@@ -121,19 +132,26 @@ impl From<ImportOutcome> for ImportResult {
 
 #[derive(Serialize, ToSchema)]
 pub struct ImportRuns {
+    /// The imports of this page.
     runs: Vec<ImportRun>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct ImportRun {
+    /// The id of the import.
     id: String,
+    /// The path of the imported config.
     source: String,
-    /// `begun`, `done` or `undone`.
+    /// `running`, `done` or `rolled_back`.
     state: &'static str,
+    /// The imported instance, if it still exists.
     instance_id: Option<String>,
+    /// When the import started.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the import ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Millis>,
 }
@@ -151,7 +169,7 @@ impl From<StoredImport> for ImportRun {
     }
 }
 
-/// The runs, the newest first.
+/// Lists imports, newest first.
 #[utoipa::path(get, path = "/import/runs", tag = "import", params(PageQuery), responses((status = 200, body = ImportRuns)))]
 pub async fn list_imports(
     State(app): State<ControlState>,
@@ -165,7 +183,8 @@ pub async fn list_imports(
     Ok(Json(ImportRuns { runs: found.into_iter().map(ImportRun::from).collect(), next_cursor }))
 }
 
-/// Makes an instance of the home of an OpenClaw gateway: all of it or nothing. The same again changes nothing.
+/// Imports an OpenClaw home as a new instance.
+/// The import succeeds completely or changes nothing. Importing the same source again changes nothing.
 #[utoipa::path(post, path = "/import/openclaw", tag = "import", request_body = NewImport, responses((status = 200, body = ImportResult)))]
 pub async fn import_openclaw(
     State(app): State<ControlState>,

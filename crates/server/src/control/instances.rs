@@ -1,4 +1,4 @@
-//! The instances: what there is, and what is done to them.
+//! Instances: list, create, start, stop, clone, archive and delete.
 
 use std::time::Duration;
 
@@ -16,27 +16,33 @@ use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathId, QueryParams};
 use crate::paging::{PagePosition, PageRequest};
 
-/// Nobody waits longer for an instance to end.
+/// The longest time a stop may take before the process is killed.
 const MAX_DRAIN_SECONDS: u64 = 300;
 
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Instance)]
 pub struct InstanceView {
+    /// The id of the instance.
     id: String,
+    /// The name of the instance.
     name: String,
-    /// Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error`
-    /// or `archived`.
+    /// The current status: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`,
+    /// `unknown`, `error` or `archived`.
     status: &'static str,
+    /// The port that the instance listens on.
     port: u16,
+    /// The process id, if it is running.
     pid: Option<i32>,
-    /// What was asked for last: `running` or `stopped`.
+    /// The last requested state: `running` or `stopped`.
     desired_state: &'static str,
-    /// `never`, `on-failure` or `always`.
+    /// When the instance is restarted automatically: `never`, `on-failure` or `always`.
     restart: &'static str,
-    /// Why it does not run although it should, or that it runs and does not answer.
+    /// Why the instance does not run although it should, or that it does not answer.
     error: Option<String>,
+    /// When the instance was archived. Null if it is active.
     #[schema(value_type = Option<String>, format = DateTime)]
     archived_at: Option<Millis>,
+    /// When the instance was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -60,7 +66,9 @@ impl From<InstanceSnapshot> for InstanceView {
 
 #[derive(Serialize, ToSchema)]
 pub struct InstanceList {
+    /// The instances of this page.
     instances: Vec<InstanceView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
@@ -68,28 +76,30 @@ pub struct InstanceList {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListInstancesQuery {
-    /// Archived ones too, behind the others.
+    /// Include archived instances, after the active ones.
     #[serde(default)]
     #[param(required = false)]
     include_archived: bool,
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInstance {
-    /// Letters, digits and hyphens.
+    /// The name: letters, digits and hyphens.
     #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
     name: String,
-    /// The first free one from 18801 on if not given.
+    /// The port. Defaults to the first free port from 18801.
     port: Option<u16>,
-    /// A section of `[providers]`, by the name of a known kind.
+    /// The model provider to configure, such as `openai`.
     provider: Option<String>,
-    /// What agents use that name no model of their own.
+    /// The default model of its agents.
     model: Option<String>,
-    /// `on-failure` if not given.
+    /// When the instance is restarted automatically: `never`, `on-failure` (default) or `always`.
     #[schema(value_type = Option<String>, pattern = "^(never|on-failure|always)$")]
     restart: Option<RestartPolicy>,
 }
@@ -97,22 +107,24 @@ pub struct NewInstance {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewClone {
+    /// The name of the clone: letters, digits and hyphens.
     #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
     new_name: String,
+    /// The port of the clone. Defaults to the first free port from 18801.
     port: Option<u16>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnarchiveBody {
-    /// The one it had, or a free one, if not given.
+    /// The port. Defaults to the previous port, or a free one if that is taken.
     port: Option<u16>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestartPolicyBody {
-    /// `never`, `on-failure` or `always`.
+    /// When the instance is restarted automatically: `never`, `on-failure` or `always`.
     #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
     restart: RestartPolicy,
 }
@@ -121,7 +133,7 @@ pub struct RestartPolicyBody {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct StopTimeout {
-    /// Seconds that running work gets to reach a safe point; then the process is killed. 30 if not given.
+    /// How many seconds running work may take to reach a safe point before the process is killed. Default 30.
     #[param(maximum = 300)]
     timeout: Option<u64>,
 }
@@ -142,7 +154,7 @@ fn instance_result(view: polyclaw_control::Result<InstanceSnapshot>) -> Instance
     Ok(Json(view?.into()))
 }
 
-/// Every instance, in the order in which they were made.
+/// Lists instances in order of creation.
 #[utoipa::path(get, path = "/instances", tag = "instances", params(ListInstancesQuery), responses((status = 200, body = InstanceList)))]
 pub async fn list_instances(
     State(app): State<ControlState>,
@@ -161,7 +173,7 @@ pub async fn list_instances(
     Ok(Json(InstanceList { instances: page.into_iter().map(InstanceView::from).collect(), next_cursor }))
 }
 
-/// Makes an instance. It does not run yet.
+/// Creates an instance without starting it.
 #[utoipa::path(post, path = "/instances", tag = "instances", request_body = NewInstance, responses((status = 201, body = InstanceView)))]
 pub async fn create_instance(
     State(app): State<ControlState>,
@@ -179,13 +191,13 @@ pub async fn create_instance(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// One instance, by id or name.
+/// Returns an instance by id or name.
 #[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
 pub async fn show_instance(State(app): State<ControlState>, PathId(id): PathId) -> InstanceResponse {
     instance_result(app.control.get(&id).await)
 }
 
-/// When it is started again by itself.
+/// Changes when the instance is restarted automatically.
 #[utoipa::path(patch, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = RestartPolicyBody, responses((status = 200, body = InstanceView)))]
 pub async fn update_instance(
     State(app): State<ControlState>,
@@ -196,7 +208,7 @@ pub async fn update_instance(
     instance_result(app.control.set_restart_policy(&by, &id, policy.restart).await)
 }
 
-/// Starts it and waits until it answers.
+/// Starts an instance and waits until it answers.
 #[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
 pub async fn start_instance(
     State(app): State<ControlState>,
@@ -206,7 +218,7 @@ pub async fn start_instance(
     instance_result(app.control.start_instance(&by, &id).await)
 }
 
-/// Lets running work reach a safe point, then ends the process.
+/// Stops an instance after running work has reached a safe point.
 #[utoipa::path(post, path = "/instances/{id}/stop", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView)))]
 pub async fn stop_instance(
     State(app): State<ControlState>,
@@ -217,7 +229,7 @@ pub async fn stop_instance(
     instance_result(app.control.stop_instance(&by, &id, timeout.duration()?).await)
 }
 
-/// Stops it, if it runs, and starts it.
+/// Restarts an instance, or starts it if it is not running.
 #[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
 pub async fn restart_instance(
     State(app): State<ControlState>,
@@ -228,7 +240,8 @@ pub async fn restart_instance(
     instance_result(app.control.restart_instance(&by, &id, timeout.duration()?).await)
 }
 
-/// Stops it and puts it aside. Its name and port are free for others.
+/// Stops and archives an instance.
+/// Its name and port become free for others.
 #[utoipa::path(post, path = "/instances/{id}/archive", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView)))]
 pub async fn archive_instance(
     State(app): State<ControlState>,
@@ -239,7 +252,8 @@ pub async fn archive_instance(
     instance_result(app.control.archive_instance(&by, &id, timeout.duration()?).await)
 }
 
-/// Takes an archived one back. Where its port was given to another meanwhile, it gets the one asked for, or a free one.
+/// Restores an archived instance.
+/// It gets the requested port, else its previous one, or a free one if that is taken.
 #[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), request_body = Option<UnarchiveBody>, responses((status = 200, body = InstanceView)))]
 pub async fn unarchive_instance(
     State(app): State<ControlState>,
@@ -250,7 +264,7 @@ pub async fn unarchive_instance(
     instance_result(app.control.unarchive_instance(&by, &id, wanted.port).await)
 }
 
-/// Another with the same config, files and secrets, and none of its conversations.
+/// Creates an instance with the same config, files and secrets, but without the conversations.
 #[utoipa::path(post, path = "/instances/{id}/clone", tag = "instances", params(("id" = String, Path)), request_body = NewClone, responses((status = 201, body = InstanceView)))]
 pub async fn clone_instance(
     State(app): State<ControlState>,
@@ -262,7 +276,7 @@ pub async fn clone_instance(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// Removes an archived one with all it has.
+/// Deletes an archived instance with all its data.
 #[utoipa::path(delete, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn delete_instance(
     State(app): State<ControlState>,

@@ -1,4 +1,4 @@
-//! Logs of instances: the end, all of it page by page, all of it at once.
+//! Logs of instances: the last lines, pages, and the whole log as a download.
 
 use std::io::SeekFrom;
 
@@ -26,8 +26,10 @@ const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogReadMode {
+    /// The last lines of the log.
     #[default]
     Tail,
+    /// All lines, page by page, oldest first.
     Page,
 }
 
@@ -35,32 +37,37 @@ pub enum LogReadMode {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ReadLogQuery {
-    /// `tail`: the last lines. `page`: all there are, from the oldest on.
+    /// `tail` returns the last lines. `page` returns all lines page by page, oldest first.
     #[serde(default)]
     #[param(inline, required = false)]
     mode: LogReadMode,
-    /// 50 if not given, 10,000 at the most.
+    /// The number of lines. Default 50, at most 10,000.
     #[param(minimum = 1)]
     lines: Option<usize>,
-    /// The `next_cursor` of a page.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct LogLines {
+    /// The lines, oldest first.
     lines: Vec<String>,
-    /// Where the next page begins, also when nothing is there yet; null for `tail`.
+    /// The cursor of the next page, even if that is still empty. Null for `tail`.
     next_cursor: Option<String>,
+    /// Whether more lines are available now.
     has_more: bool,
-    /// What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is.
+    /// Whether the file of the cursor was deleted, so that the page starts with the oldest line.
     gap: bool,
+    /// How much of the log is kept.
     retention: LogRetention,
 }
 
-/// A log is moved aside when it is full, and goes when too many are.
+/// The log rotation: a full file is set aside, and the oldest one is deleted.
 #[derive(Serialize, ToSchema)]
 pub struct LogRetention {
+    /// The size at which a file is rotated, in bytes.
     file_bytes: u64,
+    /// The number of rotated files that are kept.
     files_kept: usize,
 }
 
@@ -71,14 +78,14 @@ pub fn blocking_task_failed(error: impl ToString) -> Error {
     Error::Control(polyclaw_control::Error::Files { what: "the log".to_owned(), why: error.to_string() })
 }
 
-/// Runs where it may wait for the disk.
+/// Runs blocking file access on a thread for it.
 async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T> {
     tokio::task::spawn_blocking(read).await.map_err(blocking_task_failed)?.map_err(blocking_task_failed)
 }
 
-/// Lines of a log.
+/// Returns lines of an instance's log.
 #[utoipa::path(get, path = "/instances/{id}/logs", tag = "observe", params(("id" = String, Path), ReadLogQuery), responses((status = 200, body = LogLines)))]
 pub async fn read_log_lines(
     State(app): State<ControlState>,
@@ -113,19 +120,19 @@ pub async fn read_log_lines(
     }))
 }
 
-/// What is logged was cleaned before; what another program wrote into the file was not.
+/// Redacts lines. Our own log is already redacted, but other programs may write to the file.
 pub fn redact_lines(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
     let redactor = app.control.redactor();
     lines.iter_mut().for_each(|line| redactor.redact_in_place(line));
     lines
 }
 
-/// Everything that is kept, the oldest first.
+/// Downloads the whole log, oldest lines first.
 #[utoipa::path(get, path = "/instances/{id}/logs/download", tag = "observe", params(("id" = String, Path)), responses((status = 200, description = "The log as a file", body = String, content_type = "text/plain")))]
 pub async fn download_log(State(app): State<ControlState>, PathId(id): PathId) -> Result<Response> {
     let path = app.control.log_path(&id).await?;
     let mut files = Vec::new();
-    // Opened before the first byte is sent: what is moved aside meanwhile is still the same file.
+    // All files are opened before the first byte is sent, so that a rotation meanwhile does not matter.
     for path in log::list_log_files(&path) {
         let file = File::open(&path).await.map_err(blocking_task_failed)?;
         let size = file.metadata().await.map_err(blocking_task_failed)?.len();
@@ -164,7 +171,7 @@ pub async fn download_log(State(app): State<ControlState>, PathId(id): PathId) -
     Ok((headers, Body::from_stream(chunks)).into_response())
 }
 
-/// Without the beginning of a letter at the end, which the next part goes on with.
+/// Cuts off an incomplete character at the end, which the next chunk continues.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     let open = (1..=3.min(bytes.len())).find(|back| {
         let byte = bytes[bytes.len() - back];

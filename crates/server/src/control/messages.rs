@@ -1,4 +1,4 @@
-//! Messages between instances: sent, looked at, sent again. Handing them out is in `pending`.
+//! Messages between instances: send, list and replay. Delivery to recipients is in `pending`.
 
 mod view;
 
@@ -24,7 +24,9 @@ use crate::paging::{PagePosition, PageRequest};
 
 #[derive(Serialize, ToSchema)]
 pub struct EnvelopeList {
+    /// The messages of this page.
     messages: Vec<EnvelopeView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
@@ -32,36 +34,44 @@ pub struct EnvelopeList {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListEnvelopesQuery {
-    /// Both by id or name.
+    /// Only messages from this instance, by id or name.
     from: Option<String>,
+    /// Only messages to this instance, by id or name.
     to: Option<String>,
-    /// From it or to it.
+    /// Only messages from or to this instance, by id or name.
     instance: Option<String>,
-    /// One type, or all below one: `task.*`.
+    /// Only messages of this type, or of all types below one: `task.*`.
     r#type: Option<String>,
-    /// What became of it; `state` is another name for it.
+    /// Only messages in this state. `state` is an alias.
     #[param(inline)]
     status: Option<view::EnvelopeStateName>,
+    /// Only messages in this state. An alias of `status`.
     #[param(inline)]
     state: Option<view::EnvelopeStateName>,
-    /// Those of one correlation come in the order in which they were written, with the message that has it as its id;
-    /// all others the newest first.
+    /// Only messages with this correlation id, and the message that has it as its own id. They are sorted oldest
+    /// first; all other lists are newest first.
     correlation_id: Option<String>,
-    /// Written after, and before, this time.
+    /// Only messages sent after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Millis>,
+    /// Only messages sent before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Millis>,
+    /// Only messages with this hop count.
     hop_count: Option<u8>,
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvelopeDirection {
+    /// Received messages.
     In,
+    /// Sent messages.
     Out,
 }
 
@@ -69,11 +79,13 @@ pub enum EnvelopeDirection {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListInstanceEnvelopesQuery {
-    /// `in`: what it was sent. `out`: what it sent.
+    /// `in` for messages the instance received, `out` for messages it sent.
     #[param(inline)]
     direction: EnvelopeDirection,
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -81,45 +93,52 @@ pub struct ListInstanceEnvelopesQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListDeadLettersQuery {
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEnvelopeBody {
-    /// For an operator: the instance they write for. An instance writes for itself.
+    /// The sending instance, by id or name. Required for operators; an instance can only send for itself.
     from: Option<String>,
-    /// By id or name.
+    /// The receiving instance, by id or name.
     to: String,
-    /// Words joined by dots, such as `task.handoff`.
+    /// The type: words joined by dots, such as `task.handoff`.
     r#type: String,
-    /// At most 64 KiB as JSON.
+    /// The content, at most 64 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Object)]
     payload: Value,
-    /// The same in a question and everything that follows from it.
+    /// An id shared by a message and everything that follows from it.
     correlation_id: Option<String>,
-    /// Sent twice within a day with the same key, a message is there once.
+    /// Messages with the same key within a day are stored only once.
     idempotency_key: Option<String>,
-    /// Through how many instances the sender knows it to have gone. Never less than the broker knows.
+    /// How many instances the message has passed through, as far as the sender knows. The broker raises a value that
+    /// is too low.
     #[serde(default)]
     #[schema(required = false)]
     hop_count: u32,
-    /// The trace of the turn that writes it: it goes on in the other instance.
+    /// The trace of the turn that sends the message. It continues in the receiving instance.
     trace_id: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct EnvelopeReceipt {
+    /// The id of the message.
     id: String,
+    /// The state of the message.
     state: &'static str,
-    /// The key was used before: this is the first message with it.
+    /// Whether the key was used before. The response then describes the first message.
     deduplicated: bool,
-    /// Something in the payload was a secret and was taken out; null of an earlier message.
+    /// Whether secrets were removed from the payload. Null for a repeated message.
     redacted: Option<bool>,
+    /// The hop count after acceptance. Null for a repeated message.
     hop_count: Option<u32>,
+    /// When the message expires. Null for a repeated message.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Millis>,
 }
@@ -183,13 +202,13 @@ async fn envelope_page(
     Ok(Json(EnvelopeList { messages: found.iter().map(EnvelopeView::from).collect(), next_cursor }))
 }
 
-/// The instance a word means; what is no instance's any more is taken for the id of one that was deleted.
+/// Resolves an instance by id or name. An unknown word is taken as the id of a deleted instance.
 async fn resolve_instance(app: &ControlState, word: Option<String>) -> Option<InstanceId> {
     let word = word?;
     Some(app.control.get(&word).await.map_or_else(|_| InstanceId::new(word), |view| view.id))
 }
 
-/// Messages, by what is known of them.
+/// Lists messages.
 #[utoipa::path(get, path = "/messages", tag = "messages", params(ListEnvelopesQuery), responses((status = 200, body = EnvelopeList)))]
 pub async fn list_envelopes(
     State(app): State<ControlState>,
@@ -211,7 +230,8 @@ pub async fn list_envelopes(
     envelope_page(&app, filter, list, (which.limit, which.cursor)).await
 }
 
-/// What was given up, the newest first.
+/// Lists dead letters, newest first.
+/// A dead letter is a message whose delivery was given up.
 #[utoipa::path(get, path = "/messages/dead_letter", tag = "messages", params(ListDeadLettersQuery), responses((status = 200, body = EnvelopeList)))]
 pub async fn list_dead_letters(
     State(app): State<ControlState>,
@@ -222,7 +242,7 @@ pub async fn list_dead_letters(
     envelope_page(&app, filter, "dead", (which.limit, which.cursor)).await
 }
 
-/// What one instance was sent, or sent, the newest first.
+/// Lists the messages that an instance received or sent, newest first.
 #[utoipa::path(get, path = "/instances/{id}/messages", tag = "messages", params(("id" = String, Path), ListInstanceEnvelopesQuery), responses((status = 200, body = EnvelopeList)))]
 pub async fn list_instance_envelopes(
     State(app): State<ControlState>,
@@ -237,7 +257,7 @@ pub async fn list_instance_envelopes(
     envelope_page(&app, filter, list, (which.limit, which.cursor)).await
 }
 
-/// One message with all that happened to it.
+/// Returns a message with its payload and events.
 #[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = EnvelopeDetail)))]
 pub async fn show_envelope(
     State(app): State<ControlState>,
@@ -247,7 +267,7 @@ pub async fn show_envelope(
     Ok(Json(EnvelopeDetail::from_envelope(&one, &events, &app.control.redactor())))
 }
 
-/// Sends a dead letter again, with all its attempts and all its time.
+/// Sends a dead letter again, with new attempts and a new time to live.
 #[utoipa::path(post, path = "/messages/{id}/replay", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = EnvelopeView)))]
 pub async fn replay_dead_letter(
     State(app): State<ControlState>,

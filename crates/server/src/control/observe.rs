@@ -1,4 +1,4 @@
-//! What an instance is and does.
+//! Details, turns and usage of an instance.
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -18,41 +18,48 @@ use crate::http::usage::UsageWindow;
 
 #[derive(Serialize, ToSchema)]
 pub struct InstanceDetailsView {
+    /// The instance.
     instance: InstanceView,
+    /// The program versions.
     build: BuildView,
-    /// In force, defaults included, secrets hidden; null where the file can not be read.
+    /// The effective config including defaults, with secrets masked. Null if the file cannot be read.
     #[schema(value_type = Object)]
     config: Value,
+    /// Why the config cannot be read.
     config_error: Option<String>,
-    /// The files that tell agents who they are.
+    /// Files that define the identity and instructions of agents.
     bootstrap_files: Vec<BootstrapFileView>,
-    /// The accounts of each channel.
+    /// The configured accounts of each channel.
     #[schema(value_type = Object)]
     channels: Value,
+    /// The default model, and the configured providers and models.
     #[schema(value_type = Object)]
     models: Value,
+    /// Uptime and health of the running instance.
     runtime: RuntimeView,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct BuildView {
-    /// Of the control plane, which is the program it starts instances with.
+    /// The version of the control plane, which is also the program it starts instances with.
     control_plane: String,
-    /// Of the running instance; null where it does not run.
+    /// The version of the running instance. Null if it is not running.
     instance: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct BootstrapFileView {
-    /// Below the workspace, or absolute.
+    /// The path relative to the workspace, or absolute.
     file: String,
+    /// The size in bytes.
     bytes: u64,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RuntimeView {
+    /// Milliseconds since it started. Null if it is not running.
     uptime_ms: Option<i64>,
-    /// The instance's own word: `ok`, `degraded` or `draining`.
+    /// The health the instance reports: `ok`, `degraded` or `draining`.
     health: Option<String>,
 }
 
@@ -88,7 +95,7 @@ impl InstanceDetailsView {
     }
 }
 
-/// All there is to know about an instance.
+/// Returns details of an instance: config, files, channels, models and health.
 #[utoipa::path(get, path = "/instances/{id}/details", tag = "observe", params(("id" = String, Path)), responses((status = 200, body = InstanceDetailsView)))]
 pub async fn show_details(
     State(app): State<ControlState>,
@@ -97,7 +104,7 @@ pub async fn show_details(
     Ok(Json(InstanceDetailsView::from_details(app.control.get_details(&id).await?, &app.version)))
 }
 
-/// What an instance did last, the newest first.
+/// Lists the past turns of an instance, newest first.
 #[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = PastTurnList)))]
 pub async fn list_instance_tasks(
     State(app): State<ControlState>,
@@ -108,7 +115,7 @@ pub async fn list_instance_tasks(
     let (filter, paging) = which.into_filter()?;
     let path = format!("/api/v1/history?{}", asked.unwrap_or_default());
     Ok(match app.control.fetch_unless_local(&id, &path).await? {
-        // Its own words have the same shape, cursors included.
+        // The instance's response has the same format, including cursors.
         Some(Ok(response)) => Json(response).into_response(),
         Some(Err(why)) => Json(PastTurnList::unavailable(why)).into_response(),
         None => Json(match app.control.list_turns(&id, filter).await? {
@@ -123,24 +130,32 @@ pub async fn list_instance_tasks(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct InstanceUsageQuery {
-    /// `24h` if not given.
+    /// The time window. Defaults to `24h`.
     #[serde(default)]
     #[param(inline, required = false)]
     window: UsageWindow,
 }
 
-/// Null where nothing is known: never a zero that nobody counted.
+/// Usage of an instance. Unknown numbers are null, never zero.
 #[derive(Serialize, ToSchema)]
 pub struct InstanceUsageView {
+    /// The requested time window.
     window: UsageWindow,
+    /// Input tokens.
     input_tokens: Option<i64>,
+    /// Output tokens.
     output_tokens: Option<i64>,
+    /// Input and output tokens.
     total_tokens: Option<i64>,
+    /// Cost in US dollars.
     cost_usd: Option<f64>,
+    /// The number of model calls.
     request_count: i64,
-    /// Requests whose provider did not say what they took: the sums leave them out.
+    /// Calls without reported usage. The sums do not include them.
     unknown_count: i64,
+    /// Whether there was any usage.
     data_available: bool,
+    /// Why usage is unavailable.
     message: Option<String>,
 }
 
@@ -160,7 +175,7 @@ impl InstanceUsageView {
     }
 }
 
-/// What an instance used.
+/// Returns the model usage of an instance.
 #[utoipa::path(get, path = "/instances/{id}/usage", tag = "observe", params(("id" = String, Path), InstanceUsageQuery), responses((status = 200, body = InstanceUsageView)))]
 pub async fn show_instance_usage(
     State(app): State<ControlState>,

@@ -1,5 +1,5 @@
-//! What a browser sees of the control plane: the API, readable. It holds no secret; what it asks for needs the login
-//! that a one-time link gives.
+//! Browser pages of the control plane: the readable API document. The page contains no secrets; its API calls need a
+//! browser login.
 
 use axum::http::Uri;
 use axum::response::{Redirect, Response};
@@ -10,8 +10,8 @@ use crate::page::static_response;
 const DOCS_PAGE: &str = include_str!("../../assets/docs.html");
 const DOCS_SCRIPT: &str = include_str!("../../assets/docs.js");
 
-/// The command center asks for its files beside it, so it is shown in its own folder; a code in the address goes along,
-/// and the page trades it for a login.
+/// Redirects to the command center, which uses relative URLs and has its own folder. A code in the address is passed
+/// on, and the page exchanges it for a login.
 pub async fn redirect_to_app(uri: Uri) -> Redirect {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     Redirect::to(&format!("{}{query}", app::APP_PATH))

@@ -1,4 +1,4 @@
-//! Handing messages out to instances, and hearing what became of them.
+//! Delivers messages to instances and records the results.
 
 use std::time::Duration;
 
@@ -25,17 +25,18 @@ const MAX_NONCE_LEN: usize = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PollPendingQuery {
-    /// Seconds to wait for a message where there is none; none if not given, 60 at the most.
+    /// How many seconds to wait for a message if there is none. Default 0, at most 60.
     #[param(maximum = 60)]
     wait: Option<u64>,
-    /// 1 if not given, 100 at the most.
+    /// The number of messages. Default 1, at most 100.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
-    /// Names one life of the process that asks. What earlier lives of it hold is handed out again at once.
+    /// Identifies the polling process. Messages leased to earlier processes of the instance are delivered again
+    /// immediately.
     process_epoch: Option<String>,
-    /// A word of your own for the lease. Asked again with it, because no answer came, the same messages are handed out.
+    /// A lease id chosen by the caller. Polling again with it after a lost response returns the same messages.
     lease: Option<String>,
-    /// Only what answers something: `response`, `task.result` and `task.status`.
+    /// Only messages that answer others: `response`, `task.result` and `task.status`.
     #[serde(default)]
     #[param(required = false)]
     only_answers: bool,
@@ -43,18 +44,21 @@ pub struct PollPendingQuery {
 
 #[derive(Serialize, ToSchema)]
 pub struct PendingEnvelopeList {
+    /// The leased messages.
     messages: Vec<PendingEnvelope>,
 }
 
-/// A message that is yours until its lease ends.
+/// A message leased to the caller.
 #[derive(Serialize, ToSchema)]
 pub struct PendingEnvelope {
     #[serde(flatten)]
     message: EnvelopeView,
+    /// The content of the message.
     #[schema(value_type = Object)]
     payload: Value,
-    /// Shown with every word about it.
+    /// The id of the lease, required to acknowledge, fail or renew.
     lease: String,
+    /// When the lease expires.
     #[schema(value_type = String, format = DateTime)]
     leased_until: Millis,
 }
@@ -73,16 +77,16 @@ impl From<&StoredEnvelope> for PendingEnvelope {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseBody {
-    /// As it was handed out.
+    /// The lease id from the poll.
     lease: String,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailPendingBody {
-    /// As it was handed out.
+    /// The lease id from the poll.
     lease: String,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(default)]
     #[schema(required = false)]
     error: String,
@@ -90,11 +94,12 @@ pub struct FailPendingBody {
 
 #[derive(Serialize, ToSchema)]
 pub struct RenewedLease {
+    /// When the renewed lease expires.
     #[schema(value_type = String, format = DateTime)]
     leased_until: Millis,
 }
 
-/// The messages of an instance that are due, each under a lease of 90 seconds.
+/// Leases the due messages of an instance for 90 seconds each.
 #[utoipa::path(get, path = "/instances/{id}/messages/pending", tag = "messages", params(("id" = String, Path), PollPendingQuery), responses((status = 200, body = PendingEnvelopeList)))]
 pub async fn poll_pending(
     State(app): State<ControlState>,
@@ -126,7 +131,8 @@ pub async fn poll_pending(
     Ok(Json(PendingEnvelopeList { messages: taken.iter().map(PendingEnvelope::from).collect() }))
 }
 
-/// It was taken up, once and for all. Only whoever holds the lease can say so.
+/// Acknowledges a message as processed.
+/// Only the holder of the lease can do this, and it is final.
 #[utoipa::path(post, path = "/messages/{id}/ack", tag = "messages", params(("id" = String, Path)), request_body = LeaseBody, responses((status = 200, body = EnvelopeView)))]
 pub async fn acknowledge_pending(
     State(app): State<ControlState>,
@@ -138,7 +144,8 @@ pub async fn acknowledge_pending(
     Ok(Json(EnvelopeView::from(&one)))
 }
 
-/// It could not be taken up: it is handed out again later, or given up.
+/// Reports a failed delivery.
+/// The message is delivered again later, or becomes a dead letter.
 #[utoipa::path(post, path = "/messages/{id}/fail", tag = "messages", params(("id" = String, Path)), request_body = FailPendingBody, responses((status = 200, body = EnvelopeView)))]
 pub async fn fail_pending(
     State(app): State<ControlState>,
@@ -150,7 +157,7 @@ pub async fn fail_pending(
     Ok(Json(EnvelopeView::from(&one)))
 }
 
-/// It is still being worked on: the lease begins anew.
+/// Renews the lease of a message that is still being processed.
 #[utoipa::path(post, path = "/messages/{id}/renew", tag = "messages", params(("id" = String, Path)), request_body = LeaseBody, responses((status = 200, body = RenewedLease)))]
 pub async fn renew_pending(
     State(app): State<ControlState>,

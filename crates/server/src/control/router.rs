@@ -1,4 +1,4 @@
-//! The table of contents of the control plane. A route under `/api` is in the OpenAPI document because it is here.
+//! The routes of the control plane. A route listed here under `/api` is also in the OpenAPI document.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::metrics::HttpMetrics;
 use crate::route_table::{RouteTable, calls};
 use crate::{app, guard as place, login, observe as around, page as files, redact};
 
-/// Calls that look.
+/// Calls that only read.
 fn read_routes() -> RouteTable<ControlState> {
     RouteTable::new([
         calls!(health::fleet_health),
@@ -46,12 +46,12 @@ fn read_routes() -> RouteTable<ControlState> {
     ])
 }
 
-/// A login may do no more than the token it is made with, so that every token is enough for one.
+/// A login has at most the access of the token it is made with, so any token may create one.
 fn login_routes() -> RouteTable<ControlState> {
     RouteTable::new([calls!(tokens::create_login_link), calls!(tokens::end_login)])
 }
 
-/// Calls that start and stop what is there.
+/// Calls that start and stop instances and replay messages.
 fn operate_routes() -> RouteTable<ControlState> {
     RouteTable::new([
         calls!(instances::start_instance),
@@ -61,7 +61,7 @@ fn operate_routes() -> RouteTable<ControlState> {
     ])
 }
 
-/// Calls of instances, which operators may make for them.
+/// Calls of instances, which operators may make on their behalf.
 fn instance_routes() -> RouteTable<ControlState> {
     RouteTable::new([
         calls!(messages::send_envelope),
@@ -72,7 +72,7 @@ fn instance_routes() -> RouteTable<ControlState> {
     ])
 }
 
-/// Calls that make, change and remove.
+/// Calls that create, change and remove.
 fn admin_routes() -> RouteTable<ControlState> {
     RouteTable::new([
         calls!(instances::create_instance),
@@ -87,7 +87,7 @@ fn admin_routes() -> RouteTable<ControlState> {
     ])
 }
 
-/// Calls whose answers are secrets, or about who may call.
+/// Calls that return secrets, or information about access.
 fn admin_read_routes() -> RouteTable<ControlState> {
     RouteTable::new([
         calls!(tokens::list_tokens, tokens::create_token),
@@ -106,10 +106,10 @@ fn socket_routes() -> Router<ControlState> {
         .route("/ws/events", get(ws::events))
 }
 
-/// Who guesses tokens is told to wait; a key of another call is refused.
+/// 429 after too many wrong tokens; 422 for an idempotency key of another call.
 const COMMON_REFUSALS: CommonRefusals = CommonRefusals { always: &[429], changing: &[422] };
 
-/// Where the control plane's own calls are.
+/// The prefix of the control plane's own calls.
 const API_PREFIX: &str = "/api";
 const GATEWAY_ROUTE: &str = "/api/instances/{id}/gateway/{*path}";
 const OTHER_ROUTES: [&str; 6] =
@@ -121,7 +121,7 @@ pub fn control_router(state: ControlState) -> Router {
     let once = from_fn_with_state(state.clone(), idempotency::run_once);
     let clean = from_fn_with_state(state.clone(), redact::redact_errors::<ControlState>);
     let changing = |group: RouteTable<ControlState>| {
-        // Before an answer is remembered.
+        // Redacts errors before the response is stored.
         let answers = group.into_router(API_PREFIX).route_layer(clean.clone());
         answers.route_layer(once.clone()).route_layer(from_fn(idempotency::limit_body))
     };
@@ -163,7 +163,7 @@ pub fn control_router(state: ControlState) -> Router {
         .with_state(state)
 }
 
-/// The OpenAPI document of `/api`.
+/// Returns the OpenAPI document of `/api`.
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_document());
     let (_, mut document) = described.nest(API_PREFIX, all_routes().openapi_router()).split_for_parts();
@@ -177,7 +177,7 @@ fn all_routes() -> RouteTable<ControlState> {
     groups.into_iter().fold(read_routes(), RouteTable::merge)
 }
 
-/// As it is sent.
+/// Returns the document as it is sent.
 fn openapi_bytes() -> Bytes {
     openapi().to_json().unwrap_or_default().into()
 }

@@ -1,4 +1,4 @@
-//! Which instance may write what to which.
+//! Routing rules: which instance may send which messages to which.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,35 +19,43 @@ use crate::paging::{PagePosition, PageRequest};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListRulesQuery {
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RuleList {
+    /// The rules of this page.
     rules: Vec<RuleView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = RoutingRule)]
 pub struct RuleView {
+    /// The id of the rule.
     id: String,
-    /// The ids of both instances.
+    /// The id of the sending instance.
     from: String,
+    /// The id of the receiving instance.
     to: String,
-    /// Their names now.
+    /// The current name of the sender.
     from_name: Option<String>,
+    /// The current name of the recipient.
     to_name: Option<String>,
-    /// One type, or all below one: `task.*`.
+    /// A message type, or all types below one: `task.*`.
     r#type: String,
-    /// How often it is tried to hand a message over.
+    /// How often delivery is retried before it is given up.
     max_retries: u32,
-    /// How long a message may wait.
+    /// How many seconds a message may wait before it is given up.
     ttl_secs: u32,
-    /// Whether a message starts a recipient that was stopped.
+    /// Whether a message starts a stopped recipient.
     auto_start: bool,
+    /// When the rule was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
 }
@@ -72,34 +80,40 @@ impl From<RoutingRule> for RuleView {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRuleBody {
-    /// Both by id or name.
+    /// The sending instance, by id or name.
     from: String,
+    /// The receiving instance, by id or name.
     to: String,
-    /// One type, or all below one: `task.*`.
+    /// A message type, or all types below one: `task.*`.
     r#type: String,
-    /// 5 if not given.
+    /// How often delivery is retried before it is given up. Default 5.
     #[schema(minimum = 1, maximum = 100)]
     max_retries: Option<u32>,
-    /// 3600 if not given.
+    /// How many seconds a message may wait before it is given up. Default 3600.
     #[schema(minimum = 1, maximum = 2_592_000)]
     ttl_secs: Option<u32>,
+    /// Whether a message starts a stopped recipient.
     #[serde(default)]
     auto_start: bool,
 }
 
-/// What is not given stays as it is.
+/// Changes of a rule. Omitted fields stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RulePatch {
+    /// A message type, or all types below one: `task.*`.
     r#type: Option<String>,
+    /// How often delivery is retried before it is given up.
     #[schema(minimum = 1, maximum = 100)]
     max_retries: Option<u32>,
+    /// How many seconds a message may wait before it is given up.
     #[schema(minimum = 1, maximum = 2_592_000)]
     ttl_secs: Option<u32>,
+    /// Whether a message starts a stopped recipient.
     auto_start: Option<bool>,
 }
 
-/// Who may write what to whom, in the order in which it was allowed.
+/// Lists routing rules in order of creation.
 #[utoipa::path(get, path = "/routing-rules", tag = "messages", params(ListRulesQuery), responses((status = 200, body = RuleList)))]
 pub async fn list_rules(
     State(app): State<ControlState>,
@@ -112,7 +126,7 @@ pub async fn list_rules(
     Ok(Json(RuleList { rules: rules.into_iter().map(RuleView::from).collect(), next_cursor }))
 }
 
-/// Lets one instance write messages of a type to another.
+/// Allows an instance to send messages of a type to another.
 #[utoipa::path(post, path = "/routing-rules", tag = "messages", request_body = NewRuleBody, responses((status = 201, body = RuleView)))]
 pub async fn create_rule(
     State(app): State<ControlState>,
@@ -131,13 +145,14 @@ pub async fn create_rule(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// One rule.
+/// Returns a routing rule.
 #[utoipa::path(get, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = RuleView)))]
 pub async fn show_rule(State(app): State<ControlState>, PathId(id): PathId) -> Result<Json<RuleView>> {
     Ok(Json(app.control.get_rule(&id).await?.into()))
 }
 
-/// Changes the terms of a rule. Messages that were taken in before keep those they were taken in with.
+/// Changes a routing rule.
+/// Messages accepted before keep their terms.
 #[utoipa::path(patch, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), request_body = RulePatch, responses((status = 200, body = RuleView)))]
 pub async fn update_rule(
     State(app): State<ControlState>,
@@ -154,7 +169,8 @@ pub async fn update_rule(
     Ok(Json(app.control.update_rule(&by, &id, change).await?.into()))
 }
 
-/// From now on such messages are refused. What was taken in before is delivered.
+/// Deletes a routing rule.
+/// Such messages are rejected from now on. Messages accepted before are still delivered.
 #[utoipa::path(delete, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn delete_rule(
     State(app): State<ControlState>,

@@ -1,4 +1,4 @@
-//! What every handler of the control plane may use. A clone is a pointer.
+//! The state shared by all handlers of the control plane. Cloning copies a pointer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::browser::BrowserLogins;
 use crate::login::{LoginCodes, LoginHost};
 use crate::state::AuthMode;
 
-/// Wrong tokens in [`WINDOW`] after which strangers wait.
+/// The number of wrong tokens in [`WRONG_TOKEN_WINDOW`] after which unknown callers are delayed.
 const MAX_WRONG_TOKENS: u32 = 30;
 const WRONG_TOKEN_WINDOW: Duration = Duration::from_secs(60);
 
-/// What the binary gives.
+/// Dependencies that the binary passes in.
 pub struct ControlSetup {
     pub control: Control,
     pub auth: AuthMode,
@@ -25,7 +25,7 @@ pub struct ControlSetup {
     pub version: String,
     pub port: u16,
     pub logins: LoginCodes,
-    /// A reader of a socket that has said nothing for this long is let go; 90 seconds if not given.
+    /// A socket whose reader sent nothing for this long is closed. Default 90 seconds.
     pub socket_idle_timeout: Option<Duration>,
 }
 
@@ -89,12 +89,12 @@ impl ControlState {
     }
 }
 
-/// Tokens that were wrong of late.
+/// Recent attempts with a wrong token.
 #[derive(Default)]
 pub struct WrongTokenAttempts(Mutex<Option<(Instant, u32)>>);
 
 impl WrongTokenAttempts {
-    /// Whether strangers have to wait.
+    /// Whether unknown callers must wait.
     pub fn is_limit_reached(&self) -> bool {
         let attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         attempts

@@ -1,4 +1,4 @@
-//! Tokens with less than all rights, and one-time links for browsers.
+//! Scoped access tokens, and one-time login links for browsers.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,19 +24,25 @@ const MAX_TOKEN_NAME_LEN: usize = 100;
 
 #[derive(Serialize, ToSchema)]
 pub struct TokenList {
+    /// The tokens of this page.
     tokens: Vec<TokenView>,
+    /// The cursor of the next page. Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Token)]
 pub struct TokenView {
+    /// The id of the token.
     id: String,
+    /// The name of the token.
     name: String,
-    /// `read`, `operate` or `admin`.
+    /// The access of the token: `read`, `operate` or `admin`.
     scope: &'static str,
+    /// When the token was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the token was revoked. Null if it is valid.
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Millis>,
 }
@@ -56,9 +62,9 @@ impl From<AccessToken> for TokenView {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// For people: whose it is, what for.
+    /// A name for people, such as the owner or the purpose.
     name: String,
-    /// `read`, `operate` or `admin`.
+    /// The access of the token: `read`, `operate` or `admin`.
     #[schema(value_type = String, pattern = "^(read|operate|admin)$")]
     scope: TokenAccess,
 }
@@ -67,11 +73,11 @@ pub struct NewToken {
 pub struct CreatedTokenView {
     #[serde(flatten)]
     token: TokenView,
-    /// The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`.
+    /// The token itself, shown only once. Null if this call repeats one with the same `Idempotency-Key`.
     secret: Option<String>,
 }
 
-/// The tokens that were made, the newest first.
+/// Lists access tokens, newest first.
 #[utoipa::path(get, path = "/tokens", tag = "access", params(PageQuery), responses((status = 200, body = TokenList)))]
 pub async fn list_tokens(
     State(app): State<ControlState>,
@@ -85,7 +91,7 @@ pub async fn list_tokens(
     Ok(Json(TokenList { tokens: found.into_iter().map(TokenView::from).collect(), next_cursor }))
 }
 
-/// Makes a token.
+/// Creates an access token.
 #[utoipa::path(post, path = "/tokens", tag = "access", request_body = NewToken, responses((status = 201, body = CreatedTokenView)))]
 pub async fn create_token(
     State(app): State<ControlState>,
@@ -100,7 +106,8 @@ pub async fn create_token(
     Ok((StatusCode::CREATED, Json(CreatedTokenView { token: made.token.into(), secret: Some(made.secret) })))
 }
 
-/// From now on it opens nothing.
+/// Revokes an access token.
+/// Browser logins and open connections made with it end.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "access", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn revoke_token(
     State(app): State<ControlState>,
@@ -112,8 +119,8 @@ pub async fn revoke_token(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A link that lets a browser in, with the rights of whoever asks: it works once, for ten minutes, and does not hold
-/// the token. A login ends when its token is revoked.
+/// Creates a login link with the access of the caller.
+/// The link works once, for ten minutes, and does not contain the token. The login ends when the token is revoked.
 #[utoipa::path(post, path = "/logins", tag = "access", responses((status = 201, body = LoginLink)))]
 pub async fn create_login_link(
     State(app): State<ControlState>,
@@ -125,7 +132,8 @@ pub async fn create_login_link(
     Ok((StatusCode::CREATED, Json(login)))
 }
 
-/// The browsers that are logged in, the most recently used first: all for a token of the scope `admin`, else its own.
+/// Lists browser logins, most recently used first.
+/// A token with the scope `admin` sees all of them, others only their own.
 #[utoipa::path(get, path = "/logins", tag = "access", responses((status = 200, body = BrowserLoginList)))]
 pub async fn list_token_logins(
     State(app): State<ControlState>,
@@ -135,7 +143,8 @@ pub async fn list_token_logins(
     login_list(&app, own_token_filter(&by), current).await
 }
 
-/// Ends a login and what was opened with it; `current` is the one of the browser that calls.
+/// Ends a browser login and its open connections.
+/// `current` is the login of the calling browser.
 #[utoipa::path(delete, path = "/logins/{id}", tag = "access", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn end_login(
     State(app): State<ControlState>,
@@ -148,7 +157,7 @@ pub async fn end_login(
     end_browser_login(&app, &id, own_token_filter(&by), &current).await
 }
 
-/// The token whose logins a caller may see and end; none where it may all.
+/// Returns the token whose logins the caller may see and end. `None` means all.
 fn own_token_filter(by: &ControlCaller) -> Option<String> {
     by.token.clone().filter(|_| by.access < TokenAccess::Admin)
 }

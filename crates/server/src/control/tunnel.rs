@@ -1,5 +1,5 @@
-//! A socket that is handed through to an instance, byte by byte both ways, until one side ends or whoever opened it may
-//! not hold it any more. What is asked for over it is looked at until it is more than looking: that is noted first.
+//! A proxied socket to an instance. Bytes are passed both ways until one side closes or the caller's access ends.
+//! Requests are inspected until one does more than read, which is audited before it is forwarded.
 
 use std::future::Future;
 use std::io;
@@ -13,13 +13,13 @@ use super::connection_lifetime::{ConnectionEnd, ConnectionLifetime};
 use crate::ws::is_read_only;
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// A peer that takes nothing is not waited for to say goodbye.
+/// A peer that does not read is not waited for when closing.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// No question is longer than this.
+/// Longer requests are not inspected and count as changes.
 const MAX_INSPECTED_BYTES: usize = 4 * 1024;
 
-/// `first_change` is awaited before the first frame that may change something is handed on.
+/// Joins both sockets. `first_change` is awaited before the first frame that may change something is forwarded.
 pub async fn join_sockets(
     (ours, theirs): (OnUpgrade, OnUpgrade),
     until: ConnectionLifetime,
@@ -83,10 +83,10 @@ async fn forward_to_peer(
     }
 }
 
-/// The frames of a server that closes: why, where that is to be told, and the end.
+/// Sends the frames that close a socket: the reason, if there is one to state, and the close frame.
 async fn send_close_frame(to: &mut (impl AsyncWrite + Unpin), end: ConnectionEnd) -> io::Result<()> {
     let text = end.error_frame().map(|frame| frame.to_string()).unwrap_or_default();
-    // So short a text has its length in one byte.
+    // The text is short enough for a one-byte length.
     if let Some(length) = u8::try_from(text.len()).ok().filter(|length| (1..126).contains(length)) {
         to.write_all(&[0x81, length]).await?;
         to.write_all(text.as_bytes()).await?;
@@ -96,20 +96,20 @@ async fn send_close_frame(to: &mut (impl AsyncWrite + Unpin), end: ConnectionEnd
     to.shutdown().await
 }
 
-/// Follows the frames that were handed on: another can be put between two, and not into one.
+/// Tracks frame boundaries in forwarded bytes: another frame may be inserted only between two frames.
 #[derive(Default)]
 struct FrameTracker {
-    /// What has come of the head of a frame.
+    /// The part of a frame head received so far.
     head: Vec<u8>,
-    /// The head of the frame whose body comes.
+    /// The head of the frame whose body is being received.
     open: Vec<u8>,
-    /// What is still to come of its body.
+    /// The number of body bytes still to come.
     left: u64,
     is_writing: bool,
 }
 
 impl FrameTracker {
-    /// `seen` is shown each part of a body, behind the head of its frame and before how much is still to come.
+    /// Calls `seen` for each part of a body, with the head of its frame and the number of bytes still to come.
     fn track_bytes(&mut self, mut bytes: &[u8], mut seen: impl FnMut(&[u8], &[u8], u64)) {
         while let Some((first, rest)) = bytes.split_first() {
             if self.left > 0 {
@@ -133,16 +133,16 @@ impl FrameTracker {
     }
 }
 
-/// What a peer says, as far as it has to be known.
+/// Decodes the frames of the client as far as needed.
 #[derive(Default)]
 struct ClientFrames {
     frames: FrameTracker,
-    /// What has come of a question, as it was sent.
+    /// The body of the current request, still masked.
     masked: Vec<u8>,
 }
 
 impl ClientFrames {
-    /// Whether anything in these bytes ends a request that may change something, or begins what can not be told.
+    /// Whether these bytes complete a request that may change something, or start one that cannot be inspected.
     fn may_change(&mut self, bytes: &[u8]) -> bool {
         const CONTROL_BIT: u8 = 0x08;
         const WHOLE_TEXT_BYTE: u8 = 0x81;
@@ -171,7 +171,7 @@ fn unmask(head: &[u8], body: &[u8]) -> Vec<u8> {
     body.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect()
 }
 
-/// How long the body of a frame is, once its head is whole.
+/// Returns the length of a frame's body once its head is complete.
 fn body_length(head: &[u8]) -> Option<u64> {
     let (mask, length) = (head.get(1)? >> 7, head.get(1)? & 0x7f);
     let wide = match length {

@@ -1,5 +1,5 @@
-//! Sockets of the control plane: a snapshot first, then what is new. A reader that falls behind gets another snapshot,
-//! never a gap.
+//! Sockets of the control plane. Each sends a snapshot and then changes. A reader that falls behind gets a new
+//! snapshot, so it never misses a change.
 
 mod envelopes;
 mod events;
@@ -25,12 +25,12 @@ pub use fleet::open_fleet_socket as instances;
 pub use lines::open_log_socket as logs;
 
 const MAX_FRAME_BYTES: usize = 64 * 1024;
-/// A peer that has said nothing for this long is gone, unless the server was told another time.
+/// A peer that sends nothing for this long counts as gone, unless configured otherwise.
 pub const SOCKET_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A peer that takes nothing for this long is gone too.
+/// A peer that does not read for this long also counts as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What peers may say.
+/// Commands that peers may send.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum PeerCommand {
@@ -38,23 +38,23 @@ enum PeerCommand {
     SetIncludeArchived { value: bool },
 }
 
-/// What came from a peer.
+/// What a peer sent.
 enum PeerInput {
     Word(PeerCommand),
-    /// Something that says no more than that the peer is there.
+    /// A ping or pong: the peer is alive.
     Alive,
     Wrong,
     Gone,
 }
 
-/// What a reader's turn brings.
+/// What happened next on a socket.
 enum SocketStep<T> {
     News(T),
-    /// The peer wants archived instances shown, or no longer.
+    /// The peer wants archived instances to be included or not.
     WithArchived(bool),
 }
 
-/// One end of a socket.
+/// The server's end of a socket.
 struct ControlSocket {
     socket: WebSocket,
     last_received: Instant,
@@ -69,14 +69,14 @@ impl ControlSocket {
         Self { socket, last_received: Instant::now(), lifetime, idle_timeout, redactor }
     }
 
-    /// Waits for news and hears the peer meanwhile. `None`: it is over, and the peer was told so.
+    /// Waits for news and handles the peer's input meanwhile. Returns `None` when the socket is closed.
     async fn next_step<T>(&mut self, news: impl Future<Output = T>) -> Option<SocketStep<T>> {
         let over = self.lifetime.clone().wait_for_end();
         tokio::pin!(over, news);
         let end = loop {
             let deadline = self.last_received + self.idle_timeout;
             tokio::select! {
-                // First: whoever may not listen any more is told nothing more.
+                // Checked first, so that a revoked reader gets nothing more.
                 biased;
                 end = &mut over => break end,
                 heard = self.read_input() => match heard {
@@ -90,7 +90,7 @@ impl ControlSocket {
                     PeerInput::Word(PeerCommand::Ping) | PeerInput::Gone => return None,
                 },
                 news = &mut news => return Some(SocketStep::News(news)),
-                // It is away, as a server is that goes down.
+                // An idle peer is closed like at a server shutdown.
                 () = tokio::time::sleep_until(deadline) => break ConnectionEnd::Closing,
             }
         };
@@ -111,7 +111,7 @@ impl ControlSocket {
         }
     }
 
-    /// Whether it was taken.
+    /// Sends a frame. Returns whether that succeeded.
     async fn send_frame(&mut self, frame: &impl Serialize) -> bool {
         let text = serde_json::to_string(frame).unwrap_or_default();
         let revoked = self.lifetime.clone().wait_for_revocation();
@@ -132,7 +132,7 @@ impl ControlSocket {
         self.send_last(Message::Close(Some(CloseFrame { code, reason: "".into() }))).await;
     }
 
-    /// Says why it is over, where that is to be told, and closes.
+    /// Sends the reason, if there is one to state, and closes.
     async fn close_for(&mut self, end: ConnectionEnd) {
         if let Some(frame) = end.error_frame() {
             self.send_last(Message::Text(frame.to_string().into())).await;
@@ -140,12 +140,12 @@ impl ControlSocket {
         self.close_with(end.close_code()).await;
     }
 
-    /// A peer that takes nothing is not waited for.
+    /// Sends a last message without waiting long for a peer that does not read.
     async fn send_last(&mut self, word: Message) {
         let _ = timeout(Duration::from_secs(1), self.socket.send(word)).await;
     }
 
-    /// Says what went wrong, then closes with a code of the same kind.
+    /// Sends an error and closes with the matching code.
     async fn close_with_error(&mut self, error: &Error) {
         error.log_internal();
         let mut detail = error.detail();
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer of a line that has nothing to tell, over a pipe: its time is the test's.
+    /// A client of a socket without news, over an in-memory pipe, so that the test controls the time.
     async fn peer() -> WebSocketStream<DuplexStream> {
         let wait = async |upgrade: WebSocketUpgrade| {
             upgrade.on_upgrade(async move |socket| {

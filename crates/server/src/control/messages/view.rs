@@ -1,4 +1,4 @@
-//! Messages between instances and what happens to them, as they are shown.
+//! Response types of messages between instances.
 
 use polyclaw_domain::envelope;
 use polyclaw_domain::redact::Redactor;
@@ -8,35 +8,47 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A message as lists show it: without what it says.
+/// A message in a list, without its payload.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Envelope)]
 pub struct EnvelopeView {
+    /// The id of the message.
     id: String,
-    /// The ids of both instances.
+    /// The id of the sending instance.
     from: String,
+    /// The id of the receiving instance.
     to: String,
-    /// Their names now; null of one that was deleted.
+    /// The current name of the sender. Null if it was deleted.
     from_name: Option<String>,
+    /// The current name of the recipient. Null if it was deleted.
     to_name: Option<String>,
+    /// The type, such as `task.handoff`.
     r#type: String,
-    /// `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`.
+    /// `queued`, `delivered`, `acknowledged`, `failed` (will be retried) or `dead_letter`.
     state: &'static str,
+    /// An id shared by a message and everything that follows from it.
     correlation_id: Option<String>,
-    /// The trace of the turn that wrote it, which goes on where it arrives.
+    /// The trace of the turn that sent the message. It continues in the receiving instance.
     trace_id: Option<String>,
+    /// The sender's idempotency key.
     idempotency_key: Option<String>,
+    /// How many instances the message has passed through.
     hop_count: u32,
+    /// How often delivery was attempted.
     attempts: u32,
+    /// How often delivery is retried before it is given up.
     max_retries: u32,
-    /// Something in it was a secret and was taken out.
+    /// Whether secrets were removed from the payload.
     redacted: bool,
-    /// Why it was not taken up the last time.
+    /// Why the last delivery failed.
     error: Option<String>,
+    /// When the message was sent.
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
+    /// When the message was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Millis,
+    /// When delivery is given up.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
 }
@@ -66,7 +78,7 @@ impl From<&StoredEnvelope> for EnvelopeView {
     }
 }
 
-/// What a message says, as it is stored.
+/// Returns the payload as stored.
 pub fn payload_json(one: &StoredEnvelope) -> Value {
     serde_json::from_str(&one.payload).unwrap_or(Value::Null)
 }
@@ -75,29 +87,38 @@ pub fn payload_json(one: &StoredEnvelope) -> Value {
 pub struct EnvelopeDetail {
     #[serde(flatten)]
     message: EnvelopeView,
+    /// The content of the message.
     #[schema(value_type = Object)]
     payload: Value,
-    /// All that happened to it, in order.
+    /// The events of the message in order.
     events: Vec<EnvelopeEventView>,
 }
 
-/// Something that happened to a message. It never holds what the message says.
+/// An event of a message. It never contains the payload.
 #[derive(Serialize, ToSchema)]
 pub struct EnvelopeEventView {
+    /// The id of the message.
     message_id: String,
-    /// `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`.
+    /// `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or
+    /// `replayed`.
     kind: &'static str,
-    /// The state it left the message in.
+    /// The state of the message after the event.
     state: &'static str,
+    /// Details, such as the reason of a failure.
     detail: Option<String>,
-    /// The ids of both instances.
+    /// The id of the sending instance.
     from: String,
+    /// The id of the receiving instance.
     to: String,
-    /// Their names now; null of one that was deleted.
+    /// The current name of the sender. Null if it was deleted.
     from_name: Option<String>,
+    /// The current name of the recipient. Null if it was deleted.
     to_name: Option<String>,
+    /// The type of the message.
     message_type: String,
+    /// The correlation id of the message.
     correlation_id: Option<String>,
+    /// When the event happened.
     #[schema(value_type = String, format = DateTime)]
     at: Millis,
 }
@@ -121,7 +142,7 @@ impl From<&EnvelopeEvent> for EnvelopeEventView {
 }
 
 impl EnvelopeDetail {
-    /// What is stored was cleaned before; what another program wrote into the file was not.
+    /// Builds the response. Stored payloads are redacted already, but another program may have changed the file.
     pub fn from_envelope(one: &StoredEnvelope, events: &[EnvelopeEvent], redactor: &Redactor) -> Self {
         let mut payload = payload_json(one);
         redactor.redact_json(&mut payload);
@@ -136,10 +157,15 @@ impl EnvelopeDetail {
 #[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvelopeStateName {
+    /// Waiting for delivery.
     Queued,
+    /// Leased to the recipient.
     Delivered,
+    /// Processed by the recipient.
     Acknowledged,
+    /// Delivery failed and will be retried.
     Failed,
+    /// Delivery was given up.
     DeadLetter,
 }
 

@@ -1,4 +1,4 @@
-//! `/ws/messages`: what happened to messages between instances, and what happens. Never what they say.
+//! `/ws/messages`: events of messages between instances, without their content.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::QueryParams;
 
-/// A reader that can not keep up is shown everything anew this often, and not with every step it falls behind.
+/// The interval at which a slow reader gets a new snapshot.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeSocketQuery {
-    /// Messages from or to this one, by id or name.
+    /// Only messages from or to this instance, by id or name.
     instance: Option<String>,
     correlation_id: Option<String>,
     /// A one-time code, for pages of other origins.
@@ -33,7 +33,7 @@ pub struct EnvelopeSocketQuery {
     _code: Option<String>,
 }
 
-/// Frames: `snapshot` with `recent_events`, then `message_event`. A peer may say `ping`.
+/// Opens the socket. Frames: `snapshot` with `recent_events`, then `message_event`. A peer may send `ping`.
 pub async fn open_envelope_socket(
     State(app): State<ControlState>,
     which: Result<QueryParams<EnvelopeSocketQuery>>,
@@ -51,7 +51,7 @@ pub async fn open_envelope_socket(
     }))
 }
 
-/// Whose messages are told of.
+/// Returns the filter of the reader.
 async fn start_reader(
     app: &ControlState,
     which: Result<QueryParams<EnvelopeSocketQuery>>,
@@ -65,7 +65,7 @@ async fn start_reader(
 }
 
 async fn stream_envelopes(app: ControlState, reader: EnvelopeEventFilter, mut line: ControlSocket) {
-    // Listened to before the first look: what happens in between is told twice rather than not at all.
+    // Subscribes before the snapshot: an event in between is sent twice rather than missed.
     let mut news = app.control.watch_messages();
     let mut behind = true;
     loop {

@@ -1,4 +1,4 @@
-//! `/ws/events`: what happens in the instances: sessions, turns, teams and more, as they record it.
+//! `/ws/events`: events of the instances, such as sessions, turns and teams, as each instance records them.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::error::{Error, Result};
 use crate::extract::QueryParams;
 use crate::http::events::EventView;
 
-/// While somebody reads.
+/// The poll interval while there is a reader.
 const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventSocketQuery {
-    /// By id or name; all if not given.
+    /// Only events of this instance, by id or name.
     instance: Option<String>,
     session: Option<SessionKey>,
-    /// One kind, or all below one: `turn.*`.
+    /// Only events of this kind, or of all kinds below one: `turn.*`.
     kind: Option<String>,
     /// A one-time code, for pages of other origins.
     #[serde(rename = "code")]
@@ -47,7 +47,7 @@ impl EventSocketQuery {
     }
 }
 
-/// Frames: `snapshot` with the last `events`, then `event`. A peer may say `ping`.
+/// Opens the socket. Frames: `snapshot` with the last `events`, then `event`. A peer may send `ping`.
 pub async fn open_event_socket(
     State(app): State<ControlState>,
     which: Result<QueryParams<EventSocketQuery>>,

@@ -1,4 +1,4 @@
-//! `/ws/instances`: what there is, and what changes.
+//! `/ws/instances`: the instances and their changes.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct FleetSocketQuery {
     _code: Option<String>,
 }
 
-/// Frames: `snapshot`, then `status_changed`, `instance_created`, `instance_archived`, `instance_unarchived` and
-/// `instance_deleted`. A peer may say `ping` and `set_include_archived`.
+/// Opens the socket. Frames: `snapshot`, then `status_changed`, `instance_created`, `instance_archived`,
+/// `instance_unarchived` and `instance_deleted`. A peer may send `ping` and `set_include_archived`.
 pub async fn open_fleet_socket(
     State(app): State<ControlState>,
     which: Result<QueryParams<FleetSocketQuery>>,
@@ -45,7 +45,7 @@ pub async fn open_fleet_socket(
 
 async fn stream_fleet(app: ControlState, socket: WebSocket, until: ConnectionLifetime) {
     let (mut line, mut with_archived) = (ControlSocket::new(&app, socket, until), false);
-    // Listened to before the first look: what changes in between is told twice rather than not at all.
+    // Subscribes before the snapshot: a change in between is sent twice rather than missed.
     let mut news = app.control.subscribe_changes();
     let mut behind = true;
     loop {

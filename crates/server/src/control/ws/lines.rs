@@ -1,4 +1,4 @@
-//! `/ws/instances/{id}/logs`: the last lines, then each new one.
+//! `/ws/instances/{id}/logs`: the last lines of a log, then new ones.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::extract::{PathId, QueryParams};
 
 const DEFAULT_BACKLOG_LINES: usize = 100;
 const MAX_BACKLOG_LINES: usize = 1000;
-/// While somebody reads.
+/// The poll interval while there is a reader.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(400);
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub struct LogSocketQuery {
     _code: Option<String>,
 }
 
-/// Frames: `backlog`, then `lines` and `rotated`. A peer may say `ping`.
+/// Opens the socket. Frames: `backlog`, then `lines` and `rotated`. A peer may send `ping`.
 pub async fn open_log_socket(
     State(app): State<ControlState>,
     PathId(id): PathId,
@@ -52,7 +52,7 @@ pub async fn open_log_socket(
     }))
 }
 
-/// Which log, and how much of it is shown first.
+/// Returns the path of the log and the number of lines to send first.
 async fn find_log(
     app: &ControlState,
     id: &str,
