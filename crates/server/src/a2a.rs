@@ -1,5 +1,5 @@
-//! Agent2Agent 0.3: JSON-RPC over HTTP, for the agents that the config exposes. A task is a turn, a context a session, so
-//! what is told of a task is what is stored of its turn. The same `messageId` in a context is the same message.
+//! Agent2Agent (A2A) 0.3: JSON-RPC over HTTP for the agents that the config exposes. A task is a turn and a context
+//! is a session, so a task is reported from its stored turn. A repeated `messageId` in a context is the same message.
 
 mod ask;
 mod card;
@@ -20,7 +20,7 @@ use crate::extract::{JsonBody, MAX_MESSAGE_BYTES, PathId};
 use crate::state::AppState;
 use rpc::{RpcCall, RpcError};
 
-/// The card of the default agent, or of the first that is exposed.
+/// Returns the card of the default agent, or of the first exposed one.
 pub async fn default_agent_card(State(app): State<AppState>, headers: HeaderMap) -> Result<Json<Value>> {
     let default = app.engine.settings().default_agent.clone();
     let exposed = app.engine.list_agents().await?.into_iter().map(|stored| stored.spec.agent_id);
@@ -39,7 +39,7 @@ pub async fn agent_card(
     Ok(Json(card::agent_card_json(&app, &agent, &headers).await?))
 }
 
-/// One call of JSON-RPC. What the protocol has an error for is one of it, with our code in its data.
+/// Handles a JSON-RPC call. Errors that the protocol defines are returned as such, with our code in their data.
 pub async fn handle_rpc(
     State(app): State<AppState>,
     PathId(agent): PathId,
@@ -70,7 +70,7 @@ fn error_reply(app: &AppState, id: &Value, fault: &RpcError) -> Response {
     Json(rpc::error_response(id, fault, &app.engine.redactor())).into_response()
 }
 
-/// Whoever is not named in the config is not there.
+/// Finds an exposed agent. An agent that the config does not expose counts as unknown.
 async fn exposed_agent(app: &AppState, agent: String) -> Result<AgentId> {
     let hidden = || Error::NotExposed(quote_safely(&agent));
     let id = AgentId::parse(&agent).map_err(|_| hidden())?;

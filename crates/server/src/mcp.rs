@@ -1,5 +1,5 @@
-//! An instance as a server of tools (MCP). It is a client of the instance's API like any other, so what it may do is what
-//! the API lets its caller do. `/mcp` speaks it over streamable HTTP, `polyclaw mcp serve` on stdin and stdout.
+//! An MCP server for an instance. It calls the instance's API like any other client, with the access of its caller.
+//! `/mcp` serves it over streamable HTTP, `polyclaw mcp serve` over stdin and stdout.
 
 mod api;
 mod conversations;
@@ -19,10 +19,10 @@ use serde_json::Value;
 pub use api::{ApiMethod, ApiRefusal, CallDelivery, InstanceApi};
 pub use in_process::mcp_endpoint;
 
-/// Characters of one answer.
+/// The character limit of a tool result.
 const MAX_ANSWER_CHARS: usize = 200_000;
 
-/// The tools of an instance, whose API is reached somehow.
+/// The MCP tools of an instance that is reached through `api`.
 #[derive(Clone)]
 pub struct ToolServer<A> {
     api: A,

@@ -1,10 +1,10 @@
-//! The shapes of OpenAI's clients: an agent is a model, a `user` is a session.
+//! OpenAI-compatible APIs. An agent is a model, and a `user` is a session.
 //!
-//! - `user` names a session that lasts; only the messages after the last reply are new, the rest it knows.
-//! - Without `user` each request is a session of its own, begun with the history the client brought.
-//! - System and developer messages are added to the agent's own instructions for that turn only: they come
-//!   after them, are never stored as something said, and give no right the caller has not.
-//! - `tools` are the client's own: a turn that calls one ends, and its results start the next.
+//! - `user` names a persistent session. Only the messages after the last reply are new; the session knows the rest.
+//! - Without `user` each request is a new session that starts with the history the client sent.
+//! - System and developer messages are added after the agent's own instructions for that turn only. They are not
+//!   stored as messages and grant no rights that the caller lacks.
+//! - `tools` belong to the client. A turn that calls one ends, and its results start the next turn.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -20,17 +20,17 @@ pub mod models;
 mod question;
 pub mod responses;
 
-/// What these clients call a budget that is spent; they do not try again.
+/// The error code that OpenAI clients know for an exhausted budget; they do not retry it.
 const QUOTA_ERROR_CODE: &str = "insufficient_quota";
 
-/// Gives an error of ours the shape these clients read.
+/// Converts an error response to the OpenAI format.
 pub fn reshape_error(response: Response) -> Response {
     let Some(error) = response.extensions().get::<Error>().cloned() else { return response };
     let mut shaped = (response.status(), Json(json!({ "error": error_json(&error) }))).into_response();
     if let Some(after) = response.headers().get(header::RETRY_AFTER) {
         shaped.headers_mut().insert(header::RETRY_AFTER, after.clone());
     }
-    // The turn is over and stored: the same question again would be another turn.
+    // The failed turn is stored: a retry would start another turn.
     if matches!(error, Error::TurnFailed { .. }) {
         shaped.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
     }
@@ -60,7 +60,7 @@ pub fn error_json(error: &Error) -> Value {
 mod tests {
     use super::*;
 
-    /// What clients do with a 502 or a `retry-after` is to ask again, which costs money where there is none.
+    /// On a 502 or `retry-after` clients retry, which is useless and costly when the budget is exhausted.
     #[test]
     fn a_spent_budget_is_not_asked_again() {
         let failed = |code: &str| Error::TurnFailed { code: code.to_owned(), sentence: "Spent.".to_owned() };

@@ -1,5 +1,5 @@
-//! `GET /ws`: one socket for many sessions. Requests are answered in the order they came; frames flow in
-//! between. Losing the socket loses nothing: turns run on, and a reader goes on from the last number it saw.
+//! `GET /ws`: one socket for many sessions. Requests are answered in order, with frames in between. Losing the socket
+//! loses nothing: turns continue, and a reader resumes from the last frame number it saw.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,17 +28,19 @@ pub use call::is_read_only;
 use subscription::SocketSubscriptions;
 
 const MAX_FRAME_BYTES: usize = 1024 * 1024;
-/// Events on their way to one socket; more than that waits in its subscriptions.
+/// Queued events of a socket. More wait in its subscriptions.
 const EVENT_QUEUE_CAPACITY: usize = 16;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// A peer that answers no ping for this long is gone.
+/// A peer that answers no ping for this long counts as gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// A peer that takes nothing for this long is gone too.
+/// A peer that does not read for this long also counts as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Opens a WebSocket for requests and live events of many sessions.
 /// Frames: `{type:"req",id,method,params}`, `{type:"res",id,ok,result|error}`, `{type:"event",seq,…}`. Methods:
-/// subscribe, unsubscribe, watch (all sessions, without text in pieces), send, stop, command, approve. Events are
-/// `Frame`s. A frame of more than 1 MiB closes the socket: images are sent by `POST /sessions/{key}/messages`.
+/// `subscribe`, `unsubscribe`, `watch` (all sessions, without partial text), `send`, `stop`, `command`, `approve`.
+/// Events are `Frame`s. A frame larger than 1 MiB closes the socket; send images with `POST
+/// /sessions/{key}/messages`.
 #[utoipa::path(get, path = "/ws", tag = "sessions",
     responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::ErrorBody)))]
 pub async fn open_socket(
@@ -77,7 +79,7 @@ async fn serve_socket((app, by): (AppState, AccessLevel), mut socket: WebSocket,
                     Some(Ok(Message::Binary(_))) => break close_code::UNSUPPORTED,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                     Some(Ok(Message::Close(_))) | None => return,
-                    Some(Err(error)) => return tracing::debug!(%error, "a socket broke"),
+                    Some(Err(error)) => return tracing::debug!(%error, "socket broke"),
                 }
             }
             Some(event) = queue.recv() => event.to_message(),
@@ -94,8 +96,8 @@ async fn serve_socket((app, by): (AppState, AccessLevel), mut socket: WebSocket,
         };
         match timeout(WRITE_TIMEOUT, socket.send(message)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return tracing::debug!(%error, "a socket broke"),
-            Err(_) => return tracing::info!("a socket takes nothing any more and is closed"),
+            Ok(Err(error)) => return tracing::debug!(%error, "socket broke"),
+            Err(_) => return tracing::info!("peer does not read; closing its socket"),
         }
     };
     let farewell = Message::Close(Some(CloseFrame { code, reason: "".into() }));

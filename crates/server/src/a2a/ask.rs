@@ -1,4 +1,4 @@
-//! `message/send`: a message becomes one of a session, and its turn the task.
+//! `message/send`: adds a message to a session; its turn is the task.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::extract::bounded_key;
 use crate::http::attachments;
 use crate::state::AppState;
 
-/// A caller that waits gets the task as it stands then.
+/// How long a blocking call waits. After this the caller gets the unfinished task.
 const MAX_BLOCKING_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ struct A2aSendConfiguration {
     history_length: Option<usize>,
 }
 
-/// A message that is durable now.
+/// A message that is stored durably.
 pub struct AcceptedA2aMessage {
     pub accepted: AcceptedMessage,
     pub watch: HubSubscription,
@@ -100,13 +100,14 @@ pub async fn accept_message(
         idempotency_key: Some(message.message_id),
         ..IngressMessage::from_person(session, agent.clone(), address, text_parts(words)?)
     };
-    // Begun before the message is accepted: the end of its turn is then never missed.
+    // Subscribes before the message is accepted, so that the end of its turn is never missed.
     let watch = app.engine.hub.subscribe(&inbound.session);
     let accepted = app.engine.accept_message(inbound).await?;
     Ok(AcceptedA2aMessage { accepted, watch })
 }
 
-/// The context a message belongs to. One that begins a new one begins the same one when it is sent again.
+/// Returns the context of a message. Without one, it is derived from the message id, so that a repeated message gets
+/// the same context.
 async fn context_id(app: &AppState, agent: &AgentId, message: &A2aMessage) -> Result<String, RpcError> {
     let stated = message.context_id.clone().filter(|context| !context.is_empty());
     let Some(task) = &message.task_id else {
@@ -117,7 +118,7 @@ async fn context_id(app: &AppState, agent: &AgentId, message: &A2aMessage) -> Re
     if stated.is_some_and(|stated| stated != own) {
         return Err(RpcError::invalid_params("the task is of another context"));
     }
-    // One that was taken while the task ran is the same message still.
+    // A repeat of a message that was accepted while the task ran is still the same message.
     if task::is_task_over(job.state) && !is_known(app, job.session, message.message_id.clone()).await? {
         return Err(RpcError::task_ended());
     }
@@ -129,7 +130,7 @@ async fn is_known(app: &AppState, session: SessionKey, key: String) -> Result<bo
     Ok(app.engine.db().read(read).await.map_err(Error::from)?.is_some())
 }
 
-/// Images that the message itself holds; nothing is fetched for a caller.
+/// Extracts images contained in the message. Nothing is fetched on behalf of a caller.
 fn image_parts(parts: Vec<A2aPart>) -> Result<Vec<message::MessagePart>, RpcError> {
     let one = |part: A2aPart| {
         let file = part.file.ok_or_else(|| RpcError::invalid_params("a part lacks file"))?;

@@ -1,4 +1,4 @@
-//! The card of an agent: what it is for, and how it is asked.
+//! Agent cards: the purpose of an agent and how to call it.
 
 use axum::http::{HeaderMap, header};
 use polyclaw_domain::id::AgentId;
@@ -30,7 +30,7 @@ pub async fn agent_card_json(app: &AppState, agent: &AgentId, headers: &HeaderMa
     }))
 }
 
-/// As the config says, else as the caller reached us: the door has looked at the host.
+/// Returns the configured URL, else one from the `Host` header, which the guard has already checked.
 fn base_url(app: &AppState, headers: &HeaderMap) -> String {
     let stated = app.engine.settings().a2a.url.clone();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");

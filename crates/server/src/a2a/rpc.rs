@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as A2A uses it: one call, one answer.
+//! JSON-RPC 2.0 as A2A uses it: one call, one response.
 
 use polyclaw_domain::redact::{Redactor, quote_safely};
 use serde::de::DeserializeOwned;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::serde_errors;
 
-/// Why a call came to nothing, by the numbers of the protocol.
+/// Why a call failed, with the protocol's error number.
 #[derive(Debug)]
 pub struct RpcError {
     number: i32,
     message: String,
-    /// Ours, as in docs/errors.md.
+    /// Our error code, as in docs/errors.md.
     code: String,
 }
 
@@ -38,7 +38,7 @@ impl RpcError {
         Self::new(-32002, "task_finished", "the task is over: it can not be cancelled")
     }
 
-    /// A message for a task that has ended.
+    /// The error for a message to a task that has ended.
     pub fn task_ended() -> Self {
         Self::new(-32004, "task_finished", "the task is over; leave taskId out to go on in its context")
     }
@@ -69,7 +69,7 @@ impl From<polyclaw_engine::Error> for RpcError {
 }
 
 pub struct RpcCall {
-    /// As the caller wrote it: text, a number or null.
+    /// The id as the caller sent it: a string, a number or null.
     pub id: Value,
     pub method: String,
     params: Value,
@@ -99,7 +99,7 @@ pub fn result_response(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// What was asked may be quoted, and what it quotes may be a secret in the wrong place.
+/// Builds an error response. It may quote the request, so secrets are redacted.
 pub fn error_response(id: &Value, fault: &RpcError, redactor: &Redactor) -> Value {
     let error = json!({ "code": fault.number, "message": fault.message, "data": { "code": fault.code } });
     let mut body = json!({ "jsonrpc": "2.0", "id": id, "error": error });

@@ -1,4 +1,4 @@
-//! `message/stream`: the task, its text as it is written, and its end.
+//! `message/stream`: sends the task, its text as it is written, and its end.
 
 use axum::response::Response;
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -20,7 +20,7 @@ struct A2aStreamWriter {
     id: Value,
     turn: TurnId,
     context: String,
-    /// Text was written before: what comes is added to it.
+    /// Text was sent before, so more is appended to it.
     has_started: bool,
     out: PendingBytes,
 }
@@ -38,7 +38,7 @@ pub async fn open_stream(app: &AppState, agent: &AgentId, call: &RpcCall) -> Res
         out: PendingBytes::new(),
     };
     let mut task = task::load_task(app, agent, &writer.turn, None).await?;
-    // What it made comes in pieces, even if it was there before.
+    // The reply is sent in pieces, even if it already exists.
     task["artifacts"] = json!([]);
     writer.push_result(&task);
     Ok(stream_turn(follow, writer))
@@ -70,7 +70,7 @@ impl TurnWriter for A2aStreamWriter {
 }
 
 impl A2aStreamWriter {
-    /// As it is stored.
+    /// Sends the final status as stored.
     async fn push_final_status(&mut self) {
         let status = match task::load_task(&self.app, &self.agent, &self.turn, Some(0)).await {
             Ok(mut task) => task["status"].take(),

@@ -1,4 +1,4 @@
-//! A task, as its turn is stored. Nothing of it is kept elsewhere, so it is the same after a crash.
+//! Tasks, built from stored turns. Nothing else is stored, so a task is the same after a crash.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::rpc::{RpcCall, RpcError};
 use crate::error::Error;
 use crate::state::AppState;
 
-/// The part of a session's key that says who asks there.
+/// The part of a session key that marks A2A sessions.
 pub const A2A_CHANNEL: &str = "a2a";
-/// The one thing a task makes.
+/// The only artifact of a task.
 pub const REPLY_ARTIFACT: &str = "reply";
 /// How long a stopped turn may take to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ pub async fn cancel_task(app: &AppState, agent: &AgentId, call: &RpcCall) -> Res
     load_task(app, agent, &turn, which.history_length).await
 }
 
-/// The turn that answers for a task of this agent.
+/// Finds the turn that answers for a task of this agent.
 pub async fn find_turn(app: &AppState, agent: &AgentId, id: &str) -> Result<TurnJob, RpcError> {
     let wanted = TurnId::new(id);
     let read = move |tx: &mut Tx<'_>| jobs::find_answering(tx, &wanted);
@@ -59,7 +59,7 @@ pub async fn find_turn(app: &AppState, agent: &AgentId, id: &str) -> Result<Turn
     found.filter(own).ok_or_else(|| RpcError::unknown_task(id))
 }
 
-/// What of a session's key is the context, if others asked there.
+/// Returns the context in a session key, if the session is an A2A session.
 pub fn context_of_session(session: &SessionKey) -> Option<String> {
     match session.parts().as_slice() {
         [_, _, channel, _, context] if channel == A2A_CHANNEL => Some(context.clone()),
@@ -67,7 +67,7 @@ pub fn context_of_session(session: &SessionKey) -> Option<String> {
     }
 }
 
-/// A turn that was steered has ended, but not its task.
+/// Whether the task has ended. A steered turn has ended, but its task continues.
 pub fn is_task_over(state: JobState) -> bool {
     state.is_terminal() && state != JobState::Steered
 }
@@ -112,7 +112,7 @@ fn task_json(turn: &TurnId, job: &TurnJob, line: &[SessionMessage], most: Option
     let mut status = status_json(job.state, at);
     let reply = line.iter().find(|message| Some(&message.id) == job.reply.as_ref());
     let reply = reply.filter(|reply| !reply.text.is_empty());
-    // A turn that failed has a sentence for an answer, which is nothing it made.
+    // The reply of a failed turn describes the failure and is no artifact.
     let artifact = match (reply, job.state) {
         (Some(reply), JobState::Done) => Some(artifact_json(&reply.text)),
         (Some(reply), _) => {

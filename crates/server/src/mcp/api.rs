@@ -1,4 +1,4 @@
-//! The API as the tools call it: inside the instance, or from elsewhere.
+//! The API as the tools call it: in process or over the network.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum ApiMethod {
     Post,
 }
 
-/// Calls below `/api/v1`.
+/// Calls paths below `/api/v1`.
 pub trait InstanceApi: Send + Sync + 'static {
     fn call_instance<'a>(
         &'a self,
@@ -21,20 +21,20 @@ pub trait InstanceApi: Send + Sync + 'static {
         body: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Value, ApiRefusal>>;
 
-    /// A word nobody else uses, for messages that may have to be sent twice.
+    /// Returns a unique string, the idempotency key of messages that may be sent twice.
     fn new_nonce(&self) -> String;
 }
 
-/// Whether a call that came to nothing reached the instance.
+/// Whether a failed call reached the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallDelivery {
     Yes,
     No,
-    /// The connection broke before an answer was there.
+    /// The connection broke before a response arrived.
     Perhaps,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Clone, Debug)]
 pub struct ApiRefusal {
     pub code: String,
@@ -56,7 +56,7 @@ impl fmt::Display for ApiRefusal {
     }
 }
 
-/// One part of a path or query, percent-encoded.
+/// Percent-encodes a part of a path or query.
 pub(super) fn encode_segment(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

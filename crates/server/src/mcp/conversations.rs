@@ -1,4 +1,4 @@
-//! Tools that speak to agents and read what was said.
+//! Tools that send messages to agents and read conversations.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::tools::result_text;
 
 const MAX_LISTED_SESSIONS: usize = 200;
 const MAX_LISTED_MESSAGES: usize = 200;
-/// Seconds of a single wait: whoever is in between must not hang up.
+/// The seconds of a single wait, short enough that no proxy closes the connection.
 const MAX_SINGLE_WAIT_SECONDS: u64 = 25;
-/// How long an instance that went away may take to come back.
+/// How long to retry while the instance is unavailable.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(200);
 
@@ -23,26 +23,26 @@ type TalkToolResult = Result<String, ApiRefusal>;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskAgentArguments {
-    /// What to say.
+    /// The message to the agent.
     message: String,
-    /// Who is asked, by id. The instance's default agent if left out.
+    /// The id of the agent. Defaults to the instance's default agent.
     agent: Option<String>,
-    /// The conversation to go on with, by its key. The agent's conversation with MCP clients if left out.
+    /// The session key of the conversation to continue. Defaults to the agent's conversation with MCP clients.
     session: Option<String>,
-    /// How long to wait for the answer, up to 1800. 300 if left out; the agent goes on in any case.
+    /// How many seconds to wait for the answer. Default 300, at most 1800. The agent continues after a timeout.
     timeout_seconds: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendToAgentArguments {
-    /// What to say.
+    /// The message to the agent.
     message: String,
-    /// Who is asked, by id. The instance's default agent if left out.
+    /// The id of the agent. Defaults to the instance's default agent.
     agent: Option<String>,
-    /// The conversation to go on with, by its key. The agent's conversation with MCP clients if left out.
+    /// The session key of the conversation to continue. Defaults to the agent's conversation with MCP clients.
     session: Option<String>,
-    /// The same key in the same conversation is the same message: sent twice, it is there once.
+    /// An idempotency key. Messages with the same key in the same conversation are accepted only once.
     idempotency_key: Option<String>,
 }
 
@@ -51,23 +51,23 @@ pub struct SendToAgentArguments {
 pub struct WaitForTurnArguments {
     /// The `turn_id` that `send_message` returned.
     turn_id: String,
-    /// How long to wait, up to 1800. 300 if left out; the agent goes on in any case.
+    /// How many seconds to wait. Default 300, at most 1800. The agent continues after a timeout.
     timeout_seconds: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListSessionsArguments {
-    /// How many at most, up to 200, the newest first. 50 if left out.
+    /// The number of conversations, newest first. Default 50, at most 200.
     limit: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadHistoryArguments {
-    /// The conversation, by its key.
+    /// The session key of the conversation.
     session: String,
-    /// How many of the newest messages, up to 200. 50 if left out.
+    /// The number of newest messages. Default 50, at most 200.
     limit: Option<usize>,
 }
 
@@ -102,7 +102,7 @@ async fn post_message<A: InstanceApi>(api: &A, given: SendToAgentArguments) -> R
     retry_while_unavailable(api, (ApiMethod::Post, &path, Some(&body)), CallDelivery::No).await
 }
 
-/// The conversation of an agent with those who name none.
+/// Returns the session of an agent for MCP clients that name none.
 fn default_session(agents: &Value, agent: Option<&str>) -> String {
     let mut all = agents["agents"].as_array().into_iter().flatten();
     let marked = all.find(|agent| agent["default"] == true).and_then(|agent| agent["agent_id"].as_str());
@@ -126,8 +126,8 @@ pub async fn wait_for_turn<A: InstanceApi>(api: &A, given: WaitForTurnArguments)
     }
 }
 
-/// A call that may be made twice, made again while the instance is away. One that it never heard of is not: whoever
-/// starts nothing is told at once.
+/// Repeats an idempotent call while the instance is unavailable. An instance that never received a call is not waited
+/// for, so that the caller learns immediately if it is not running.
 async fn retry_while_unavailable<A: InstanceApi>(
     api: &A,
     (verb, path, body): (ApiMethod, &str, Option<&Value>),
@@ -196,7 +196,7 @@ pub async fn list_sessions<A: InstanceApi>(api: &A, given: ListSessionsArguments
     Ok(result_text(&answer["sessions"].as_array().into_iter().flatten().map(view).collect()))
 }
 
-/// The newest messages. Pages go forward, so only the last of them is kept.
+/// Returns the newest messages. Pages go forward, so earlier ones are dropped on the way.
 pub async fn read_history<A: InstanceApi>(api: &A, given: ReadHistoryArguments) -> TalkToolResult {
     let limit = given.limit.unwrap_or(50).clamp(1, MAX_LISTED_MESSAGES);
     let path = format!("/sessions/{}/transcript", encode_segment(&given.session));

@@ -1,4 +1,5 @@
-//! `/mcp`: MCP over streamable HTTP. The door has let the caller in; its calls go to the same routes that others call.
+//! `/mcp`: MCP over streamable HTTP. The caller is already authenticated; its calls go to the same routes as those of
+//! other clients.
 
 use std::sync::Arc;
 
@@ -21,16 +22,16 @@ use crate::error::Error;
 use crate::extract::MAX_BODY_BYTES;
 use crate::state::AppState;
 
-/// The routes of `/api/v1`, without the door.
+/// The routes of `/api/v1` without authentication.
 #[derive(Clone)]
 struct InProcessApi {
     routes: Router,
     app: AppState,
 }
 
-/// Each request stands for itself: nothing is kept between two, so nothing is lost when the instance starts again.
+/// Serves stateless requests: nothing is kept between two, so a restart of the instance loses nothing.
 pub fn mcp_endpoint(routes: Router, app: AppState) -> MethodRouter<AppState> {
-    // Hosts and origins are looked at by the door, for every route alike.
+    // The guard checks hosts and origins for every route.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -62,7 +63,7 @@ impl InstanceApi for InProcessApi {
             let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
             let request =
                 request.body(body).map_err(|error| ApiRefusal::invalid_arguments(error.to_string()))?;
-            // Infallible: what goes wrong is an answer too.
+            // Infallible, because errors are responses too.
             let Ok(response) = TowerToHyperService::new(self.routes.clone()).call(request).await;
             read_response(response).await
         })

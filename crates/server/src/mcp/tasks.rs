@@ -1,4 +1,4 @@
-//! Tools that work on the tasks of teams, as people and programs do: in the name of a member, or of the lead.
+//! Tools for the tasks of teams. They act for a member, or for the lead.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,32 +12,32 @@ type TaskToolResult = Result<String, ApiRefusal>;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTasksArguments {
-    /// The team, by its name.
+    /// The name of the team.
     team: String,
-    /// Only those that are `pending`, `claimed`, `in_progress`, `completed` or `failed`.
+    /// Only tasks in this state: `pending`, `claimed`, `in_progress`, `completed` or `failed`.
     status: Option<String>,
-    /// Those that have ended, too.
+    /// Include tasks that have ended.
     #[serde(default)]
     all: bool,
-    /// How many at most, up to 200. 50 if left out.
+    /// The number of tasks. Default 50, at most 200.
     limit: Option<usize>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTaskArguments {
-    /// The team, by its name.
+    /// The name of the team.
     #[serde(skip_serializing)]
     team: String,
     /// What is to be done, in one line.
     subject: String,
-    /// Everything whoever takes it needs to know.
+    /// Everything the member needs to know.
     #[serde(default)]
     description: String,
-    /// Tasks that must be completed before, by number.
+    /// The numbers of tasks that must be completed first.
     #[serde(default)]
     depends_on: Vec<i64>,
-    /// The member who is to do it; whoever is free if left out.
+    /// The only member that may claim the task. Defaults to any member.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignee: Option<String>,
 }
@@ -45,26 +45,26 @@ pub struct CreateTaskArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimTaskArguments {
-    /// The team, by its name.
+    /// The name of the team.
     team: String,
-    /// The task, by number.
+    /// The number of the task.
     task_id: i64,
-    /// A member's name. The lead if left out.
+    /// The member to act for. Defaults to the lead.
     member: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteTaskArguments {
-    /// The team, by its name.
+    /// The name of the team.
     team: String,
-    /// The task, by number.
+    /// The number of the task.
     task_id: i64,
-    /// A member's name. The lead if left out: it may end what others hold.
+    /// The member to act for. Defaults to the lead, which may end tasks of others.
     member: Option<String>,
-    /// What came of it, at most 1000 characters.
+    /// The result, at most 1000 characters.
     summary: Option<String>,
-    /// `completed` (if left out) or `failed`.
+    /// `completed` (default) or `failed`.
     status: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The tools, by name.
+//! The MCP tools by name.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ApiRefusa
     })
 }
 
-/// What a list or an object looks like to whoever called.
+/// Formats a result as JSON text.
 pub(super) fn result_text(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

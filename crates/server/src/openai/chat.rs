@@ -20,8 +20,7 @@ use crate::state::AppState;
 
 mod chunks;
 
-/// What is read of a request; the rest (temperature and the like) is the agent's own business. `docs/guide/openai.md`
-/// says so.
+/// The supported fields of a request. Others, such as temperature, are set by the agent; see `docs/guide/openai.md`.
 #[derive(Deserialize)]
 pub struct ChatCompletionRequest {
     model: String,
@@ -96,7 +95,7 @@ pub async fn create_completion(
     Ok(Json(completion_json(&head, answer, &calls)).into_response())
 }
 
-/// What every answer to one request says of itself.
+/// The fields that all parts of one response share.
 pub struct CompletionHead {
     pub id: String,
     pub created: i64,
@@ -192,7 +191,7 @@ struct CompletionUsage {
     prompt_tokens_details: Option<Value>,
 }
 
-/// Unknown is said: without both numbers there is no usage.
+/// Converts token usage. Without both numbers there is none.
 fn completion_usage(usage: TokenUsage) -> Option<CompletionUsage> {
     let (prompt_tokens, completion_tokens) = (usage.input_tokens?, usage.output_tokens?);
     Some(CompletionUsage {

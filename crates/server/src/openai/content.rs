@@ -1,4 +1,4 @@
-//! What a client brings along: instructions, history, and what is new.
+//! The content of a client request: instructions, history and new input.
 
 use polyclaw_domain::message::{MessagePart, MessageRole, attached_images};
 use polyclaw_domain::redact::quote_safely;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::http::attachments;
 
-/// Text, or a list of parts of which text is taken, and images of a user.
+/// Text, or a list of parts: text, and images in user messages.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged)]
 pub enum OpenAiContent {
@@ -26,11 +26,11 @@ pub struct ContentPart {
     kind: String,
     text: Option<String>,
     refusal: Option<String>,
-    /// An address, or an object that has it as `url`.
+    /// A URL, or an object with it as `url`.
     image_url: Option<Value>,
 }
 
-/// What a user says, with the images that come along.
+/// The text and images of a user message.
 #[derive(Clone, Debug, Default)]
 pub struct UserInput {
     text: String,
@@ -56,7 +56,7 @@ impl OpenAiContent {
         Ok(UserInput { text: texts.join("\n"), parts: attachments::check_image_count(shown)? })
     }
 
-    /// What is refused is said: an image where none is taken is not silently left out.
+    /// Returns the text. Unsupported parts are rejected, not silently dropped.
     pub fn into_text(self) -> Result<String> {
         match self {
             Self::None => Ok(String::new()),
@@ -77,7 +77,7 @@ impl ContentPart {
         }
     }
 
-    /// Only what the request itself holds: nothing is fetched for a caller.
+    /// Decodes an image in the request. Remote images are not fetched on behalf of a caller.
     fn into_image(self, number: usize) -> Result<MessagePart> {
         let given = self.image_url.unwrap_or_default();
         let url = given.as_str().or_else(|| given["url"].as_str()).unwrap_or_default();
@@ -89,7 +89,7 @@ impl ContentPart {
     }
 }
 
-/// A tool the client runs itself.
+/// A tool that the client runs.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ClientFunction {
     pub name: String,
@@ -98,7 +98,7 @@ pub struct ClientFunction {
 }
 
 impl ClientFunction {
-    /// As the engine reads it from a message.
+    /// Returns the tool in the format the engine reads from message metadata.
     pub fn tool_meta(&self) -> Value {
         let parameters =
             self.parameters.clone().unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
@@ -106,19 +106,19 @@ impl ClientFunction {
     }
 }
 
-/// Arguments travel as a string; what is no JSON is kept as the string it is.
+/// Parses the arguments of a call. Invalid JSON is kept as a string.
 pub fn parse_tool_call(id: String, name: String, arguments: &str) -> ToolCall {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(arguments.to_owned()));
     ToolCall { id, name, arguments }
 }
 
-/// A conversation, split where the client speaks anew.
+/// A conversation, split into history and new input.
 #[derive(Debug, Default)]
 pub struct ClientConversation {
     instructions: Vec<String>,
     pub history: Vec<ImportedMessage>,
-    /// Results of the client's own tools, by call id, since the last reply.
+    /// Results of the client's tools since the last reply, by call id.
     pub results: Vec<(String, String)>,
     new_inputs: Vec<UserInput>,
 }
@@ -138,7 +138,7 @@ impl ClientConversation {
         self.results.push((call_id, content));
     }
 
-    /// A reply: all before it is history.
+    /// Adds a reply. Everything before it becomes history.
     pub fn add_reply(&mut self, text: String, calls: Vec<ToolCall>) {
         let results = std::mem::take(&mut self.results);
         for (call_id, content) in results {
@@ -153,7 +153,7 @@ impl ClientConversation {
             parts,
         });
         self.history.extend(past);
-        // Two replies in a row, text and calls apart, are one step.
+        // Two consecutive replies, one with text and one with calls, are one step.
         match self.history.last_mut() {
             Some(last) if last.role == MessageRole::Assistant && !calls.is_empty() && text.is_empty() => {
                 last.parts.extend(calls.into_iter().map(MessagePart::ToolCall));
@@ -165,7 +165,7 @@ impl ClientConversation {
         }
     }
 
-    /// The call a result of this conversation belongs to.
+    /// Finds the call that a result belongs to.
     pub fn find_call(&self, call_id: &str) -> Option<&ToolCall> {
         let calls =
             self.history.iter().rev().flat_map(|past| polyclaw_domain::message::tool_calls(&past.parts));
@@ -180,12 +180,12 @@ impl ClientConversation {
         self.new_inputs.iter().map(|input| input.text.as_str()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The images of what is new, if one message can have them.
+    /// Returns the images of the new input. Fails if there are too many for one message.
     pub fn new_images(&self) -> Result<Vec<MessagePart>> {
         attachments::check_image_count(self.new_inputs.iter().flat_map(|input| input.parts.clone()).collect())
     }
 
-    /// Names the images of what is new.
+    /// Returns the hashes of the images in the new input.
     pub fn new_image_hashes(&self) -> impl Iterator<Item = &str> {
         self.new_inputs
             .iter()

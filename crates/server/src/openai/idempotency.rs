@@ -1,4 +1,4 @@
-//! The same question asked twice. A client says so with a key; OpenAI's own clients send none, but count their tries.
+//! Detects repeated requests: by an idempotency key, or by the retry count that OpenAI's own clients send.
 
 use axum::http::HeaderMap;
 use polyclaw_domain::hex::encode_hex;
@@ -11,18 +11,19 @@ use crate::error::Result;
 use crate::openai::content::ClientConversation;
 use crate::state::AppState;
 
-/// What OpenAI's clients count their tries in, from 0 on.
+/// The header in which OpenAI clients count retries, from 0.
 const RETRY_COUNT_HEADER: &str = "x-stainless-retry-count";
-/// They pause for eight seconds at most between two tries.
+/// How old an answered request may be for a retry to match it. OpenAI clients pause at most eight seconds between
+/// retries.
 const MAX_RETRY_AGE_MS: i64 = 60 * 1000;
 
-/// How a client marks a question it may ask again.
+/// How a client marks a request that it may repeat.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RepeatMarker {
-    /// It says nothing: every question is a new one.
+    /// Not at all: every request is new.
     Never,
     Key(String),
-    /// It was tried so often before.
+    /// The number of earlier tries.
     Tries(u32),
 }
 
@@ -36,7 +37,7 @@ impl RepeatMarker {
         }
     }
 
-    /// A key the client chose itself.
+    /// The idempotency key of the client.
     pub fn client_key(&self) -> Option<&str> {
         match self {
             Self::Key(key) => Some(key),
@@ -44,8 +45,8 @@ impl RepeatMarker {
         }
     }
 
-    /// The key a question is stored with. The first try of a client that counts gets one nobody else has; a later try
-    /// of the same words gets the one of the try before, if that arrived and its turn did not fail.
+    /// Returns the key to store the request with. The first try of a counting client gets a unique key. A retry with
+    /// the same content gets the key of the previous try, if that was accepted and its turn did not fail.
     pub async fn idempotency_key(
         &self,
         app: &AppState,
@@ -64,14 +65,14 @@ impl RepeatMarker {
         }
         let (session, since) = (session.clone(), app.engine.now().minus(MAX_RETRY_AGE_MS));
         let look = move |tx: &mut Tx<'_>| {
-            // The same words further back were another question.
+            // Only the last request is compared: the same words further back were another request.
             let Some(key) = messages::find_last_key(tx, &session)?.filter(|key| key.starts_with(&begin))
             else {
                 return Ok(None);
             };
             let Some((_, turn)) = messages::find_by_key(tx, &session, &key)? else { return Ok(None) };
-            // A turn that failed is no answer: who tries again then wants another. One that ended well long ago was
-            // heard: who says the same now says it again.
+            // A retry of a failed turn wants a new turn. If the turn ended well long ago, its reply was received, so
+            // the same words are a new request.
             let is_repeat = jobs::find_answering(tx, &turn)?.is_none_or(|job| match job.state {
                 JobState::Failed => false,
                 _ => job.ended_at.is_none_or(|ended| ended >= since),
@@ -82,7 +83,7 @@ impl RepeatMarker {
     }
 }
 
-/// Of all that is new in a question.
+/// Hashes the new input of a request.
 fn conversation_digest(asked: &ClientConversation) -> String {
     let mut digest = Sha256::new();
     let results = asked.results.iter().flat_map(|(id, content)| [id.as_str(), content.as_str()]);

@@ -13,7 +13,7 @@ use crate::state::AppState;
 
 const MODEL_PREFIX: &str = "polyclaw/";
 
-/// The agent a client means: `polyclaw/<agent>`, `<agent>`, or `polyclaw` for the default one.
+/// Returns the agent of a model name: `polyclaw/<agent>`, `<agent>`, or `polyclaw` for the default agent.
 pub fn agent_for_model(app: &AppState, model: &str) -> Result<AgentId> {
     if model == "polyclaw" {
         return Ok(app.engine.settings().default_agent.clone());

@@ -1,4 +1,4 @@
-//! From a client's question to a turn: whose session it is, what is imported, what is new.
+//! Turns a client request into a turn: finds the session, imports history and adds the new input.
 
 use std::collections::HashSet;
 
@@ -29,30 +29,31 @@ pub struct ClientQuestion {
     pub user: Option<String>,
     pub conversation: ClientConversation,
     pub tools: Vec<ClientFunction>,
-    /// The session of the response this one goes on from.
+    /// The session of the response that this one continues.
     pub continues: Option<SessionKey>,
     pub repeat: RepeatMarker,
-    /// How many tokens an answer may have.
+    /// The token limit of the answer.
     pub max_tokens: Option<u32>,
 }
 
-/// A question that is durable now.
+/// A request whose message is stored durably.
 pub struct AcceptedQuestion {
     pub accepted: AcceptedMessage,
     pub follow: TurnFollower,
     pub calls: ClientToolCalls,
 }
 
-/// The client's own tools, and how their calls are named to it.
+/// The client's tools, and the call ids that the client sees.
 #[derive(Clone)]
 pub struct ClientToolCalls {
     names: HashSet<String>,
-    /// The session of a client that keeps no session: its calls carry this, so that their results find back.
+    /// The id of the one-request session, if the client names no `user`. Call ids carry it, so that results find the
+    /// session.
     run: Option<String>,
 }
 
 impl ClientToolCalls {
-    /// The calls of an answer that the client is to run, by the ids it will send back.
+    /// Returns the calls that the client must run, with the ids it will send back.
     pub fn client_calls(&self, answer: &TurnAnswer) -> Vec<ToolCall> {
         let ours = answer.calls.iter().filter(|call| self.names.contains(&call.name));
         let outward = |call: &ToolCall| match &self.run {
@@ -63,12 +64,12 @@ impl ClientToolCalls {
     }
 }
 
-/// Where a question goes.
+/// The session that a request goes to.
 struct QuestionTarget {
     key: SessionKey,
     run: Option<String>,
     is_fresh: bool,
-    /// Calls the session waits for results of.
+    /// Calls of the session that wait for results.
     open: Vec<ToolCall>,
 }
 
@@ -79,7 +80,7 @@ pub async fn accept_question(app: &AppState, question: ClientQuestion) -> Result
     let agent = models::agent_for_model(app, &question.model)?;
     let place = find_target(app, &agent, &question).await?;
     let idempotency_key = question.repeat.idempotency_key(app, &place.key, &question.conversation).await?;
-    // What was taken already is not matched again: its calls are no longer open.
+    // Results of an accepted request are not matched again, because its calls are no longer open.
     let tool_results = match is_already_accepted(app, &place.key, idempotency_key.as_deref()).await? {
         true => question.conversation.results.iter().map(unmatched_result).collect(),
         false => match_results(&question.conversation, &place)?,
@@ -129,7 +130,7 @@ async fn find_target(app: &AppState, agent: &AgentId, question: &ClientQuestion)
         }
     }
     let run = match question.repeat.client_key() {
-        // The same question asked twice is the same session.
+        // A repeated request gets the same session.
         Some(key) => encode_hex(&Sha256::digest(key)[..13]),
         None => app.engine.next_id().replace('-', ""),
     };
@@ -141,14 +142,14 @@ async fn find_target(app: &AppState, agent: &AgentId, question: &ClientQuestion)
     })
 }
 
-/// Whether a message with this key was handed in to the session before.
+/// Whether the session already has a message with this key.
 async fn is_already_accepted(app: &AppState, session: &SessionKey, key: Option<&str>) -> Result<bool> {
     let Some(key) = key.map(str::to_owned) else { return Ok(false) };
     let session = session.clone();
     Ok(app.engine.db().read(move |tx| messages::find_by_key(tx, &session, &key)).await?.is_some())
 }
 
-/// Calls that wait for the results a question brings; one without results needs no look.
+/// Returns the calls that wait for results. Skips the query if the request has none.
 async fn open_calls(app: &AppState, key: &SessionKey, question: &ClientQuestion) -> Result<Vec<ToolCall>> {
     match question.conversation.results.is_empty() {
         true => Ok(Vec::new()),
@@ -167,7 +168,7 @@ fn run_of_session(key: &SessionKey) -> Option<String> {
     }
 }
 
-/// Each result with the call it belongs to; one that belongs to none is refused, for no model would take it.
+/// Matches each result with its call. A result without a call is rejected, because models reject it too.
 fn match_results(conversation: &ClientConversation, place: &QuestionTarget) -> Result<Vec<ToolResult>> {
     let suffix = place.run.as_ref().map(|run| format!("-{run}")).unwrap_or_default();
     let result = |(given, content): &(String, String)| {
@@ -187,7 +188,7 @@ fn unmatched_result((id, content): &(String, String)) -> ToolResult {
     ToolResult { call_id: id.clone(), name: String::new(), content: content.clone() }
 }
 
-/// What a turn reads beside its text: the client's tools and its instructions.
+/// Returns the message metadata: the client's tools, instructions and token limit.
 fn message_meta(question: &ClientQuestion) -> Option<Value> {
     let mut meta = Map::new();
     if !question.tools.is_empty() {
@@ -203,7 +204,7 @@ fn message_meta(question: &ClientQuestion) -> Option<Value> {
     (!meta.is_empty()).then_some(Value::Object(meta))
 }
 
-/// A turn that failed has a sentence for an answer, which is no answer to a program.
+/// Converts a failed turn to an error, because its reply is only a sentence for people.
 pub fn ensure_done(answer: TurnAnswer) -> Result<TurnAnswer> {
     if answer.state == JobState::Done {
         return Ok(answer);

@@ -147,7 +147,7 @@ fn add_item(talk: &mut ClientConversation, item: ResponsesItem) -> Result<()> {
             let id = item.call_id.ok_or_else(|| missing("call_id"))?;
             talk.add_tool_result(id, item.output.into_text()?);
         }
-        // A model's thoughts are its own; clients send them back with the rest.
+        // Reasoning items are ignored; clients send them back with the rest.
         ("reasoning", _) => {}
         (kind, role) => {
             let role = role.unwrap_or("none");
@@ -160,7 +160,8 @@ fn add_item(talk: &mut ClientConversation, item: ResponsesItem) -> Result<()> {
     Ok(())
 }
 
-/// A session goes on from its newest response; an older one is the past of a conversation that went elsewhere.
+/// Finds the session of a response. Only the newest response can be continued; the conversation has moved on from
+/// older ones.
 async fn session_of_response(app: &AppState, id: &str) -> Result<SessionKey> {
     let unknown = || Error::UnknownResponse(quote_safely(id));
     let turn = TurnId::new(id.strip_prefix(RESPONSE_ID_PREFIX).ok_or_else(unknown)?);

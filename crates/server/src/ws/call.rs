@@ -22,9 +22,9 @@ use crate::ws::subscription::SocketSubscriptions;
 #[serde(deny_unknown_fields)]
 struct SubscribeParams {
     session_key: SessionKey,
-    /// Frames behind this number first.
+    /// Frames after this number are sent first.
     after: Option<u64>,
-    /// The life of the server that number is from.
+    /// The epoch of the server process that the number is from.
     epoch: Option<String>,
 }
 
@@ -61,7 +61,7 @@ struct SocketApproveParams {
     fingerprint: Option<String>,
 }
 
-/// The answer to one frame of a peer. What is no request is answered without an id.
+/// Handles a frame of a peer. An invalid request is answered without an id.
 pub async fn answer_frame(
     app: &AppState,
     by: AccessLevel,
@@ -80,7 +80,7 @@ pub async fn answer_frame(
     }
 }
 
-/// Whether a frame of a peer asks for nothing but to be told.
+/// Whether a frame of a peer only subscribes or unsubscribes.
 pub fn is_read_only(frame: &[u8]) -> bool {
     let Ok(SocketRequest::Req { method, .. }) = serde_json::from_slice(frame) else { return false };
     ["subscribe", "watch", "unsubscribe"].contains(&method.as_str())

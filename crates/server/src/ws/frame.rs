@@ -1,4 +1,4 @@
-//! What goes over the socket.
+//! The frames of the socket.
 
 use axum::extract::ws::Message;
 use polyclaw_domain::redact::Redactor;
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorBodyDetail};
 
-/// What peers send: requests and nothing else.
+/// A frame from a peer, which is always a request.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SocketRequest {
     Req {
-        /// Any value; the answer carries it back.
+        /// Any value. The response repeats it.
         id: Value,
         method: String,
         #[serde(default)]
@@ -32,7 +32,7 @@ struct SocketResponse<'a> {
     error: Option<ErrorBodyDetail>,
 }
 
-/// An error may quote what was asked, and that may be a secret in the wrong place.
+/// Builds a response. Errors may quote the request, so secrets are redacted.
 pub fn response_frame(id: &Value, outcome: Result<Value, Error>, redactor: &Redactor) -> Message {
     let (ok, result, error) = match outcome {
         Ok(result) => (true, Some(result), None),
@@ -47,6 +47,6 @@ pub fn response_frame(id: &Value, outcome: Result<Value, Error>, redactor: &Reda
 }
 
 pub fn text_frame(frame: &impl Serialize) -> Message {
-    // Nothing we send can fail to be JSON.
+    // Our frames always serialize.
     Message::Text(serde_json::to_string(frame).unwrap_or_default().into())
 }

@@ -1,5 +1,5 @@
-//! The sessions one socket watches. Each has a task of its own, so a busy session never holds up another; a
-//! socket that does not keep up fills its subscriptions, which then end and say so.
+//! The subscriptions of a socket. Each has its own task, so that a busy session does not delay others. If a socket
+//! does not keep up, its subscriptions fill, end and say so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ws::frame;
 
 pub const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// What a subscription has for its socket. Written when it is sent: a copy for each socket could be large.
+/// An event for a socket. It is encoded when sent, because a copy for every socket could be large.
 pub enum SubscriptionEvent {
     Frame(Arc<HubFrame>),
     Notice(ReaderNotice),
@@ -37,7 +37,7 @@ pub struct SocketSubscriptions {
     app: AppState,
     events: mpsc::Sender<SubscriptionEvent>,
     tasks: HashMap<SessionKey, JoinHandle<()>>,
-    /// The one that follows every session.
+    /// The subscription to all sessions.
     everywhere: Option<JoinHandle<()>>,
 }
 
@@ -46,7 +46,7 @@ impl SocketSubscriptions {
         Self { app, events, tasks: HashMap::new(), everywhere: None }
     }
 
-    /// Subscribing again starts over from the position given.
+    /// Subscribes to a session. Subscribing again starts over from the given position.
     pub fn add_session(&mut self, key: SessionKey, from: &StreamCursor) -> Result<Value> {
         self.tasks.retain(|_, task| !task.is_finished());
         self.remove_session(&key);
@@ -64,7 +64,7 @@ impl SocketSubscriptions {
         Ok(answer)
     }
 
-    /// All sessions from now on, without the pieces of what is told whole: for lists, not for readers.
+    /// Subscribes to all sessions from now on, without partial text. For lists, not for reading along.
     pub fn watch_all(&mut self) -> Value {
         self.everywhere.take().inspect(JoinHandle::abort);
         let answer = json!({ "epoch": self.app.epoch, "seq": self.app.engine.hub.last_seq() });
@@ -103,13 +103,13 @@ async fn forward_session(
             return;
         }
     }
-    tracing::info!(session.key = %key, "a socket fell too far behind");
+    tracing::info!(session.key = %key, "socket fell too far behind; ending its subscription");
     let _ = events
         .send(SubscriptionEvent::Notice(ReaderNotice::for_session(Some(key), MissedFrames::Behind)))
         .await;
 }
 
-/// A reader that can not keep up is told so and goes on with what comes then: it looks at its lists again.
+/// Forwards frames of all sessions. A slow reader is told so and continues with new frames; it must reload its lists.
 async fn forward_all(app: AppState, events: mpsc::Sender<SubscriptionEvent>) {
     loop {
         let mut watch = app.engine.hub.subscribe_all();

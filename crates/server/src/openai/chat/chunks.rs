@@ -1,4 +1,4 @@
-//! A completion as it is written.
+//! Streams a chat completion.
 
 use axum::response::Response;
 use polyclaw_engine::TurnAnswer;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 pub const INCOMPLETE_STATUS: &str = "incomplete";
 
-/// A reply that ended at the model's length limit is there, and is not whole.
+/// Returns the status. A reply that was cut off at the length limit is incomplete.
 pub fn response_status(answer: &TurnAnswer) -> &'static str {
     if answer.truncated { INCOMPLETE_STATUS } else { "completed" }
 }
 
-/// What a response says of its request.
+/// The fields of a response that depend on its request.
 pub struct ResponseShape {
     pub id: String,
     pub created_at: i64,
@@ -75,7 +75,7 @@ impl ResponseShape {
         format!("fc_{}_{n}", self.id)
     }
 
-    /// Until it is complete, a call has no arguments.
+    /// Returns the item of a call. It has no arguments until it is complete.
     pub fn call_item(&self, n: usize, call: &ToolCall, status: &str) -> Value {
         let arguments = if status == "completed" { call.arguments.to_string() } else { String::new() };
         json!({
@@ -89,7 +89,7 @@ pub fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
 }
 
-/// Unknown is said: without both numbers there is no usage.
+/// Converts token usage. Without both numbers it is null.
 pub fn usage_json(usage: TokenUsage) -> Value {
     let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) else { return Value::Null };
     let mut spent = json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output });

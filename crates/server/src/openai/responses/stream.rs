@@ -1,4 +1,4 @@
-//! A response as it is written: numbered events, from `response.created` to its end.
+//! Streams a response as numbered events, from `response.created` to its end.
 
 use axum::response::Response;
 use polyclaw_domain::tool::ToolCall;
