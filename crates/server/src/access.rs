@@ -1,5 +1,5 @@
-//! How much of an instance a caller may have. Whoever shows its token may have all; the control plane shows it for people
-//! whose own tokens are good for less, and says so with every call.
+//! Access levels of callers. The instance's token gives full access. The control plane uses that token for callers
+//! with less access, and states their scope with every call.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName};
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::instance::TokenAccess;
 
-/// The scope of whoever is behind a call. It can only take away.
+/// The scope of the original caller. It can only reduce access.
 pub const SCOPE_HEADER: HeaderName = HeaderName::from_static("polyclaw-scope");
 
 /// What the caller may do.
@@ -17,7 +17,7 @@ pub const SCOPE_HEADER: HeaderName = HeaderName::from_static("polyclaw-scope");
 pub struct AccessLevel(pub TokenAccess);
 
 impl AccessLevel {
-    /// What those may decide for whom a turn of this caller works.
+    /// The authority of turns that this caller starts.
     pub fn authority(self) -> Authority {
         match self.0 {
             TokenAccess::Admin => Authority::Owner,
@@ -27,7 +27,7 @@ impl AccessLevel {
 
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let reply = headers.get_all(SCOPE_HEADER).iter();
-        // Of several the least counts, and a word that is not known is the least there is.
+        // The lowest of several values counts, and an unknown value counts as the lowest.
         let reply =
             reply.map(|word| word.to_str().ok().and_then(TokenAccess::parse).unwrap_or(TokenAccess::Read));
         Self(reply.min().unwrap_or(TokenAccess::Admin))

@@ -1,5 +1,5 @@
-//! The command center: the files that `make web` leaves in `web/dist`, compressed, inside the binary. They hold no
-//! secret; what they ask the API for needs the token, or the login that a one-time link gives.
+//! The command center: the files that `make web` builds in `web/dist`, compressed into the binary. They contain no
+//! secrets; their API calls need the token or a browser login.
 
 use std::io::Read;
 
@@ -16,26 +16,26 @@ use polyclaw_domain::redact::quote_safely;
 use crate::error::{Error, Result};
 use crate::page::PAGE_SECURITY_POLICY;
 
-/// Path and gzip of each file; written by the build script, empty where the page was not built.
+/// The path and gzipped content of each file. Written by the build script; empty if the page was not built.
 type PageFiles = &'static [(&'static str, &'static [u8])];
 const PAGE_FILES: PageFiles = include!(concat!(env!("OUT_DIR"), "/app.rs"));
 
 const INDEX_FILE: &str = "index.html";
-/// Where the page is.
+/// The path of the page.
 pub const APP_PATH: &str = "/app/";
-/// Their names change with their contents.
+/// Names of these files change with their content.
 const HASHED_ASSETS_PREFIX: &str = "assets/";
 const NOT_BUILT_PAGE: &str = "<!doctype html><title>Polyclaw</title><h1>The command center is not in this binary</h1>\
 <p>It was built without it. In the source folder run <code>make web</code>, then build again. \
 An instance has a small chat page at its own address; what the control plane can do is at \
 <a href=\"/api/docs\">/api/docs</a>.</p>";
 
-/// What the page's own addresses are relative to is the folder.
+/// Redirects to the folder, because the page uses relative URLs.
 pub async fn redirect_to_app() -> Redirect {
     Redirect::permanent(APP_PATH)
 }
 
-/// The page, for whichever server shows it. With `?code=…` it trades the code for a login itself.
+/// Serves the page on either server. With `?code=…` the page exchanges the code for a login.
 pub async fn serve_index(headers: HeaderMap) -> Response {
     match find_file(INDEX_FILE) {
         Some(packed) => file_response(INDEX_FILE, packed, &headers),
@@ -77,7 +77,7 @@ fn file_response(name: &str, packed: &'static [u8], asked: &HeaderMap) -> Respon
     response
 }
 
-/// Every browser does; a program at a terminal may not.
+/// Whether the client accepts gzip. Browsers do, but command-line programs may not.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let all = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|line| line.split(','))
@@ -86,7 +86,7 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
 
 fn decompress(packed: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
-    // What the build packed can be unpacked; memory has nothing to fail.
+    // Decompressing our own data into memory cannot fail.
     let _ = GzDecoder::new(packed).read_to_end(&mut plain);
     plain
 }

@@ -1,4 +1,4 @@
-//! The door of a server: under which names it is reached, and what lets a caller in.
+//! Authentication of a server: the names it accepts and the credentials that let a caller in.
 
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_store::logins::LoginOwner;
@@ -9,17 +9,17 @@ use crate::browser::LOGIN_LIFETIME_MS;
 use crate::login::LoginCodes;
 use crate::state::AuthMode;
 
-/// Under which names a server is reached besides loopback, and which pages may call it.
+/// The names of a server besides loopback, and the pages that may call it.
 #[derive(Clone, Debug, Default)]
 pub struct ServerNames {
     /// With or without a port.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
-    /// How more of them are named.
+    /// Where these names are configured.
     pub setting: NamesSource,
 }
 
-/// Where the names of a server are set.
+/// Where the names of a server are configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamesSource {
     /// The config of an instance.
@@ -29,12 +29,12 @@ pub enum NamesSource {
     Command,
 }
 
-/// Whom a browser is let in for.
+/// The principal of a browser login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrowserPrincipal {
-    /// Whoever has the server's own token.
+    /// The holder of the server's own token.
     Owner,
-    /// Whoever has a token that was given out, by its id. What it may do is asked for anew with every call.
+    /// The holder of an issued token, by token id. Its access is looked up for every call.
     Token(String),
 }
 
@@ -46,7 +46,7 @@ pub struct BrowserAuth {
 }
 
 impl BrowserAuth {
-    /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
+    /// Browsers share cookies between all ports of a host, so the cookie name contains the port.
     pub fn new(auth: AuthMode, names: ServerNames, logins: LoginCodes, port: u16) -> Self {
         let lower = |names: Vec<String>| names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         let names =
@@ -54,7 +54,7 @@ impl BrowserAuth {
         Self { names, logins, auth, cookie_name: format!("polyclaw_{port}") }
     }
 
-    /// Without a token to ask for, everybody is let in.
+    /// Whether authentication is off, so that everybody is let in.
     pub fn is_auth_off(&self) -> bool {
         matches!(self.auth, AuthMode::Off)
     }
@@ -66,7 +66,7 @@ impl BrowserAuth {
         }
     }
 
-    /// Whom a login lets in. One of the server's own token ends when that token changes.
+    /// Returns the principal of a login. Logins with the server's own token end when that token changes.
     pub fn principal_of(&self, owner: &LoginOwner) -> Option<BrowserPrincipal> {
         match owner {
             LoginOwner::Token { id } => Some(BrowserPrincipal::Token(id.clone())),
@@ -77,7 +77,7 @@ impl BrowserAuth {
         }
     }
 
-    /// None where nobody has to log in.
+    /// Returns the owner of a new login. `None` if authentication is off.
     pub fn owner_of(&self, principal: BrowserPrincipal) -> Option<LoginOwner> {
         let token_hash = self.token_hash()?;
         Some(match principal {
@@ -86,7 +86,7 @@ impl BrowserAuth {
         })
     }
 
-    /// What the browser keeps of a login; nothing any more without one.
+    /// Returns the cookie of a login, or one that clears it.
     pub fn set_cookie(&self, login: Option<&str>) -> String {
         let (value, seconds) = login.map_or(("", 0), |value| (value, LOGIN_LIFETIME_MS / 1000));
         format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", self.cookie_name)
@@ -100,7 +100,7 @@ impl BrowserAuth {
     }
 }
 
-/// The secret stands last: what can be appended to a hash is then no proof of anything.
+/// The secret comes last, so that extending the hash yields no valid proof.
 fn token_proof(of: &str, token: &str) -> String {
     encode_hex(&Sha256::new().chain_update(of).chain_update(token).finalize())
 }

@@ -1,6 +1,6 @@
-//! Browsers that are logged in. A login has two halves: a cookie that no script can read, and a key that only pages of
-//! this very origin can read. Browsers send cookies to every port of a host, so whoever listens on another port may
-//! come by the cookie; it opens nothing without the key.
+//! Browser logins. A login has two halves: a cookie that no script can read, and a key that only pages of this origin
+//! can read. Browsers send cookies to every port of a host, so a server on another port may obtain the cookie;
+//! without the key it is useless.
 
 use axum::http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, Method, Uri};
@@ -14,26 +14,26 @@ use subtle::ConstantTimeEq;
 use crate::error::Result;
 use crate::guard::find_cookie;
 
-/// How a page sends its key.
+/// The header with the key.
 pub const LOGIN_KEY: HeaderName = HeaderName::from_static("polyclaw-login");
-/// Spoken over sockets. A page cannot set a header of a socket, but it can name protocols: the key is in the name of
-/// a second one, which is never chosen.
+/// The WebSocket subprotocol. A page cannot set headers of a socket but can list protocols, so it sends the key in
+/// the name of a second one, which is never selected.
 pub const SOCKET_PROTOCOL: &str = "polyclaw";
 const KEY_PROTOCOL: &str = "polyclaw.login.";
 
-/// A browser has to log in again after this long.
+/// The lifetime of a login.
 pub const LOGIN_LIFETIME_MS: i64 = 30 * 24 * 60 * 60_000;
-/// How exactly is known when a login was used last.
+/// The precision of a login's last use.
 const LAST_USED_UPDATE_INTERVAL_MS: i64 = 10 * 60_000;
-/// What is kept of the name a browser gives itself.
+/// The stored length of a user agent.
 const MAX_CLIENT_NAME_LEN: usize = 200;
 
-/// What a request shows of a login.
+/// The proof of a login in a request.
 pub struct BrowserProof {
     cookie: String,
     key: Option<String>,
-    /// An image is asked for by the hash of its content, which whoever asks has read in a conversation before: an
-    /// `<img>` cannot send a header, and needs none.
+    /// An image needs no key, because an `<img>` cannot send a header. It is requested by its content hash, which the
+    /// caller has read in a conversation.
     is_image: bool,
 }
 
@@ -46,7 +46,7 @@ impl BrowserProof {
     }
 }
 
-/// Whether a page of ours asks for a socket: it expects [`SOCKET_PROTOCOL`] to be chosen.
+/// Whether a page of ours opens the socket. It expects [`SOCKET_PROTOCOL`] to be selected.
 pub fn offers_our_protocol(headers: &HeaderMap) -> bool {
     socket_protocols(headers).any(|name| name == SOCKET_PROTOCOL)
 }
@@ -56,14 +56,14 @@ fn socket_protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     lines.flat_map(|line| line.split(',')).map(str::trim)
 }
 
-/// `…/media/<sha256>`, of an instance or through the gateway of a control plane.
+/// Whether the path is `…/media/<sha256>`, of an instance or through the gateway of a control plane.
 fn is_image(uri: &Uri) -> bool {
     let mut parts = uri.path().rsplit('/');
     let is_hash = |part: &str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     parts.next().is_some_and(is_hash) && parts.next() == Some("media")
 }
 
-/// Both halves of a login, once: only their hashes are kept.
+/// Both halves of a new login. Only their hashes are stored.
 pub struct LoginSecrets {
     pub cookie: String,
     pub key: String,
@@ -76,7 +76,7 @@ impl LoginSecrets {
     }
 }
 
-/// A login that a request showed both halves of.
+/// A login that a request proved with both halves.
 #[derive(Clone)]
 pub struct CurrentLogin {
     pub id: String,
@@ -85,7 +85,7 @@ pub struct CurrentLogin {
     pub token_lifetime: TokenLifetime,
 }
 
-/// The logins of a server.
+/// The browser logins of a server.
 pub struct BrowserLogins {
     db: Db,
     token_lifetimes: TokenLifetimes,
@@ -96,7 +96,7 @@ impl BrowserLogins {
         Self { db, token_lifetimes: TokenLifetimes::default() }
     }
 
-    /// Stores a new login; one that the same browser had before ends.
+    /// Stores a new login and ends the previous one of the same browser.
     pub async fn start_login(
         &self,
         login: StoredLogin,
@@ -113,7 +113,7 @@ impl BrowserLogins {
         Ok(stored.await?)
     }
 
-    /// The login whose halves are shown.
+    /// Finds the login that the proof belongs to.
     pub async fn find_login(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
         let cookie_hash = content_hash(proof.cookie.as_bytes());
         let found = self.db.read(move |tx| logins::find_by_cookie(tx, &cookie_hash, now)).await?;
@@ -133,12 +133,13 @@ impl BrowserLogins {
         }))
     }
 
-    /// Those of a token, or all.
+    /// Lists the logins of a token, or all.
     pub async fn list_logins(&self, token: Option<String>, now: Millis) -> Result<Vec<StoredLogin>> {
         Ok(self.db.read(move |tx| logins::list(tx, token.as_deref(), now)).await?)
     }
 
-    /// Ends a login and what was opened with it; whether there was one, of this token where one is named.
+    /// Ends a login and the connections opened with it. Returns whether it existed and, if `token` is given, belonged
+    /// to that token.
     pub async fn end_login(&self, id: &str, token: Option<String>) -> Result<bool> {
         let wanted = id.to_owned();
         let removed = self.db.write(move |tx| logins::remove(tx, &wanted, token.as_deref())).await?;
@@ -148,7 +149,7 @@ impl BrowserLogins {
         Ok(removed)
     }
 
-    /// A token that is revoked takes its logins with it.
+    /// Ends all logins of a revoked token.
     pub async fn end_logins_of_token(&self, token: &str) -> Result<()> {
         let token = token.to_owned();
         let ended = self.db.write(move |tx| logins::remove_by_token(tx, &token)).await?;

@@ -1,5 +1,5 @@
-//! Pages of the origins an operator named may call from a browser, which asks before it does. No cookie goes
-//! along: such a page shows the token.
+//! CORS for pages of origins that the operator allowed. Cookies are not accepted from them; such a page sends the
+//! token.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -9,7 +9,7 @@ use axum::http::header::{
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-/// The answer to a browser that asks whether a page may call, if that is what it asks.
+/// Returns the response to a CORS preflight request, if the request is one.
 pub fn preflight_response(request: &Request) -> Option<Response> {
     let asks =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -26,7 +26,7 @@ pub fn preflight_response(request: &Request) -> Option<Response> {
     Some(response)
 }
 
-/// Lets the page of an allowed origin read the answer.
+/// Lets a page of an allowed origin read the response.
 pub fn allow_origin(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,4 +1,4 @@
-//! One error, one shape: `{"error":{"code","message","hint"?}}`, whatever went wrong and wherever.
+//! Errors in one format: `{"error":{"code","message","hint"?}}`.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -95,31 +95,33 @@ pub enum Error {
     UnknownResponse(String),
     #[error("{0}")]
     NotReady(&'static str),
-    /// Only a person can mend the database.
+    /// A database fault that only a person can fix.
     #[error("{reason}")]
     StoreNotReady { code: &'static str, reason: &'static str },
-    /// The turn is over and this sentence is its answer.
+    /// The turn failed, and this sentence is its reply.
     #[error("{sentence}")]
     TurnFailed { code: String, sentence: String },
     #[error("something went wrong inside; the log says what")]
     Panicked,
 }
 
-/// The body of every error.
+/// The body of every error response.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
+    /// The error.
     pub error: ErrorBodyDetail,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ErrorBodyDetail {
-    /// Stable: programs may depend on it.
+    /// A stable code that programs may depend on.
     pub code: String,
+    /// What went wrong, for people.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// More for programs, where there is more.
+    /// Additional data for programs, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub details: Option<serde_json::Value>,
@@ -176,7 +178,7 @@ impl Error {
         }
     }
 
-    /// For the health page, which names the state of the database alone.
+    /// Returns the code for the health page, which shows only the state of the database.
     pub(crate) fn store_code(&self) -> &'static str {
         match self {
             Self::StoreNotReady { code, .. } => code,
@@ -208,19 +210,19 @@ impl Error {
             Self::EtagStale => StatusCode::PRECONDITION_FAILED,
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotReady(_) | Self::StoreNotReady { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            // What OpenAI's clients know for money that is spent.
+            // The status that OpenAI clients expect for an exhausted quota.
             Self::TurnFailed { .. } if self.is_budget_exhausted() => StatusCode::TOO_MANY_REQUESTS,
             Self::TurnFailed { .. } => StatusCode::BAD_GATEWAY,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
             Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownCommand(_) | Self::UnknownMethod(_) => StatusCode::BAD_REQUEST,
-            // What OpenAI's clients know for content a model does not take.
+            // The status that OpenAI clients expect for content a model does not support.
             Self::AttachmentNotTaken(_) | Self::RemoteImage => StatusCode::BAD_REQUEST,
         }
     }
 
-    /// A budget is exhausted: to ask again in a moment is of no use.
+    /// Whether a budget is exhausted, so that an immediate retry is useless.
     pub fn is_budget_exhausted(&self) -> bool {
         matches!(self, Self::TurnFailed { code, .. } if code == "budget_exhausted")
     }
@@ -292,14 +294,14 @@ impl Error {
         })
     }
 
-    /// Writes a fault of ours to the log: whoever called is told that it is there, and nothing else.
+    /// Logs an internal error, because the caller is told only that it happened.
     pub fn log_internal(&self) {
         if self.status() == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %self, code = self.code(), "a call failed inside");
+            tracing::error!(error = %self, code = self.code(), "call failed with an internal error");
         }
     }
 
-    /// What a fault of ours says in its own words is for the log: it may name files and queries.
+    /// Internal errors are not shown in their own words, because these may name files and queries.
     fn message(&self) -> String {
         match self {
             Self::Engine(error) if error.category() == ErrorCategory::Alarm => Self::Panicked.to_string(),
@@ -361,7 +363,7 @@ impl IntoResponse for Error {
         if matches!(self, Self::Unauthorized | Self::WrongToken) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // For whoever shapes or counts errors further out.
+        // For outer layers that reformat or count errors.
         response.extensions_mut().insert(self);
         response
     }

@@ -1,4 +1,4 @@
-//! What a handler takes from a request, with our error shape for what does not fit.
+//! Request extractors that report invalid input in our error format.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use serde_json::error::Category;
 use crate::error::{Error, Result};
 use crate::serde_errors;
 
-/// Largest body taken.
+/// The body limit.
 pub const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
-/// Largest body of a message, which may bring images.
+/// The body limit of a message, which may contain images.
 pub const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
-/// A body must be there after this long.
+/// A body must arrive within this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A JSON body. An absent one counts as `{}`: what is missing is then said field by field. Where any field may be left
-/// out, in a patch, an absent one is refused: whoever sent it meant something else.
+/// A JSON body. An absent body counts as `{}`, so that missing fields are reported by name. A patch without a body is
+/// rejected: it would change nothing, which the sender cannot have meant.
 pub struct JsonBody<T, const MOST: usize = MAX_BODY_BYTES>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for JsonBody<T, MOST> {
@@ -49,7 +49,7 @@ impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for 
             return Err(Error::WrongContentType);
         }
         let parsed = parse_json(&bytes)?;
-        // A list would be taken for the fields of an object in their order, which nobody means.
+        // Serde would accept a list as the fields of an object in order, which is never intended.
         match bytes.trim_ascii_start().first() {
             Some(b'[') => Err(Error::InvalidBody("an object is expected, not a list".to_owned())),
             _ => Ok(Self(parsed)),
@@ -76,13 +76,13 @@ pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     })
 }
 
-/// The same for what was read as a value.
+/// Like `parse_json`, for a parsed value.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
     T::deserialize(&value)
         .or_else(|error| parse_with_integers(value).ok_or_else(|| invalid_body(&error.to_string())))
 }
 
-/// The thing after a merge patch, whose numbers are taken as those of a whole body are.
+/// Applies a merge patch. Numbers are converted as in a whole body.
 pub fn apply_merge_patch<T: Serialize + DeserializeOwned>(
     thing: &T,
     name: &str,
@@ -98,12 +98,12 @@ fn invalid_body(text: &str) -> Error {
     Error::InvalidBody(serde_errors::plain_message(text))
 }
 
-/// What JSON Schema calls an integer may be written `6.0`.
+/// JSON Schema allows writing an integer as `6.0`.
 fn parse_with_integers<T: DeserializeOwned>(mut value: Value) -> Option<T> {
     convert_to_integers(&mut value).then(|| serde_json::from_value(value).ok())?
 }
 
-/// Whether there was such a number.
+/// Converts such numbers. Returns whether there were any.
 fn convert_to_integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -119,18 +119,18 @@ fn convert_to_integers(value: &mut Value) -> bool {
 }
 
 fn whole_number(real: f64) -> Option<i64> {
-    /// Above this not every whole number has a float of its own.
+    /// Above this value not every integer has an exact float.
     const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range")]
     (real.fract() == 0.0 && real.abs() <= MAX_EXACT_FLOAT).then_some(real as i64)
 }
 
-/// The raw body, no larger than we take and no slower than we wait.
+/// Reads the raw body within the default size and time limits.
 pub async fn read_body(request: Request) -> Result<Bytes> {
     read_body_up_to(request, MAX_BODY_BYTES).await
 }
 
-/// The same where less or more is taken.
+/// Like `read_body`, with another size limit.
 pub async fn read_body_up_to(request: Request, most: usize) -> Result<Bytes> {
     match tokio::time::timeout(BODY_TIMEOUT, collect_body(request.into_body(), most)).await {
         Ok(body) => body,
@@ -144,7 +144,7 @@ async fn collect_body(mut body: axum::body::Body, most: usize) -> Result<Bytes> 
         return Ok(collected.to_bytes());
     }
     let (mut kept, mut seen) = (Vec::new(), 0);
-    // What is too much is read for a while and thrown away: a sender cut off in mid-send never sees the answer.
+    // Excess data is read for a while and dropped: a sender cut off while sending never sees the error.
     while seen <= 8 * most
         && let Some(frame) = body.frame().await
     {
@@ -157,7 +157,7 @@ async fn collect_body(mut body: axum::body::Body, most: usize) -> Result<Bytes> 
     if seen > most { Err(Error::BodyTooLarge(most)) } else { Ok(kept.into()) }
 }
 
-/// The query, each parameter known by name.
+/// The query parameters.
 pub struct QueryParams<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
@@ -176,7 +176,7 @@ fn invalid_query(rejection: &QueryRejection) -> Error {
     Error::invalid_field("query", name.map_or(words.clone(), |name| format!("{name}: {words}")))
 }
 
-/// The session key of the path.
+/// The session key in the path.
 pub struct SessionKeyPath(pub SessionKey);
 
 impl<S: Send + Sync> FromRequestParts<S> for SessionKeyPath {
@@ -188,7 +188,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionKeyPath {
     }
 }
 
-/// The one id of the path, as text.
+/// The single id in the path.
 pub struct PathId(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
@@ -200,7 +200,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     }
 }
 
-/// The ids of a path that has several.
+/// The ids of a path with several.
 pub struct PathIds<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathIds<T> {
@@ -216,7 +216,7 @@ fn invalid_path(rejection: &PathRejection) -> Error {
     Error::invalid_field("path", rejection.body_text())
 }
 
-/// A key made of what a caller sent, if it is short enough to be one.
+/// Checks that a key built from caller input is short enough.
 pub fn bounded_key(key: SessionKey, name: &'static str) -> Result<SessionKey> {
     SessionKey::parse(key.as_str()).map_err(|_| Error::invalid_field(name, "too long to name a session"))
 }

@@ -1,5 +1,5 @@
-//! Who is let in. A page that rebinds its name to this machine shows a foreign Host; a page of another site
-//! shows a foreign Origin; everybody else shows the token.
+//! Authenticates callers of an instance. A page that rebinds its DNS name to this machine has a foreign `Host`, and a
+//! page of another site has a foreign `Origin`; both are rejected. All other callers must show the token or a login.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::cors;
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
-/// For every route: the host must be ours, and a page's origin ours or allowed.
+/// Checks for every route that the host is ours, and that a page's origin is ours or allowed.
 pub async fn check_host_and_origin<S: AsRef<BrowserAuth>>(
     State(app): State<S>,
     request: Request,
@@ -35,7 +35,7 @@ pub async fn check_host_and_origin<S: AsRef<BrowserAuth>>(
     response
 }
 
-/// For every route that tells or does anything.
+/// Requires a token or login for all routes except the public ones.
 pub async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     if app.auth.is_auth_off() {
         return next.run(request).await;
@@ -57,17 +57,17 @@ pub async fn authenticate(State(app): State<AppState>, mut request: Request, nex
     }
 }
 
-/// What a request shows of who sends it.
+/// The credentials in a request.
 enum InstanceCredentials {
     Token,
     Login(BrowserProof),
     Wrong(Error),
 }
 
-/// The origin of a page that is allowed and not our own.
+/// Returns the origin of the page if it is allowed and not our own.
 fn foreign_origin(door: &BrowserAuth, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
     let setting = door.names.setting;
-    // Of two, another program on the way may look at the other.
+    // With two headers, a proxy might check the other one.
     if headers.get_all(header::HOST).iter().count() > 1 {
         return Err(Error::invalid_field("Host", "a call has one"));
     }
@@ -95,7 +95,7 @@ fn is_own_host(host: &str, allowed: &[String]) -> bool {
 
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        // A bare IPv6 address ends in a bracket; what follows a colon inside is not a port.
+        // A bracketed IPv6 address ends in a bracket; a colon inside the brackets does not separate a port.
         Some((name, port)) if !host.ends_with(']') && port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,
     }
@@ -117,7 +117,7 @@ fn read_credentials(app: &AppState, request: &Request) -> InstanceCredentials {
         Some(_) => return InstanceCredentials::Wrong(Error::WrongToken),
         None => {}
     }
-    // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
+    // A page of another origin cannot send a header with a socket or event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
     let code = code_in_query(request.uri()).filter(|_| streams);
@@ -153,7 +153,7 @@ struct CodeQuery {
     code: Option<String>,
 }
 
-/// The one-time code of a query. The token itself is never in an address.
+/// Returns the one-time code of a query. The token itself is never in a URL.
 pub fn code_in_query(uri: &Uri) -> Option<String> {
     axum::extract::Query::<CodeQuery>::try_from_uri(uri).ok()?.0.code
 }

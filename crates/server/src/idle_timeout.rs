@@ -1,4 +1,4 @@
-//! A connection whose reader must keep reading: bytes nobody takes for too long end it.
+//! A stream that fails if the peer does not read for too long.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep};
 pub struct IdleTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is pending.
     timer: Pin<Box<Sleep>>,
     waits: bool,
 }
@@ -22,7 +22,7 @@ impl<S> IdleTimeout<S> {
         Self { stream, limit, timer: Box::pin(tokio::time::sleep(limit)), waits: false }
     }
 
-    /// Passes an answer of the stream on, unless there has been none for too long.
+    /// Returns the result of the stream, or an error if it has been pending for too long.
     fn enforce_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! The instance at its edges: HTTP, server-sent events, WebSocket, the OpenAI-shaped API, webhooks and the chat
-//! page. This crate translates; what a call means is decided by the engine.
+//! The network interfaces of an instance: HTTP, server-sent events, WebSocket, the OpenAI-compatible API, webhooks
+//! and the chat page. This crate only translates; the engine decides.
 
 mod a2a;
 mod access;

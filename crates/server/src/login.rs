@@ -1,6 +1,6 @@
-//! One-time codes: how a browser gets in. A code stands in a link and so in places others may read, such as a
-//! process list or a history: it lasts for minutes, works once, and says nothing about the token. The page trades it for
-//! a login at `POST /login`; only then is it used, so that a preview of the link does no harm.
+//! One-time login codes for browsers. A code is part of a link, so others may read it in a process list or a history.
+//! It is valid for minutes, works once, and reveals nothing about the token. The page exchanges it for a login at
+//! `POST /login`; opening the link alone does not use it up, so link previews do no harm.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,12 +19,12 @@ use crate::browser::{BrowserLogins, BrowserProof, LOGIN_LIFETIME_MS, LoginSecret
 use crate::error::{Error, Result};
 use crate::extract::JsonBody;
 
-/// Long enough to walk over to another machine.
+/// Long enough to walk to another machine.
 const LOGIN_CODE_LIFETIME_MS: i64 = 10 * 60_000;
-/// Codes of one guest that are open at a time; the oldest give way. Nobody's codes push out those of others.
+/// Open codes per principal. The oldest are dropped; codes of other principals are not affected.
 const MAX_OPEN_CODES: usize = 32;
 
-/// The codes that have not been used. A clone is a pointer.
+/// The open login codes. Cloning copies a pointer.
 #[derive(Clone, Default)]
 pub struct LoginCodes(Arc<Mutex<Vec<OpenLoginCode>>>);
 
@@ -35,7 +35,7 @@ struct OpenLoginCode {
 }
 
 impl LoginCodes {
-    /// Opens a code nobody can guess, for a browser of this guest; returns when it ends.
+    /// Opens an unguessable code for a browser of this principal. Returns when it expires.
     pub fn open_code(&self, code: String, principal: BrowserPrincipal, now: Millis) -> Millis {
         let until = now.plus(LOGIN_CODE_LIFETIME_MS);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl LoginCodes {
         until
     }
 
-    /// Whom the code lets in, if it was open. It is not any more.
+    /// Redeems a code. Returns its principal if it was open.
     pub fn redeem_code(&self, given: &str, now: Millis) -> Option<BrowserPrincipal> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|one| one.expires_at > now);
@@ -58,7 +58,7 @@ impl LoginCodes {
     }
 }
 
-/// Where a browser goes with a code.
+/// Returns the path that logs in with a code.
 pub fn login_path(code: &str) -> String {
     format!("/?code={code}")
 }
@@ -67,7 +67,7 @@ pub fn login_path(code: &str) -> String {
 pub trait LoginHost: AsRef<BrowserAuth> {
     fn browsers(&self) -> &BrowserLogins;
     fn now(&self) -> Millis;
-    /// A word nobody can guess.
+    /// Returns an unguessable string.
     fn new_nonce(&self) -> String;
 }
 
@@ -80,12 +80,12 @@ pub struct RedeemCodeBody {
 #[derive(Serialize)]
 struct StartedLogin {
     id: String,
-    /// The half of the login that the page keeps and sends in `Polyclaw-Login`.
+    /// The half of the login that the page stores and sends in `Polyclaw-Login`.
     key: String,
     expires_at: Millis,
 }
 
-/// `POST /login`: trades a one-time code for a login. Its cookie is set, its key is in the answer.
+/// `POST /login`: exchanges a one-time code for a login. Sets its cookie and returns its key.
 pub async fn redeem_login<S: LoginHost>(
     State(app): State<S>,
     method: Method,

@@ -1,4 +1,4 @@
-//! Counters of this process, as Prometheus reads them. A request touches atomics only.
+//! HTTP counters of this process in the Prometheus format. A request touches only atomics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use axum::http::{Method, StatusCode};
 const LATENCY_BOUNDS_MICROS: [u64; 12] =
     [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 const COUNTED_METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
-/// Statuses this server answers with; any other is counted in the last place.
+/// Statuses that this server uses. Any other is counted in the last slot.
 const COUNTED_STATUSES: [u16; 21] =
     [101, 200, 201, 202, 204, 303, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 501, 502, 503, 504];
 
 pub struct HttpMetrics {
     routes: HashMap<String, [RouteCounters; COUNTED_METHODS.len() + 1]>,
-    /// Calls of routes there are not.
+    /// Calls to unknown routes.
     unknown_route: RouteCounters,
     pub store_errors: AtomicU64,
     pub sockets: AtomicU64,
@@ -31,7 +31,7 @@ pub struct RouteCounters {
 }
 
 impl HttpMetrics {
-    /// The routes are known when the router is made, so counting needs no lock.
+    /// Takes the routes once when the router is built, so that counting needs no lock.
     pub fn new(routes: impl IntoIterator<Item = String>) -> Self {
         Self {
             routes: routes.into_iter().map(|path| (path, Default::default())).collect(),
@@ -123,7 +123,7 @@ pub fn render_metric_head(out: &mut String, name: &str, kind: &str, help: &str) 
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-/// Memory of this process in use, where the system says so.
+/// Returns the resident memory of this process, if the system reports it.
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! Around every call: what it took, what it answered, and a panic that stays inside.
+//! Middleware around every call: counts latency and status, and turns a panic into an error response.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub async fn observe_request(
     response
 }
 
-/// Nothing here is to be guessed at or kept by a browser.
+/// Prevents browsers from guessing content types and caching responses.
 fn add_security_headers(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,5 +1,5 @@
-//! The chat page: three files, built into the binary. It holds no secret; what it asks the API for needs the
-//! token, or the login that a one-time link gives.
+//! The chat page: three files in the binary. They contain no secrets; their API calls need the token or a browser
+//! login.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
@@ -8,11 +8,11 @@ const INDEX_HTML: &str = include_str!("../assets/index.html");
 const CHAT_SCRIPT: &str = include_str!("../assets/chat.js");
 const CHAT_STYLE: &str = include_str!("../assets/chat.css");
 
-/// For pages: nothing from elsewhere, no script or style that stands in the page itself.
+/// The policy for pages: nothing from other origins, and no inline scripts or styles.
 pub const PAGE_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
 form-action 'self'; frame-ancestors 'none'";
 
-/// With `?code=…` too: the page itself trades the code for a login, and takes it out of the address bar.
+/// Serves the page. With `?code=…` the page exchanges the code for a login and removes it from the address bar.
 pub async fn serve_index() -> Response {
     static_response("text/html; charset=utf-8", INDEX_HTML)
 }

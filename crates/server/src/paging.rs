@@ -1,5 +1,5 @@
-//! Lists, page by page. A cursor is the place where the next page begins, so a page stays right while rows are
-//! added. It is opaque: what a list is ordered by may change, and a cursor of another list is refused.
+//! Paged lists. A cursor is the position where the next page starts, so pages stay correct while rows are added.
+//! Cursors are opaque, because the sort order may change, and a cursor of another list is rejected.
 
 use polyclaw_domain::hex::{decode_hex, encode_hex};
 
@@ -8,25 +8,25 @@ use utoipa::IntoParams;
 
 use crate::error::{Error, Result};
 
-/// Most rows of one page.
+/// The largest page.
 const MAX_PAGE_SIZE: usize = 1000;
 
-/// A place in a list: what it is ordered by, and the id that tells equals apart.
+/// A position in a list: the sort key, and the id that distinguishes equal keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PagePosition {
     pub at: i64,
     pub id: String,
 }
 
-/// The query of a list that is asked for nothing else.
+/// The query of a list without other parameters.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// At most 1000; 100 if not given.
+    /// Page size. At most 1000, default 100.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl PageQuery {
     }
 }
 
-/// The page a reader wants.
+/// The requested page.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
     list: &'static str,
@@ -45,7 +45,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// `list` names the list, so that its cursors are told from those of others.
+    /// Parses the page parameters. `list` names the list, so that its cursors are distinct.
     pub fn from_query(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
         let after = match cursor {
             Some(cursor) => Some(decode_cursor(list, cursor).ok_or_else(invalid_cursor)?),
@@ -54,12 +54,12 @@ impl PageRequest {
         Ok(Self { list, limit: page_size(limit, 100)?, after })
     }
 
-    /// Rows to read: one more than are shown tells whether there is another page.
+    /// The number of rows to read: one more than the page shows whether there is another page.
     pub fn row_limit(&self) -> usize {
         self.limit + 1
     }
 
-    /// Cuts what was read down to the page, and returns the cursor of the next one.
+    /// Cuts the rows to the page, and returns the cursor of the next one.
     pub fn cut_page<T>(&self, rows: &mut Vec<T>, place: impl Fn(&T) -> PagePosition) -> Option<String> {
         let more = rows.len() > self.limit;
         rows.truncate(self.limit);
@@ -71,7 +71,7 @@ pub fn invalid_cursor() -> Error {
     Error::invalid_field("cursor", "must be the next_cursor of a page of this list")
 }
 
-/// How many rows a page has.
+/// Returns the number of rows of a page.
 pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
     match limit {
         Some(0) => Err(Error::invalid_field("limit", "must be at least 1")),

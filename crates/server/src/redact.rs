@@ -1,5 +1,5 @@
-//! Errors quote what was asked, and that may be a secret in the wrong place: an id, a name, a query. What goes out has
-//! none of those the server knows, and nothing that looks like one.
+//! Redacts error responses. Errors quote the request, which may contain a secret in the wrong place, such as in an
+//! id, a name or a query. Known secrets and texts that look like one are removed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::control::ControlState;
 use crate::error::Error;
 use crate::state::AppState;
 
-/// A server that knows what must not go out.
+/// A server with a redactor.
 pub trait HasRedactor {
     fn redactor(&self) -> Arc<Redactor>;
 }
@@ -32,7 +32,7 @@ impl HasRedactor for ControlState {
     }
 }
 
-/// Outside of whatever shapes errors, so that every shape is clean.
+/// Redacts errors. It wraps the layers that format errors, so that every format is covered.
 pub async fn redact_errors<S: HasRedactor>(State(app): State<S>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     if response.extensions().get::<Error>().is_none() {

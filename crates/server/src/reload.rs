@@ -1,11 +1,11 @@
-//! The port by which a running instance takes up a config that was changed.
+//! The port through which a running instance reloads its config.
 
 use polyclaw_domain::port::BoxFuture;
 
-/// The sections that take effect at the next start; everything else does now.
+/// Sections that take effect at the next start. All others apply immediately.
 pub type RestartSections = Vec<&'static str>;
 
 pub trait ConfigReloader: Send + Sync {
-    /// Either all of the new config holds from the next turn on, or the old one stays and this says why.
+    /// Applies the new config from the next turn, or keeps the old one and returns why.
     fn reload_config(&self) -> BoxFuture<'_, Result<RestartSections, String>>;
 }

@@ -1,5 +1,5 @@
-//! Routes, and what is written about them, apart: a server has its routes from the start, and writes their document when
-//! somebody asks for it.
+//! Routes with their descriptions, kept apart: a server builds its routes at start, and its API document on first
+//! use.
 
 use axum::Router;
 use axum::routing::MethodRouter;
@@ -24,7 +24,7 @@ impl<S: Clone + Send + Sync + 'static> RouteTable<S> {
         self
     }
 
-    /// All paths, with what they are under.
+    /// Returns all paths with their prefix.
     pub fn full_paths(&self, under: &str) -> Vec<String> {
         self.0.iter().map(|call| format!("{under}{}", call.path)).collect()
     }
@@ -36,13 +36,13 @@ impl<S: Clone + Send + Sync + 'static> RouteTable<S> {
         self.0.into_iter().fold(Router::new(), add)
     }
 
-    /// What a document is made of.
+    /// Returns the router that the document is generated from.
     pub fn openapi_router(&self) -> OpenApiRouter<S> {
         self.0.iter().fold(OpenApiRouter::new(), |router, call| router.routes((call.described)()))
     }
 }
 
-/// The [`Call`] of handlers that share a path and differ in their method, as they say it themselves.
+/// Builds the [`ApiRoute`] of handlers that share a path and differ in their methods, as their attributes declare.
 macro_rules! calls {
     ($($first:ident)::+ $(, $($more:ident)::+)* $(,)?) => {{
         use utoipa_axum::PathItemExt as _;

@@ -1,4 +1,4 @@
-//! The table of contents. A route under `/api/v1` is in the OpenAPI document because it is here, and only so.
+//! The routes of the instance. A route listed here under `/api/v1` is also in the OpenAPI document.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::route_table::{RouteTable, calls};
 use crate::state::AppState;
 use crate::{a2a, app, guard, login, mcp as tool_server, observe, openai, page, redact, ws};
 
-/// Where all of the instance's own calls are.
+/// The prefix of the instance's own calls.
 const API_PREFIX: &str = "/api/v1";
 
-/// Calls that need the token.
+/// Calls that require the token.
 fn api_routes() -> RouteTable<AppState> {
     RouteTable::new([
         calls!(sessions::list_sessions, sessions::create_session),
@@ -102,12 +102,12 @@ fn api_routes() -> RouteTable<AppState> {
     ])
 }
 
-/// Calls anybody on an allowed host may make; they tell nothing secret.
+/// Calls that need no token. They reveal nothing secret.
 fn public_routes() -> RouteTable<AppState> {
     RouteTable::new([calls!(health::show_health), calls!(health::show_readiness)])
 }
 
-/// The shapes of other people's clients.
+/// The OpenAI-compatible API.
 fn openai_api() -> Router<AppState> {
     Router::new()
         .route("/v1/chat/completions", post(openai::chat::create_completion))
@@ -141,7 +141,7 @@ fn other_routes() -> Router<AppState> {
         .route("/app/{*file}", get(app::serve_file))
 }
 
-/// Whoever asks too much of a session is told to wait.
+/// 429 if a session gets too many requests.
 const COMMON_REFUSALS: CommonRefusals = CommonRefusals { always: &[], changing: &[429] };
 
 const OTHER_ROUTES: [&str; 20] = [
@@ -198,7 +198,7 @@ pub fn instance_router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// The OpenAPI document of `/api/v1`.
+/// Returns the OpenAPI document of `/api/v1`.
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::instance_document());
     let (_, mut document) =
@@ -207,7 +207,8 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// As it is sent. Sockets have no place in the paths of a document: their frames stand beside the other schemas.
+/// Returns the document as it is sent. OpenAPI has no sockets, so the schema of their frames is added to the other
+/// schemas.
 fn openapi_bytes() -> Bytes {
     let mut whole = serde_json::to_value(openapi()).unwrap_or_default();
     whole["components"]["schemas"]["Frame"] = stream::frame_schema();

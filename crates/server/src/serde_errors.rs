@@ -1,8 +1,8 @@
-//! What a reader of ours says about a value that does not fit, in words for people who do not read Rust.
+//! Rewrites deserializer errors for people who do not know Rust.
 
 use polyclaw_domain::redact::quote_safely;
 
-/// The words of a deserializer in ours; what is not known here stays as it is.
+/// Rewrites the text of an error. Unknown texts stay as they are.
 pub fn plain_message(text: &str) -> String {
     match text.trim().rsplit_once(" at line ") {
         Some((text, place)) => format!("{} (line {place})", describe_mismatch(text)),
@@ -32,7 +32,7 @@ fn describe_mismatch(text: &str) -> String {
     }
 }
 
-/// The same where a setting is named in front: `wait: invalid float literal`.
+/// Like `plain_message`, for a text with the field in front: `wait: invalid float literal`.
 pub fn split_field(text: &str) -> (Option<&str>, String) {
     let word = |name: &str| {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -44,7 +44,7 @@ pub fn split_field(text: &str) -> (Option<&str>, String) {
     }
 }
 
-/// What a type is called outside of programs.
+/// Returns a plain name for a Rust type.
 fn type_noun(expected: &str) -> &str {
     match expected {
         "f32" | "f64" => "a number",

@@ -1,4 +1,4 @@
-//! The accept loop: no delay on small writes, no patience for slow headers, a clean end.
+//! The accept loop: no delay for small writes, a time limit for headers, and a graceful shutdown.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,33 +15,33 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::idle_timeout::IdleTimeout;
 
-/// A client that has not sent its headers by then is let go.
+/// A client that has not sent its headers within this time is disconnected.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// Calls that wait for an answer may end in peace for this long.
+/// How long open calls may take to end at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client that takes nothing of what it is sent for this long is let go.
+/// A client that does not read for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections at once. Those beyond wait to be accepted; none of a stranger lives long.
+/// Concurrent connections. More wait to be accepted; unauthenticated ones are short-lived.
 const MAX_CONNECTIONS: usize = 8192;
-/// How often the log says that nothing can be accepted.
+/// How often accept errors are logged.
 const ACCEPT_ERROR_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 type AcceptedConnection = std::io::Result<(TcpStream, SocketAddr)>;
 
-/// Tells streams, which never end by themselves, that the server goes down.
+/// Tells streams, which never end on their own, that the server shuts down.
 #[derive(Clone)]
 pub struct ShutdownSignal(watch::Receiver<bool>);
 
 impl ShutdownSignal {
-    /// Returns when the server goes down.
+    /// Returns when the server shuts down.
     pub async fn wait_for_shutdown(&mut self) {
-        // An error means that the server is gone altogether.
+        // An error means that the server is already gone.
         let _ = self.0.wait_for(|closing| *closing).await;
     }
 }
 
-/// Serves until `shutdown` is ready, then lets open calls end.
+/// Serves until `shutdown` resolves, then lets open calls end.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -70,26 +70,26 @@ pub async fn serve(
     }
     drop((listener, router, closing));
     let _ = close.send(true);
-    // Every connection and stream holds the other end until it is done.
+    // Every connection and stream holds a receiver until it ends.
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, close.closed()).await.is_err() {
-        tracing::warn!("some connections did not end in time and are cut");
+        tracing::warn!("some connections did not end in time; closing them");
     }
     Ok(())
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection once there is a free slot.
 async fn accept_connection(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> (AcceptedConnection, Option<OwnedSemaphorePermit>) {
-    // It is never closed, so there is a place in the end.
+    // The semaphore is never closed, so a slot becomes free eventually.
     let place = Arc::clone(room).acquire_owned().await.ok();
     (listener.accept().await, place)
 }
 
 async fn serve_connection(stream: TcpStream, router: Router, mut closing: ShutdownSignal) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended at once");
+        tracing::debug!(%error, "connection ended immediately");
     }
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -109,11 +109,12 @@ async fn serve_connection(stream: TcpStream, router: Router, mut closing: Shutdo
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection broke");
     }
 }
 
-/// Out of descriptors, for example: those in use come back, so the listener waits and goes on.
+/// Handles accept errors, such as too many open files. Descriptors become free again, so the listener waits and
+/// retries.
 #[derive(Default)]
 struct AcceptErrorLog {
     last_logged: Option<Instant>,
@@ -125,10 +126,10 @@ impl AcceptErrorLog {
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
             return;
         }
-        // Each try fails alike; a line for each would fill the disk next.
+        // Retries fail alike, and a line for each would fill the disk.
         if self.last_logged.is_none_or(|at| at.elapsed() > ACCEPT_ERROR_LOG_INTERVAL) {
             self.last_logged = Some(Instant::now());
-            tracing::error!(%error, "no connection can be accepted");
+            tracing::error!(%error, "cannot accept connections; retrying");
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! Server-sent events, written by hand: one buffer per event, sent as soon as it is there.
+//! Server-sent events: one buffer per event, sent immediately.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 
-/// A comment is sent after this much silence, so that nobody in between hangs up.
+/// A comment is sent after this much silence, so that no proxy closes the connection.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 pub const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 pub const DONE_EVENT: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
-/// Writes events; `None` after the last.
+/// A source of events. `None` ends the stream.
 pub trait EventSource: Send + 'static {
     fn next_bytes(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
@@ -29,18 +29,18 @@ pub fn stream_response(source: impl EventSource) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    // Proxies that buffer would hold tokens back.
+    // Buffering proxies would delay tokens.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// `data: <json>`, with what stands before it.
+/// Encodes `data: <json>` with the given lines in front.
 pub fn encode_event(before: &str, data: &impl Serialize) -> Bytes {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(b"data: ");
     if serde_json::to_writer(&mut out, data).is_err() {
-        // Nothing we send can fail to be JSON; an event cut short would break the stream.
+        // Our data always serializes, but a partial event would break the stream.
         return KEEP_ALIVE_COMMENT;
     }
     out.extend_from_slice(b"\n\n");

@@ -1,4 +1,4 @@
-//! What every handler may use. Built once; a clone is a pointer.
+//! The state shared by all handlers. Built once; cloning copies a pointer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use crate::browser::BrowserLogins;
 use crate::login::{LoginCodes, LoginHost};
 use crate::reload::ConfigReloader;
 
-/// Who may call.
+/// How callers authenticate.
 #[derive(Clone)]
 pub enum AuthMode {
     Token(String),
-    /// On a loopback address only; the composition root sees to that.
+    /// No authentication. Allowed only on a loopback address, which the composition root checks.
     Off,
 }
 
-/// A sender that signs what it posts to `/hooks/<name>`.
+/// A sender that signs its posts to `/hooks/<name>`.
 #[derive(Clone)]
 pub struct SignedHook {
     pub secret: String,
-    /// Who answers; none where bindings say it.
+    /// The agent that answers. `None` lets the bindings decide.
     pub agent: Option<AgentId>,
     pub map: WebhookMapping,
 }
 
-/// What the binary gives.
+/// Dependencies that the binary passes in.
 pub struct AppSetup {
     pub engine: Engine,
     pub auth: AuthMode,
-    /// Names under which the instance is reached besides loopback, with or without a port.
+    /// Names of the instance besides loopback, with or without a port.
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub hooks: HashMap<String, SignedHook>,
     pub version: String,
     pub started: Millis,
-    /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
+    /// Browsers share cookies between all ports of a host, so the cookie name contains the port.
     pub port: u16,
     pub logins: LoginCodes,
     pub mcp: Arc<dyn McpServerRegistry>,
-    /// Takes up a config that was changed.
+    /// Reloads the config.
     pub reload: Arc<dyn ConfigReloader>,
 }
 
@@ -59,7 +59,7 @@ pub struct AppInner {
     pub hooks: HashMap<String, SignedHook>,
     pub version: String,
     pub started: Millis,
-    /// This life of the server: frame numbers of another mean nothing here.
+    /// The id of this server process. Frame numbers of another process are meaningless here.
     pub epoch: String,
     pub mcp: Arc<dyn McpServerRegistry>,
     pub reload: Arc<dyn ConfigReloader>,

@@ -1,4 +1,4 @@
-//! Follows one turn from its acceptance to its answer, across steering, a slow reader and other nodes.
+//! Follows a turn from its acceptance to its answer, across steering, slow readers and other nodes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use polyclaw_engine::{Engine, TurnAnswer};
 use crate::error::{Error, Result};
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
-/// What a reader of a turn gets.
+/// A piece of a turn for its reader.
 pub enum TurnPiece {
     Text(String),
     /// Nothing happened for a while.
@@ -23,17 +23,17 @@ pub enum TurnPiece {
     End(Result<TurnAnswer>),
 }
 
-/// What was written for a client and not yet taken.
+/// Bytes written for a client but not sent yet.
 pub type PendingBytes = VecDeque<Bytes>;
 
-/// Tells a turn in the words of one kind of client.
+/// Writes a turn in the format of one kind of client.
 pub trait TurnWriter: Send + 'static {
     fn write_text(&mut self, text: &str);
     fn write_end(&mut self, answer: Result<TurnAnswer>) -> impl Future<Output = ()> + Send;
     fn pending_bytes(&mut self) -> &mut PendingBytes;
 }
 
-/// A turn as it is written. A client that hangs up ends this stream, never the turn.
+/// Streams a turn. A client that disconnects ends the stream but not the turn.
 pub fn stream_turn(follow: TurnFollower, tell: impl TurnWriter) -> Response {
     sse::stream_response(TurnStream { follower: follow, writer: tell })
 }
@@ -60,22 +60,22 @@ pub struct TurnFollower {
     engine: Engine,
     watch: HubSubscription,
     session: SessionKey,
-    /// The turn that was asked for.
+    /// The requested turn.
     asked: TurnId,
-    /// The turn that works on it now.
+    /// The turn that works on it now. It changes when the task is steered and continued.
     turn: TurnId,
-    /// The database must be asked whether it is over: frames may have been missed.
+    /// The database must be checked for the end, because frames may have been missed.
     look: bool,
-    /// Text handed out since the last step.
+    /// Text sent since the last step.
     sent: String,
-    /// The next text begins a new paragraph, because what was handed out can not be taken back.
+    /// The next text starts a new paragraph, because sent text cannot be taken back.
     paragraph: bool,
     end: Option<Result<TurnAnswer>>,
     over: bool,
 }
 
 impl TurnFollower {
-    /// `watch` was begun before the message was accepted.
+    /// Follows an accepted message. `watch` must have been created before the message was accepted.
     pub fn new(engine: Engine, watch: HubSubscription, accepted: &AcceptedMessage) -> Self {
         Self {
             engine,
@@ -91,7 +91,7 @@ impl TurnFollower {
         }
     }
 
-    /// The answer alone.
+    /// Waits for the answer and drops the pieces.
     pub async fn wait_for_answer(mut self) -> Result<TurnAnswer> {
         loop {
             match self.next_piece().await {
@@ -102,7 +102,7 @@ impl TurnFollower {
         }
     }
 
-    /// The next piece; `None` after the end.
+    /// Returns the next piece, or `None` after the end.
     pub async fn next_piece(&mut self) -> Option<TurnPiece> {
         loop {
             if let Some(end) = self.end.take() {
@@ -130,7 +130,7 @@ impl TurnFollower {
                         return Some(TurnPiece::Text(text));
                     }
                 }
-                // Too far behind: watch anew, and look whether it ended meanwhile.
+                // The reader fell too far behind: subscribes again and checks whether the turn ended meanwhile.
                 Ok(None) => {
                     self.watch = self.engine.hub.subscribe(&self.session);
                     self.look = true;
@@ -154,14 +154,14 @@ impl TurnFollower {
                 None
             }
             FrameKind::Ended { turn_id, state, .. } if *turn_id == self.turn => match state {
-                // Its task goes on in a turn that says so when it starts.
+                // The task continues in another turn, which says so when it starts.
                 JobState::Steered => None,
                 _ => match TurnAnswer::from_frame(&frame.kind) {
                     Some(answer) => self.set_answer(answer),
                     None => self.check_store().await,
                 },
             },
-            // The end of another turn may be the end of this task: its start may have been missed.
+            // The end of another turn may be the end of this task, if its start was missed.
             FrameKind::Ended { .. } | FrameKind::Changed => {
                 self.look = true;
                 None
@@ -189,7 +189,7 @@ impl TurnFollower {
         }
     }
 
-    /// Ends, and returns what of the answer was not handed out yet.
+    /// Records the end, and returns the part of the answer that was not sent yet.
     fn set_answer(&mut self, answer: TurnAnswer) -> Option<String> {
         let rest = match answer.text.strip_prefix(self.sent.as_str()) {
             _ if answer.state != JobState::Done => String::new(),

@@ -54,7 +54,7 @@ pub struct ApprovalView {
     origin: Option<ChatAddress>,
     /// Who decided.
     decided_by: Option<String>,
-    /// `pending`, `approved`, `denied` or `expired`.
+    /// The state of the request: `pending`, `approved`, `denied` or `expired`.
     #[schema(value_type = String)]
     state: ApprovalState,
     /// The reason given with the decision.
@@ -92,7 +92,7 @@ impl From<StoredApproval> for ApprovalView {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecisionBody {
-    /// `approve` or `deny`.
+    /// The decision: `approve` or `deny`.
     #[schema(value_type = String)]
     pub decision: ApprovalDecision,
     /// The reason, shown to the agent.

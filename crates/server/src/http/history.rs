@@ -99,7 +99,8 @@ pub struct PastTurnView {
     agent_id: String,
     /// The channel the message came from.
     channel: Option<String>,
-    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
+    /// The state of the turn: `queued`, `running`, `done`, `failed`, `cancelled` or `steered` (interrupted by a newer
+    /// message).
     status: &'static str,
     /// The beginning of the message.
     summary: Option<String>,

@@ -19,7 +19,7 @@ pub struct McpServers {
 pub struct McpServerView {
     /// The name in the config.
     name: String,
-    /// `stdio` or `http`.
+    /// How the server is reached: `stdio` (a local program) or `http`.
     transport: &'static str,
     /// The sandbox of the server's program: `confined` or `off`. Absent for a remote server.
     #[serde(skip_serializing_if = "Option::is_none")]

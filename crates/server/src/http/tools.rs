@@ -97,7 +97,7 @@ pub struct ToolExplanationView {
 
 #[derive(Serialize, ToSchema)]
 pub struct PolicyLayerView {
-    /// `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`.
+    /// The policy layer: `instance`, `agent`, `risk`, `inherited`, `plan`, `subagents`, `sender` or `approval`.
     #[schema(value_type = String)]
     layer: PolicyLayer,
     /// Whether this layer allows the tool.

@@ -24,7 +24,7 @@ pub struct SessionMessageView {
     id: MessageId,
     /// The position in the session.
     position: i64,
-    /// `user`, `assistant` or `tool`.
+    /// The role of the message: `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
     role: MessageRole,
     /// The text of the message.
@@ -32,7 +32,7 @@ pub struct SessionMessageView {
     /// Tool calls, the call that a result belongs to, and attachments.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<MessagePart>,
-    /// `user`, `agent:<id>`, `cron`, `hook` or `system`.
+    /// Who or what wrote the message: `user`, `agent:<id>`, `agent:<instance>/<id>`, `cron`, `hook` or `system`.
     #[schema(value_type = String)]
     origin: MessageOrigin,
     /// The channel the message came from.

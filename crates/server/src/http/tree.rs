@@ -30,7 +30,7 @@ pub struct SessionNodeView {
     /// The queue of its turns: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
     #[schema(value_type = String)]
     lane: JobLane,
-    /// `running`, `queued` or `idle`.
+    /// What the session is doing: `running`, `queued` or `idle`.
     #[schema(value_type = String)]
     state: SessionActivity,
     /// The run that the session works on, if any.

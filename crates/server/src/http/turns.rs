@@ -33,7 +33,8 @@ pub struct TurnView {
     /// The queue of the turn: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
     #[schema(value_type = String)]
     lane: JobLane,
-    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
+    /// The state of the turn: `queued`, `running`, `done`, `failed`, `cancelled` or `steered` (interrupted by a newer
+    /// message).
     #[schema(value_type = String)]
     state: JobState,
     /// How often the turn was started. It is more than 1 after a crash.

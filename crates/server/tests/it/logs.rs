@@ -61,7 +61,7 @@ async fn a_call_over_the_socket_that_fails_inside_is_logged_without_its_body() {
     let answer = socket.call("approve", verdict).await;
     assert_eq!(answer["error"]["message"], "something went wrong inside; the log says what");
     let text = log.text();
-    assert!(text.contains("a call failed inside") && text.contains("approvals"), "{text}");
+    assert!(text.contains("call failed with an internal error") && text.contains("approvals"), "{text}");
     assert!(!text.contains("my secret"), "{text}");
 }
 
@@ -79,6 +79,6 @@ async fn a_stream_that_fails_inside_is_logged_without_its_body() {
     let text = asked.text().await.unwrap();
     assert!(text.contains("the log says what"), "{text}");
     let reply = log.text();
-    assert!(reply.contains("a call failed inside"), "{reply}");
+    assert!(reply.contains("call failed with an internal error"), "{reply}");
     assert!(!reply.contains("my secret"), "{reply}");
 }

@@ -28,7 +28,7 @@ pub struct TeamView {
     description: String,
     /// The kind of work of its members.
     agent_type: String,
-    /// `active`, `shutting_down` or `shutdown`.
+    /// The state of the team: `active`, `shutting_down` or `shutdown`.
     status: &'static str,
     /// The session that leads the team.
     lead_session_key: String,
@@ -135,7 +135,7 @@ pub struct MemberView {
     color: String,
     /// What the member can do.
     capabilities: Vec<String>,
-    /// `working`, `idle`, `closed` or `lost`.
+    /// The state of the member: `working`, `idle`, `closed` or `lost` (its session is gone).
     status: &'static str,
     /// `required` or `submitted` while the member may only read because its plan is not approved, else null.
     plan: Option<&'static str>,
@@ -206,7 +206,7 @@ pub struct TeamTaskView {
     capability: Option<String>,
     /// The tasks that must be completed first.
     depends_on: Vec<i64>,
-    /// Those of them that are not completed.
+    /// The tasks in `depends_on` that are not completed.
     blocked_by: Vec<i64>,
     /// Additional data given with the task.
     #[schema(value_type = Option<Object>)]
@@ -272,7 +272,7 @@ pub struct TeamMessageView {
     /// The recipient.
     to: String,
     /// `message`, `broadcast`, `shutdown_request`, `shutdown_response`, `plan_approval_request`,
-    /// `plan_approval_response` or another kind of notification.
+    /// `plan_approval_response`, `idle` or `task`.
     r#type: &'static str,
     /// A one-line summary.
     summary: String,
@@ -282,7 +282,7 @@ pub struct TeamMessageView {
     approve: Option<bool>,
     /// The reason of a shutdown, its rejection or an idle notification.
     reason: Option<String>,
-    /// `queued`, `in_prompt`, `read` or `undeliverable`.
+    /// The state of delivery: `queued`, `in_prompt`, `read` or `undeliverable`.
     state: &'static str,
     /// When the message was sent.
     #[schema(value_type = String, format = DateTime)]
