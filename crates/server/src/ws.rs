@@ -39,8 +39,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Opens a WebSocket for requests and live events of many sessions.
 /// Frames: `{type:"req",id,method,params}`, `{type:"res",id,ok,result|error}`, `{type:"event",seq,…}`. Methods:
 /// `subscribe`, `unsubscribe`, `watch` (all sessions, without partial text), `send`, `stop`, `command`, `approve`.
-/// Events are `Frame`s. A frame larger than 1 MiB closes the socket; send images with `POST
-/// /sessions/{key}/messages`.
+/// Events are `Frame`s. A frame larger than 1 MiB closes the socket; send images with
+/// `POST /sessions/{key}/messages`.
 #[utoipa::path(get, path = "/ws", tag = "sessions",
     responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::ErrorBody)))]
 pub async fn open_socket(

@@ -38,7 +38,7 @@ pub struct SessionView {
     /// The model chosen for this session. Null means the agent's own.
     #[schema(value_type = Option<String>)]
     model: Option<ModelRef>,
-    /// The session that started this one, if it is a sub-agent's.
+    /// The session that started this one. Null if none did.
     #[schema(value_type = Option<String>)]
     owner_session_key: Option<SessionKey>,
     /// How many sub-agent spawns lie between this session and a person.

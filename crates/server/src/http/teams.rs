@@ -238,8 +238,8 @@ pub struct AddTeamTaskBody {
     assignee: Option<String>,
     /// A capability that a member needs to claim the task.
     capability: Option<String>,
-    /// A check that must pass before the task is completed: `{"command": "…"}` or `{"agent": {"agent_id",
-    /// "instructions"}}`.
+    /// A check that must pass before the task is completed: `{"command": "…"}` or
+    /// `{"agent": {"agent_id", "instructions"}}`.
     #[schema(value_type = Option<Object>)]
     verify: Option<TaskVerification>,
 }
