@@ -143,10 +143,12 @@ impl Engine {
 impl Engine {
     /// Moves away the folders of teams that ended while their folder could not be moved.
     pub(super) async fn clear_leftover_folders(&self) {
-        let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot list ended teams; retrying when a team ends");
-            Vec::new()
-        });
+        let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await.unwrap_or_else(
+            |error| {
+                tracing::error!(%error, "cannot list ended teams; retrying when a team ends");
+                Vec::new()
+            },
+        );
         for team in ended {
             // A folder that cannot be moved must not stop the reconciler.
             if let Err(error) = self.clear_folder(&team).await {
