@@ -259,7 +259,7 @@ impl BriefingSource for FileBriefings {
         }
         match std::fs::remove_file(&bootstrap.path) {
             Ok(()) => {
-                tracing::info!(file = %one_line_path(&bootstrap.path), "bootstrap file was applied and deleted")
+                tracing::info!(file = %one_line_path(&bootstrap.path), "bootstrap file was applied and deleted");
             }
             Err(error) => {
                 tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but could not be deleted; it will be applied again");

@@ -33,7 +33,11 @@ impl SlackAccount {
             let pause = backoff.next();
             match ended {
                 Ok(reason) => {
-                    tracing::debug!(account = self.name, reason, "Slack asked for a new socket; reconnecting")
+                    tracing::debug!(
+                        account = self.name,
+                        reason,
+                        "Slack asked for a new socket; reconnecting"
+                    );
                 }
                 Err(reason) => {
                     self.connection.set_disconnected(&*reason);

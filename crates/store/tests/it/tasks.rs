@@ -25,7 +25,7 @@
 //! | concurrency 12 | `meetings::who_comes_second_is_told_who_was_first` |
 //! | concurrency 14, 15 | `busy_handler::pauses_stay_short_and_end_with_patience`, `write_lock::behind_one_that_does_not_move_nobody_waits_for_ever`, `pg::what_fails_is_tried_so_often_and_then_told`, `pg::the_loser_stays_away_longer_each_time` |
 //! | concurrency 16 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::claims_of_many_tasks_in_any_order_never_deadlock`, `postgres::two_who_take_tasks_crosswise_both_come_through` |
-//! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `wait::one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
+//! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `busy_handler::one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
 //! | concurrency 18 | `claims::many_claimers_share_what_is_free`, `postgres::a_claim_steps_over_what_another_is_taking`, `postgres::a_pool_serves_as_many_as_it_has_connections` |
 //! | concurrency 19 | `places::a_team_has_one_connection_however_often_it_is_opened`, `places::ledgers_on_a_server_have_the_connections_that_are_there` |
 
