@@ -11,6 +11,7 @@ pub mod context;
 pub mod cron;
 pub mod delegations;
 pub mod document;
+mod document_texts;
 pub mod events;
 pub mod files;
 pub mod health;

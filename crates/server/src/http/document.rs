@@ -16,13 +16,15 @@ use utoipa::openapi::{
     Schema, SecurityRequirement,
 };
 
+use super::document_texts::complete_texts;
 use crate::error::ErrorBody;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Polyclaw instance",
-        description = "Sessions, turns, agents and what became of every message. Errors have one shape."
+        description = "Sessions, turns, agents and the state of every message. All errors have the same format.",
+        contact(name = "Polyclaw")
     ),
     components(schemas(ErrorBody))
 )]
@@ -32,8 +34,9 @@ struct InstanceApiInfo;
 #[openapi(
     info(
         title = "Polyclaw control plane",
-        description = "Many instances: made, started, watched and configured. `/api/instances/{id}/gateway/…` leads \
-                       through to `/api/v1/…` of an instance. Calls that change something take an `Idempotency-Key`."
+        description = "Creates, starts, watches and configures many instances. `/api/instances/{id}/gateway/…` forwards to \
+                       `/api/v1/…` of an instance. Calls that change something accept an `Idempotency-Key`.",
+        contact(name = "Polyclaw")
     ),
     components(schemas(ErrorBody))
 )]
@@ -64,6 +67,7 @@ pub fn finish_document(document: &mut OpenApi, refusals: &CommonRefusals) {
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_with(Components::new).add_security_scheme("token", bearer);
     document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
+    complete_texts(document);
     let bare = optional_objects(document);
     for item in document.paths.paths.values_mut() {
         let looks = [&mut item.get].into_iter().flatten().map(|look| (look, Vec::new()));
