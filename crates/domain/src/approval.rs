@@ -172,7 +172,7 @@ pub fn question_key(id: &str) -> String {
 }
 
 /// Returns the Approve and Deny buttons for an outbox message that is a question and contains the commands. Only the
-/// runtime chooses keys, so no text can get buttons by itself.
+/// runtime chooses keys, so text alone cannot create buttons.
 pub fn approval_buttons(part_key: &str, text: &str) -> Vec<CommandButton> {
     let named = part_key.strip_prefix(QUESTION_KEY_PREFIX).and_then(|rest| rest.rsplit_once('-'));
     let Some((id, _)) = named.filter(|(id, _)| text.contains(&format!("/approve {id} or"))) else {

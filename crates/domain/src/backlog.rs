@@ -1,4 +1,4 @@
-//! Steer backlog: what happens to an arriving message, and what a turn takes up when it starts.
+//! Steer backlog: decides what happens to an arriving message, and what a turn processes when it starts.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::id::{MessageId, TurnId};
 /// rejected.
 pub const MAX_WAITING_ITEMS: usize = 50;
 
-/// Maximum number of announces that one turn takes up as separate messages. Older ones are merged into one message when
+/// Maximum number of announces that one turn handles as separate messages. Older ones are merged into one message when
 /// it starts.
 pub const MAX_ANNOUNCES: usize = 50;
 
@@ -17,7 +17,7 @@ pub const MAX_ANNOUNCES: usize = 50;
 pub struct SessionLoad {
     pub running: Option<TurnId>,
     pub queued: Option<TurnId>,
-    /// Inputs and interrupted tasks not yet taken up.
+    /// Inputs and interrupted tasks that no turn processes yet.
     pub waiting: usize,
 }
 

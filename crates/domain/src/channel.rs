@@ -72,7 +72,7 @@ pub struct ChannelCapabilities {
     /// Sent messages can be edited, so a growing answer can be shown.
     pub edits: bool,
     /// Senders see that their message was received, by a typing indicator or a response. Without it, a sender who has
-    /// to wait is told so in a message.
+    /// to wait gets a message that says so.
     pub acknowledges: bool,
 }
 

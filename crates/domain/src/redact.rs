@@ -1,4 +1,4 @@
-//! Secret redaction: masks known secret values in every encoding, and text that looks like a key, whoever owns it.
+//! Secret redaction: masks known secret values in every encoding, and text that looks like a key of any owner.
 //! Every sink calls it before it stores, logs or answers.
 //!
 //! It prevents accidental leaks. It cannot stop a program that is given a secret and disguises it (reversed, encrypted,

@@ -1,4 +1,4 @@
-//! The turn as a state machine without I/O. It is told what was stored and returns what to do next; the engine does it.
+//! The turn as a state machine without I/O. Its input is what was stored, its output the next effect for the engine.
 //! Restarting is the same machine built from the stored steps, so a crash needs no code path of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -67,7 +67,7 @@ impl UnstoredModelCall {
         Self { model: reply.model.to_string(), usage: reply.usage, cost, reservation }
     }
 
-    /// Stores the call, and takes it out of its scopes. Returns what people are to be told.
+    /// Stores the call's usage and charges it to its scopes. Returns notices for people.
     pub fn record_usage(
         &self,
         tx: &mut Tx<'_>,
@@ -287,8 +287,8 @@ fn limit_for_day(
     }
 }
 
-/// What a session draws on that was begun for another: the scopes of all it was begun for, of their agents, and of the
-/// teams in which it or one of them is a member.
+/// Returns the budgets above a session that its calls count against: of its ancestors, of their agents, and of the
+/// teams in which the session or an ancestor is a member.
 async fn inherited_limits(engine: &Engine, context: &TurnContext) -> TurnResult<Vec<BudgetLimit>> {
     let (settings, now, own) = (engine.settings(), engine.now(), context.session.clone());
     let read = move |tx: &mut Tx<'_>| {

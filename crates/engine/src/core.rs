@@ -60,7 +60,7 @@ pub struct Inner {
     /// All tools: those of the ports and the engine's own.
     tools: ToolRegistry,
     settings: RwLock<Arc<EngineSettings>>,
-    /// This node across restarts; a lease of an earlier life is taken over at once.
+    /// Name of this node across restarts; a lease of an earlier process is taken over immediately.
     pub(crate) node_name: String,
     pub(crate) node: NodeId,
     pub hub: Hub,

@@ -1,4 +1,4 @@
-//! Lanes of this node: how many turns of each kind run at once, and where a job may be ready. Shared by the worker,
+//! Lanes of this node: how many turns of each kind may run, and where a job may be ready. Shared by the worker,
 //! which claims queued turns, and by ingress, which starts a turn immediately if its lane is empty.
 
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl LaneScheduler {
         taken
     }
 
-    /// Marks that more turns may wait than there are slots. Wakes the lane at once if a slot was freed in the meantime.
+    /// Marks that more turns may wait than there are slots. Wakes the lane if a slot was freed in the meantime.
     pub fn mark_full(&self, lane: JobLane, slots: usize) {
         let state = self.lane_state(lane);
         state.full.store(true, Ordering::SeqCst);

@@ -371,7 +371,7 @@ pub(crate) fn result_message(step: SessionMessage, call: &ToolCall, outcome: &To
     SessionMessage { role: MessageRole::Tool, text: outcome.content.clone(), parts, meta, ..step }
 }
 
-/// Stores a step and returns its ticket.
+/// Stores a step and returns its position.
 pub(crate) fn append_step(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_store::Result<i64> {
     let ticket = sessions::allocate_positions(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
     messages::insert_at(tx, step, ticket)?;

@@ -294,7 +294,7 @@ impl Error {
         })
     }
 
-    /// Logs an internal error, because the caller is told only that it happened.
+    /// Logs an internal error, because the response contains no details of it.
     pub fn log_internal(&self) {
         if self.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = %self, code = self.code(), "call failed with an internal error");

@@ -41,7 +41,7 @@ pub struct BroadcastTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetOutcome {
     Turn(TurnId),
-    /// The session rejected it, and the sender was told.
+    /// The session rejected it, and the sender was notified.
     Refused,
 }
 

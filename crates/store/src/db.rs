@@ -221,7 +221,7 @@ impl Db {
         downcast_output(found?)
     }
 
-    /// Returns why writes fail, if one was refused: a probe write is tried, so that the state recovers by itself. Other
+    /// Returns why writes fail, if one was refused. It tries a probe write, so the state recovers automatically. Other
     /// transactions do not clear it, because one that changes nothing succeeds even on a full disk.
     pub async fn check_writes(&self) -> Result<()> {
         if !self.0.refused.load(Ordering::Relaxed) {

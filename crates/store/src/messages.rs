@@ -1,5 +1,5 @@
-//! Messages of a session, in ticket order. A queued message belongs to the turn that will answer it and gets its final
-//! ticket when that turn starts, so it never stands between a call and its result in the transcript.
+//! Messages of a session, ordered by position. A queued message belongs to the turn that will answer it and gets its
+//! final position when that turn starts, so it is never between a call and its result in the transcript.
 
 use polyclaw_domain::author::MessageAuthor;
 use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
@@ -73,7 +73,7 @@ pub fn insert(tx: &mut Tx<'_>, message: &SessionMessage) -> Result<()> {
     insert_at(tx, message, message.position)
 }
 
-/// Stores a message under a ticket allocated by the transaction, with its images.
+/// Stores a message at a position allocated by the transaction, with its images.
 pub fn insert_at(tx: &mut Tx<'_>, message: &SessionMessage, ticket: i64) -> Result<()> {
     const SQL: &str =
         "INSERT INTO messages (id, session_key, session_id, position, role, text, parts_json, origin,
@@ -239,7 +239,7 @@ pub fn list_newest(
     Ok(found)
 }
 
-/// Returns the messages of all conversations of a session after a ticket, in order.
+/// Returns the messages of all conversations of a session after a position, in order.
 pub fn list_all(
     tx: &mut Tx<'_>,
     session: &SessionKey,
@@ -279,7 +279,7 @@ pub fn last_message_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<M
     tx.query_one(SQL, params![session], |row| row.time(0))
 }
 
-/// Returns the ticket of the newest stored message, or 0.
+/// Returns the position of the newest stored message, or 0.
 pub fn last_position(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
     const SQL: &str = "SELECT COALESCE(MAX(position), 0) FROM messages WHERE session_key = $1";
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.unwrap_or(0))

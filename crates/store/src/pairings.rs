@@ -66,7 +66,7 @@ pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> R
     tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id, now]).map(drop)
 }
 
-/// Adds a pending sender. Returns `false` if there are too many. If two take the last slot at once, its unique index
+/// Adds a pending sender. Returns `false` if there are too many. If two race for the last slot, its unique index
 /// makes one of them fail.
 pub fn insert_pending(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,

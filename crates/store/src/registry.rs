@@ -136,7 +136,7 @@ pub fn request_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     tx.execute("UPDATE instances SET restarting = 1 WHERE id = $1", params![id]).map(drop)
 }
 
-/// Records that an instance ended by itself and should not run any more.
+/// Records that an instance ended without a request and should not run any more.
 pub fn mark_stopped(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     const SQL: &str = "UPDATE instances SET desired_state = 'stopped', restarting = 0 WHERE id = $1";
     tx.execute(SQL, params![id]).map(drop)

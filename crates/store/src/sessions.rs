@@ -100,7 +100,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     .map(drop)
 }
 
-/// Locks the session's row and allocates `count` tickets. Returns the first.
+/// Locks the session's row and allocates `count` positions. Returns the first.
 pub fn allocate_positions(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -121,7 +121,7 @@ pub struct SessionSnapshot {
 }
 
 impl SessionSnapshot {
-    /// Returns the tickets allocated since the last compaction, at least as many as there are messages to read.
+    /// Returns how many positions were allocated since the last compaction: at least the number of messages to read.
     pub fn uncompacted_tickets(&self) -> i64 {
         self.next_ticket - self.compaction.through
     }
@@ -136,7 +136,7 @@ pub fn get_snapshot(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<SessionS
     tx.query_one(SQL, params![key], snapshot_from_row)
 }
 
-/// Like `allocate_positions`, but returns the session's snapshot; the tickets are the last ones before `next_ticket`.
+/// Like `allocate_positions`, but returns the session's snapshot; the positions are the last ones before `next_ticket`.
 pub fn allocate_and_get_snapshot(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -168,7 +168,7 @@ pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     Ok(tx.query_one(SQL, params![key], |row| row.text(0))?.is_some())
 }
 
-/// The start of a history: a summary of everything up to a ticket.
+/// The start of a history: a summary of everything up to a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionPoint {
     pub summary: Option<String>,

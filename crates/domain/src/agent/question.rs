@@ -16,7 +16,7 @@ const ALL_TOOLS_TEXT: &str =
 
 const AS_INSTANCE: &str = "as the instance says";
 
-/// Fields of a spec whose changes are told first.
+/// Fields of a spec whose changes are listed first.
 const LISTED_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
 
 /// Maximum characters of one value in a question; the full call is stored with it.

@@ -105,7 +105,7 @@ fn ensure_one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
     0
 }
 
-/// Renames agents with duplicate names, which could not be told apart.
+/// Renames agents with duplicate names, which could not be distinguished.
 fn ensure_distinct_names(list: &mut [Value], notes: &mut TranslationNotes) {
     let mut seen: Vec<String> =
         list.iter().filter_map(|agent| agent["id"].as_str().map(str::to_owned)).collect();

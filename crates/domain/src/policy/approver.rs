@@ -1,5 +1,5 @@
 //! Decides who must approve a call: the requester, or an owner. Calls that change permissions or the instructions of
-//! later turns need an owner, whoever requests them and through however many agents.
+//! later turns need an owner, regardless of the requester and of the number of agents in between.
 
 use super::{ApprovalMode, PolicyLayers};
 use crate::authority::Authority;

@@ -52,7 +52,7 @@ impl<'a> PromptImages<'a> {
         self.images.get(media.hash()).cloned()
     }
 
-    /// Returns a person's text followed by the attachments. Files are data, whoever attached them.
+    /// Returns a person's text followed by the attachments. Files are data, even if an owner attached them.
     pub fn person_message(&mut self, line: &TranscriptLine, nonce: &str) -> PromptMessage {
         let mut text = match &line.author {
             Some(author) => format!("{}\n{}", author.author_tag(nonce), line.text),

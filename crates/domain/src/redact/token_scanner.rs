@@ -1,4 +1,4 @@
-//! Finds text that looks like a key, whoever owns it: known key prefixes of services, tokens in headers, private key
+//! Finds text that looks like a key of any owner: known key prefixes of services, tokens in headers, private key
 //! blocks, JSON web tokens, passwords in URLs.
 
 use std::ops::Range;

@@ -52,7 +52,7 @@ pub fn idle_reason(facts: MemberTurnFacts) -> IdleReason {
 
 /// Returns whether the lead is woken now. While other members work, it learns of idle members with its next turn, so
 /// that a team that comes to rest costs its lead one turn, not one per member. A member that waits for its own
-/// sub-agents resumes when they end; one that only holds a task does not resume by itself.
+/// sub-agents resumes when they end; one that only holds a task does not resume automatically.
 pub fn should_wake_lead(facts: MemberTurnFacts, others_at_work: bool, is_shutting_down: bool) -> bool {
     let idle = idle_reason(facts);
     let goes_on = idle == IdleReason::Waiting && facts.has_children;

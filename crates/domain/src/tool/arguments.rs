@@ -74,7 +74,7 @@ mod tests {
     fn an_optional_argument_has_one_plain_type() {
         let expected = serde_json::json!({
             "type": "object",
-            "properties": { "count": { "description": "How many.", "type": "integer", "minimum": 0 } },
+            "properties": { "count": { "description": "The number of items.", "type": "integer", "minimum": 0 } },
             "additionalProperties": false,
         });
         assert_eq!(arguments_schema::<Sample>(), expected);

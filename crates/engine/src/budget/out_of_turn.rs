@@ -1,5 +1,5 @@
-//! Calls outside of any turn. They have no claim that a reservation could end with, so the scopes are looked at
-//! before and paid from after: at worst such calls overspend by those under way at once.
+//! Calls outside of any turn. They have no claim that a reservation could end with, so the scopes are checked
+//! before the call and charged after it: at worst, such calls overspend by those that run concurrently.
 
 use polyclaw_domain::budget::{self as rules, BudgetAmount, BudgetScope};
 use polyclaw_domain::event::{EventKind, NewEvent};

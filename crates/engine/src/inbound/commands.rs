@@ -153,7 +153,7 @@ fn approval_targets(
     targets
 }
 
-/// One deed as it is; of several, each is told under the name of its agent.
+/// Joins command actions into one. If there are several, each line of the reply starts with the name of the agent.
 fn join_actions(mut actions: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
     match actions.len() {
         0 => reply_only("This was not asked here."),

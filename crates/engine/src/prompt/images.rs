@@ -32,7 +32,7 @@ impl TurnContext {
     }
 }
 
-/// Reads one image at a time, because reading all of them at once would block other readers.
+/// Reads one image at a time, because reading all of them in one query would block other readers.
 async fn load_image(engine: &Engine, hash: MediaHash) -> TurnResult<Option<Image>> {
     engine
         .db()

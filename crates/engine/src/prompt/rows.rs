@@ -47,10 +47,10 @@ pub(crate) struct TurnRows {
     pub(super) waiters: Option<DelegationWaiters>,
 }
 
-/// A cached history: its conversation, the ticket it was compacted through, and its last ticket.
+/// A cached history: its conversation, the position through which it was compacted, and its last position.
 pub(super) type KnownHistory = (SessionId, i64, i64);
 
-/// Longest history, in tickets, that is read on the writer thread. A longer one would delay other writes.
+/// Longest history, in positions, that is read on the writer thread. A longer one would delay other writes.
 const MAX_SHORT_HISTORY: i64 = 64;
 
 /// Reads a claimed turn's rows in the claiming transaction if its history is short.

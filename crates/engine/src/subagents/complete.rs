@@ -194,7 +194,7 @@ fn end_run(
     if let Some(turn) = &run.owner_turn
         && is_owner_chain_over(tx, &run)?
     {
-        // The requesters of the owner are told how its own run ended, so nothing is left to do with this result.
+        // The requesters of the owner get the result of its own run, so nothing is left to do with this one.
         ingress::inject_transcript_line(tx, message, notice, fresh, turn)?;
         record_announce_delivered(tx, &run, now)?;
         return Ok(closed);

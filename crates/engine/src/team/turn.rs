@@ -274,7 +274,7 @@ pub(crate) fn end_team_turn(
         }
     }
     let ended_badly = end.state == JobState::Failed;
-    // After a failed turn its messages wait, because showing them again at once could fail forever. The reconciler
+    // After a failed turn its messages wait, because showing them again immediately could fail forever. The reconciler
     // retries later.
     for (team, name) in names.iter().filter(|_| ended_badly) {
         if team.status != TeamStatus::Shutdown || mail_needs_turn(tx, team, name)? {

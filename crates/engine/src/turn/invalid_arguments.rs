@@ -1,4 +1,4 @@
-//! Calls with invalid arguments. They are stored as the model wrote them, and the model is told the error so that it
+//! Calls with invalid arguments. They are stored as the model wrote them, and the model gets the error so that it
 //! can try again.
 
 use polyclaw_domain::tool::ToolCall;

@@ -102,7 +102,7 @@ struct AgentsAddArgs {
     /// Model of the agent, as provider/model.
     #[arg(long)]
     model: Option<String>,
-    /// System prompt: what the model is told about its task.
+    /// System prompt: instructions for the model.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// Folder of the agent's files: absolute, or relative to the instance's workspace.

@@ -41,7 +41,7 @@ enum ApprovalsCommand {
         /// ID that `polyclaw approvals` lists.
         id: String,
     },
-    /// Deny one call. The agent is told.
+    /// Deny one call. The agent gets the reason as the result.
     #[command(after_help = "Examples:
   polyclaw approvals deny 01j…
   polyclaw approvals deny 01j… --reason \"not on this machine\"")]

@@ -16,7 +16,7 @@ use crate::cli::CommandContext;
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench growth     how costs grow with what is stored, as a picture with --svg FILE
-  polyclaw bench families   what a child costs, and 200 at once
+  polyclaw bench subagents   what a child costs, and 200 at once
   polyclaw bench teams      64 claimers in 4 processes share 10,000 tasks
   polyclaw bench broker     messages between instances per second
   polyclaw bench store      small transactions per second
@@ -58,7 +58,7 @@ enum BenchCommand {
     Growth(bench::growth::Args),
     /// Measure the cost of a sub-agent over its model call, and of 200 sub-agents at the same time.
     #[command(after_help = "Examples:
-  polyclaw bench families")]
+  polyclaw bench subagents")]
     Subagents,
     /// Let 64 claimers in 4 processes share the tasks of a team.
     ///

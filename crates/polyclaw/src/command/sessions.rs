@@ -255,7 +255,7 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
         let line = if output.json { frame.data.to_string() } else { frame_line(&frame.kind, &frame.data) };
         output.print_line(&line)?;
     }
-    // The stream never ends by itself. The daemon stopped, or was silent for too long.
+    // The daemon does not end a stream: it stopped, or was silent for too long.
     Err(CommandFailure::new(
         FailureExit::Unavailable,
         CONNECTION_LOST_CODE,

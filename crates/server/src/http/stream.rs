@@ -170,7 +170,7 @@ struct FrameReader {
     first: VecDeque<Bytes>,
     /// Missed frames, encoded one by one because a copy for every reader could be large.
     missed: VecDeque<Arc<HubFrame>>,
-    /// `None` once the reader was told that it fell behind.
+    /// `None` once the reader was notified that it fell behind.
     watch: Option<HubSubscription>,
     /// Ends when the server shuts down or the login ends.
     over: Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>,

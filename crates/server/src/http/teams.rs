@@ -380,7 +380,7 @@ pub async fn set_lead(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShutdownTeamBody {
-    /// Why the team ends, told to its members.
+    /// Why the team ends. Its members get this reason.
     #[serde(default)]
     reason: String,
     /// Stop all members immediately without asking them.

@@ -19,7 +19,7 @@ use crate::state::AppState;
 pub struct ToolView {
     /// The name of the tool.
     name: String,
-    /// What the tool does, as the model is told.
+    /// The description of the tool that the model gets.
     description: String,
     /// The JSON Schema of the arguments.
     #[schema(value_type = Object)]

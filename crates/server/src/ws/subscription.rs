@@ -109,7 +109,7 @@ async fn forward_session(
         .await;
 }
 
-/// Forwards frames of all sessions. A slow reader is told so and continues with new frames; it must reload its lists.
+/// Forwards frames of all sessions. A slow reader is notified and continues with new frames; it must reload its lists.
 async fn forward_all(app: AppState, events: mpsc::Sender<SubscriptionEvent>) {
     loop {
         let mut watch = app.engine.hub.subscribe_all();

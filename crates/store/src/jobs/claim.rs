@@ -48,7 +48,7 @@ pub struct TurnClaimer {
 }
 
 /// Starts the next job of a lane. The order is: the agent's priority, fewest running turns of the agent, the job's
-/// priority, ticket. A job that has waited too long gets the highest of both priorities.
+/// priority, order of arrival. A job that has waited too long gets the highest of both priorities.
 pub fn claim_next(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> Result<Option<TurnClaim>> {
     let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
     let agent = if first == last { Some(first) } else { select_next_agent(tx, lane, claimer)? };

@@ -1,4 +1,4 @@
-//! Fair write access for several processes to one file. SQLite serves whoever asks at the right moment, and a process
+//! Fair write access for several processes to one file. SQLite serves the one that asks at the right moment, and one
 //! that has just written asks again before the others wake up: of four, one may wait a hundred times as long as it
 //! writes. Therefore only the process that holds a second lock asks SQLite, and after a write it queues behind the
 //! waiting ones. The locks of a dead process are released, and a process that hangs is waited for only until the

@@ -311,7 +311,7 @@ fn is_late_result_recorded(
     }
 }
 
-/// A member that once held the task is told that it is too late; others are told who holds it.
+/// Refuses a former holder of the task because its claim is stale, and other members with the name of the holder.
 fn refine_refusal(
     tx: &mut Tx<'_>,
     task: &TeamTask,

@@ -42,7 +42,7 @@ impl MaskSource {
     pub fn create_in(inside: &Path) -> io::Result<Self> {
         let (file, folder) = (inside.join(".closed"), inside.join(".closed.d"));
         fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&file)?;
-        // Empty and not fully closed, because whoever removes it has to list it.
+        // Empty and still readable, because removing it requires listing it.
         fs::DirBuilder::new().mode(0o500).create(&folder)?;
         Ok(Self { file, folder })
     }

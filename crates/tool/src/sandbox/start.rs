@@ -89,7 +89,7 @@ pub struct RunningSandbox {
     temporary: Option<RunFolder>,
 }
 
-/// Ends by itself once the socket is closed and all its processes have ended.
+/// The supervisor process. It ends once the socket is closed and all its processes have ended.
 struct SupervisorProcess {
     child: Child,
     /// Whether the kernel ends all processes with the supervisor. If not, it must never be killed, because its

@@ -117,7 +117,7 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     if plan.namespace_mode == NamespaceMode::Bare {
         kill_all();
     }
-    // In a namespace our exit ends all processes at once, which no loop could do against a fork bomb.
+    // In a namespace our exit ends all processes at the same time, which no loop could do against a fork bomb.
     ended.map_or(EXIT_REFUSED, |ended| {
         plan::send_line(&HelperMessage::Ended(ended));
         0

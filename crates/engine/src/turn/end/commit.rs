@@ -16,7 +16,7 @@ use crate::span;
 use crate::subagents::RunCompletion;
 use crate::worker::{ClaimWithRows, LaneCapacity, RunningTurn};
 
-/// Ends the turn and returns the ticket of its first line. The transaction also frees its lane slot, so it claims the
+/// Ends the turn and returns the position of its first line. The transaction also frees its lane slot, so it claims the
 /// lane's next turn as well.
 pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: FinalCommit) -> Result<i64> {
     running.set_ending(true);
@@ -56,7 +56,7 @@ pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: Fi
 
 /// The result of a turn's last transaction.
 pub(super) struct TurnCommitOutcome {
-    /// The ticket of the first line.
+    /// The position of the first line.
     pub first: i64,
     /// Budget notices to publish.
     pub notices: Vec<String>,

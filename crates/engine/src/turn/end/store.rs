@@ -22,7 +22,7 @@ use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{has_invalid_arguments, invalid_arguments_message, result_message, unanswered_calls};
 
 /// Stores the end of a turn. The session's row is locked first, then the claim is checked, then everything is stored or
-/// nothing. Returns the first ticket, budget notices, and the lane in which the session's next turn is ready, if any.
+/// nothing. Returns the first position, budget notices, and the lane in which the session's next turn is ready, if any.
 pub(super) fn store_final_commit(
     tx: &mut Tx<'_>,
     last: &FinalCommit,

@@ -14,7 +14,7 @@ const BOTTOM: f64 = 50.0;
 /// Range of each scale, in powers of ten.
 const AMOUNT_EXPONENTS: (i32, i32) = (0, 5);
 const COST_EXPONENTS: (i32, i32) = (-1, 2);
-/// Curves differ in color and in dashes, so that they can be told apart in print.
+/// Curves differ in color and in dashes, so that they are distinct in print.
 const CURVE_STYLES: [(&str, &str); 5] = [
     ("#2563eb", "none"),
     ("#dc2626", "6 3"),

@@ -31,7 +31,7 @@ pub(super) enum TeamsTaskCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Mark a task as completed or failed, whoever holds it.
+    /// Mark a task as completed or failed, regardless of its holder.
     #[command(after_help = "Examples:
   polyclaw teams task complete site 3 --summary \"It is online.\"
   polyclaw teams task complete site 3 --failed")]
