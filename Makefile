@@ -29,4 +29,4 @@ bench: build ## measure this build on this machine
 clean:
 	@cargo clean
 	@find web/dist -mindepth 1 ! -name .gitkeep -delete
-	@rm -rf .tools web/node_modules tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules
+	@rm -rf .tools web/node_modules tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules tests/openapi/node_modules

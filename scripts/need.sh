@@ -109,6 +109,14 @@ need_telegram() { # a Bot API that others wrote
   fi
 }
 
+need_openapi() { # linters and generators of OpenAPI documents
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s tests/openapi/package-lock.json tests/openapi/node_modules/.lock; then
+    say "installing the linters and generators of OpenAPI documents"
+    (cd tests/openapi && npm ci --silent --no-fund --no-audit --ignore-scripts && cp package-lock.json node_modules/.lock)
+  fi
+}
+
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
@@ -138,6 +146,7 @@ case "${1:-build}" in
     need_node
     need_mcp
     need_telegram
+    need_openapi
     wait "$deny" || fail "cargo-deny could not be installed"
     ;;
   *) fail "usage: need.sh build|web|rust|test" ;;

@@ -41,5 +41,6 @@ step "release build" cargo build --release --locked -p polyclaw
 export POLYCLAW_BIN="$PWD/target/release/polyclaw"
 step "crash simulation, 10,000 seeds" "$POLYCLAW_BIN" selftest --crash 10000 --seed 1
 step "outside clients and a model server nobody here wrote" .tools/python/bin/python tests/outside/run.py
+step "OpenAPI linters and generated clients" node tests/openapi/run.mjs
 step "browser" node tests/web/run.mjs
 printf '\033[1mall checks passed in %d s\033[0m\n' $((SECONDS - began))
