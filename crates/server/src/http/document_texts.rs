@@ -66,8 +66,8 @@ fn describe_operation(operation: &mut Operation, components: &Components) {
 }
 
 /// Returns the first line of the description of the schema that a response refers to.
-fn schema_description(content: &Content, components: &Components) -> Option<String> {
-    let Some(RefOr::Ref(reference)) = &content.schema else { return None };
+fn schema_description(content: &RefOr<Content>, components: &Components) -> Option<String> {
+    let RefOr::T(Content { schema: Some(RefOr::Ref(reference)), .. }) = content else { return None };
     let named = |(name, _): &(&String, &RefOr<Schema>)| {
         Ref::from_schema_name(name.as_str()).ref_location == reference.ref_location
     };
