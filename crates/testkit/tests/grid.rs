@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("folder", &[]),
     ("store", &["domain"]),
-    ("engine", &["domain", "store"]),
-    ("control", &["domain", "store"]),
+    ("engine", &["domain", "folder", "store"]),
+    ("control", &["domain", "folder", "store"]),
     ("provider", &["domain"]),
-    ("tool", &["domain"]),
+    ("tool", &["domain", "folder"]),
     ("channel", &["domain"]),
     ("server", &["domain", "store", "engine", "control"]),
     ("testkit", &["domain", "store", "engine"]),
@@ -90,7 +91,7 @@ fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
     let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
     assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
     for manifest in
-        ["domain", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"]
+        ["domain", "folder", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"]
     {
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest).join("Cargo.toml");

@@ -17,8 +17,8 @@ use crate::sandbox::{self, SandboxLauncher};
 use crate::web_search::{self, SearchService};
 use crate::workspace::WorkspaceWriteLock;
 use crate::{
-    apply_patch, edit_file, folder, http_fetch, image_view, list_dir, read_file, read_skill, search_files,
-    shell, text, write_file, written,
+    apply_patch, edit_file, http_fetch, image_view, list_dir, read_file, read_skill, search_files, shell,
+    text, write_file, written,
 };
 
 #[derive(Clone, Default)]
@@ -144,7 +144,8 @@ impl BuiltinToolbox {
     fn default_facts(&self, scope: &ToolScope, call: &ToolCall) -> SandboxFacts {
         let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
         let is_of_files = !matches!(kind, None | Some(BuiltinToolKind::Shell | BuiltinToolKind::HttpFetch));
-        let files = is_of_files.then(|| FileResolution { resolved: folder::RESOLUTION_FACT.to_owned() });
+        let files =
+            is_of_files.then(|| FileResolution { resolved: polyclaw_folder::RESOLUTION_FACT.to_owned() });
         SandboxFacts {
             mode: scope.sandbox.mode,
             isolation: scope.isolation,

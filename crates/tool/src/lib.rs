@@ -1,7 +1,7 @@
 //! The built-in tools: workspace files, a shell, web pages; and MCP servers, remote agents and tool workers.
 //!
-//! One file per tool. Shared code: resolving paths ([`workspace`]), opening files without following links ([`folder`]),
-//! bounding blocking work ([`blocking`]) and parsing arguments ([`arguments`]).
+//! One file per tool. What the tools share is small: how a path is found ([`workspace`]) and opened without
+//! following a link (`polyclaw_folder`), how blocking work is bounded ([`blocking`]), and how arguments are read.
 
 mod a2a;
 mod apply_patch;
@@ -11,7 +11,6 @@ mod briefing;
 mod builtin;
 mod edit_file;
 mod error;
-mod folder;
 mod http_fetch;
 mod image_view;
 mod list_dir;
@@ -33,6 +32,6 @@ mod written;
 pub use a2a::RemoteAgents;
 pub use briefing::{FileBriefings, SharedSkills};
 pub use builtin::{BuiltinSettings, BuiltinToolbox};
-pub use folder::sweep_temporary;
 pub use mcp::{McpHost, McpSettings, McpToolbox, probe_server as probe_mcp};
+pub use polyclaw_folder::sweep_temporary;
 pub use skill::{DiscoveredSkill, SkillFolder, check_skills};

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::blocking::{self, WorkBudget};
 use crate::error::Result;
-use crate::folder::{FolderEntry, FolderHandle};
 use crate::text;
 use crate::workspace::{self, WorkspacePath};
+use polyclaw_folder::{FolderEntry, FolderHandle};
 
 pub const TOOL_NAME: &str = "list_dir";
 const MAX_LINES: usize = 2000;

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::blocking::{self, WorkBudget};
 use crate::error::{Error, Result};
-use crate::folder::{FolderEntry, FolderHandle};
 use crate::text;
 use crate::workspace::{self, WorkspacePath};
+use polyclaw_folder::{FolderEntry, FolderHandle};
 
 pub const TOOL_NAME: &str = "search_files";
 const MAX_MATCHES: usize = 1000;

@@ -10,8 +10,9 @@ use polyclaw_domain::skill::{SKILL_FILE, Skill, SkillFinding, SkillLocation, fro
 use rustix::fs::FileType;
 
 use crate::briefing::{PathStamp, path_stamp};
-use crate::folder::{self, FolderHandle};
 use crate::text;
+use polyclaw_folder as folder;
+use polyclaw_folder::FolderHandle;
 
 pub use check::check_skills;
 

@@ -14,8 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
-use crate::folder::{self, FolderHandle};
 use crate::quota::WorkspaceQuotas;
+use polyclaw_folder as folder;
+use polyclaw_folder::FolderHandle;
 
 const MAX_PATH_LEN: usize = 4096;
 const FOLDER_MODE: u32 = 0o700;

@@ -8,7 +8,8 @@ use std::path::Path;
 use polyclaw_domain::briefing::{BriefingPage, MAX_FILE_CHARS};
 use rustix::fs::FileType;
 
-use crate::folder::{self, FolderHandle};
+use polyclaw_folder as folder;
+use polyclaw_folder::FolderHandle;
 
 /// Enough bytes for one character more than is shown, in any script.
 const MAX_PAGE_BYTES: u64 = MAX_FILE_CHARS as u64 * 4 + 4;

@@ -7,8 +7,8 @@ use polyclaw_domain::skill::{SkillFinding, is_lookalike, lint_skill};
 use rustix::fs::FileType;
 
 use super::{DiscoveredSkill, SkillFolder, discover_skills};
-use crate::folder::FolderHandle;
 use crate::text;
+use polyclaw_folder::FolderHandle;
 
 /// Maximum size of a scanned file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;

@@ -3,62 +3,37 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 /// Maximum entries per folder, so that a folder with millions of entries cannot fill the memory.
 pub const MAX_ENTRIES: usize = 20_000;
 
-/// Name parts of temporary files during a write. They are hidden from listings.
-const TEMPORARY_PREFIX: &str = ".polyclaw-";
+/// What a file is called while it is written, before it takes the place of another. It is nobody's to see.
+pub(crate) const TEMPORARY_PREFIX: &str = ".polyclaw-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
+/// Permission bits; set-user-id and the like are never carried over to another file.
+const PERMISSION_BITS: u32 = 0o777;
+pub(crate) const PRIVATE_FOLDER_MODE: u32 = 0o700;
 
-fn is_temporary(name: &OsStr) -> bool {
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
     let (name, end) = (name.as_bytes(), TEMPORARY_SUFFIX.as_bytes());
     name.starts_with(TEMPORARY_PREFIX.as_bytes()) && name.ends_with(end)
 }
 
-/// Temporary files older than this are abandoned, because a write takes moments.
-const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(600);
-/// Maximum entries visited per sweep.
-const MAX_SWEPT_ENTRIES: usize = 500_000;
-
-/// Removes temporary files of killed writers below a workspace. Returns their number.
-pub fn sweep_temporary(workspace: &Path) -> usize {
-    let (mut removed, mut seen, mut open) = (0, 0, vec![workspace.to_owned()]);
-    while let Some(folder) = open.pop().filter(|_| seen < MAX_SWEPT_ENTRIES) {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            seen += 1;
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                open.push(entry.path());
-            } else if kind.is_file() && is_left_behind(&entry) && std::fs::remove_file(entry.path()).is_ok() {
-                removed += 1;
-            }
-        }
-    }
-    removed
-}
-
-/// Whether the writer is gone. Workers have their own process ids, so their leftovers are recognised by age.
-fn is_left_behind(entry: &std::fs::DirEntry) -> bool {
-    let name = entry.file_name();
-    if !is_temporary(&name) {
-        return false;
-    }
-    let name = name.to_string_lossy();
-    let writer = name.strip_prefix(TEMPORARY_PREFIX).and_then(|rest| rest.split('-').next());
-    let is_gone = writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-    let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
-    is_gone || age.is_some_and(|age| age > MAX_TEMPORARY_AGE)
-}
-
+#[derive(Debug)]
 pub struct FolderHandle(OwnedFd);
+
+/// Which folder a handle has open, on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderIdentity {
+    pub device: u64,
+    pub inode: u64,
+}
 
 pub struct FolderEntry {
     pub name: OsString,
@@ -93,25 +68,67 @@ impl FolderHandle {
         Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH_FLAGS)?))
     }
 
-    /// Opens a folder at or below `base`. The path from `base` down is walked without following links; the path to
-    /// `base` belongs to the operator.
+    /// A folder that the operator names. Links on the way to it are the operator's, and are followed; no agent may be
+    /// able to write any part of that way.
+    pub fn open_base(path: &Path) -> io::Result<Self> {
+        Self::open(&path.canonicalize()?)
+    }
+
+    /// A folder at or below `base`. The way from there is walked without following a link.
     pub fn open_below(base: &Path, at: &Path) -> io::Result<Self> {
         let inside = at.strip_prefix(base).map_err(|_| io::ErrorKind::NotFound)?;
-        let root = Self::open(&base.canonicalize()?)?;
-        inside.iter().try_fold(root, |folder, name| folder.open_child(name))
+        Self::open_base(base)?.open_relative(inside)
+    }
+
+    /// A folder below this one; the empty path is this one.
+    pub fn open_relative(&self, inside: &Path) -> io::Result<Self> {
+        let names = plain_names(inside)?;
+        names.into_iter().try_fold(self.try_clone()?, |folder, name| folder.open_child(name))
+    }
+
+    /// The same; folders that are missing are created, for their owner alone.
+    pub fn open_or_create_relative(&self, inside: &Path) -> io::Result<Self> {
+        let names = plain_names(inside)?;
+        names
+            .into_iter()
+            .try_fold(self.try_clone()?, |folder, name| folder.open_or_create_private_child(name))
+    }
+
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    pub fn identity(&self) -> io::Result<FolderIdentity> {
+        let stat = rustix::fs::fstat(&self.0)?;
+        Ok(FolderIdentity { device: stat.st_dev, inode: stat.st_ino })
     }
 
     /// Opens the child folder and creates it if missing. A new name is durable when this returns.
     pub fn open_or_create_child(&self, name: &OsStr) -> io::Result<Self> {
-        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => self.sync()?,
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
+        if self.create_folder(name, 0o777)? {
+            self.sync()?;
         }
         self.open_child(name)
     }
 
-    /// Returns the status of an entry, if it exists. Links are not followed.
+    /// The same, for its owner alone.
+    pub fn open_or_create_private_child(&self, name: &OsStr) -> io::Result<Self> {
+        if self.create_folder(name, PRIVATE_FOLDER_MODE)? {
+            self.sync()?;
+        }
+        self.open_child(name)
+    }
+
+    /// Whether it is new.
+    pub(crate) fn create_folder(&self, name: &OsStr, mode: u32) -> io::Result<bool> {
+        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(mode)) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What has this name, if anything. A link is a link, not what it leads to.
     pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -124,6 +141,59 @@ impl FolderHandle {
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH_FLAGS)?))
+    }
+
+    /// Opens a regular file for reading, and nothing else: a device may act, a pipe may block.
+    pub fn open_regular_file(&self, name: &OsStr) -> io::Result<File> {
+        let file = self.open_file(name).map_err(|error| match error.kind() {
+            io::ErrorKind::FilesystemLoop => {
+                io::Error::new(error.kind(), "it is a symbolic link, which is not followed")
+            }
+            _ => error,
+        })?;
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        }
+    }
+
+    /// The content of a regular file of at most `most` bytes.
+    pub fn read_file(&self, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_regular_file(name)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > most {
+            true => {
+                Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")))
+            }
+            false => Ok(bytes),
+        }
+    }
+
+    /// A new file that can be read and written. A name that is taken, by a link too, is an error.
+    pub fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode & PERMISSION_BITS);
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, mode)?))
+    }
+
+    pub fn read_link(&self, name: &OsStr) -> io::Result<OsString> {
+        let target = rustix::fs::readlinkat(&self.0, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
+    }
+
+    pub fn create_link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.0, name)?)
+    }
+
+    /// The names in the folder, in no order. One that comes or goes meanwhile may be missing, or be there twice.
+    pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        let names = rustix::fs::Dir::read_from(&self.0)?.map(|entry| {
+            let entry = entry.map_err(io::Error::from)?;
+            Ok(OsString::from_vec(entry.file_name().to_bytes().to_vec()))
+        });
+        Ok(names.filter(|name: &io::Result<OsString>| {
+            !name.as_ref().is_ok_and(|name| name == "." || name == "..")
+        }))
     }
 
     pub fn read_entries(&self) -> io::Result<FolderEntries> {
@@ -149,7 +219,9 @@ impl FolderHandle {
 
     /// Replaces or creates a file atomically: a reader sees the old or the new content, also after a crash.
     pub fn replace_file(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
-        let mode = self.stat(name)?.map(|stat| Mode::from_raw_mode(stat.st_mode));
+        // The mode of a link says nothing about a file.
+        let old = self.stat(name)?.filter(|stat| file_type(stat) == FileType::RegularFile);
+        let mode = old.map(|stat| Mode::from_raw_mode(stat.st_mode & PERMISSION_BITS));
         let (temporary, mut file) = self.create_temporary()?;
         let written = (|| {
             if let Some(mode) = mode {
@@ -171,7 +243,12 @@ impl FolderHandle {
         self.sync()
     }
 
-    /// Creates a temporary file with a unique name. Skips names that are left over or in use.
+    /// Removes a folder in which nothing is.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
     fn create_temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let process = std::process::id();
@@ -193,6 +270,15 @@ impl FolderHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The names of a relative path. `..` is refused: what it leads to depends on links.
+fn plain_names(path: &Path) -> io::Result<Vec<&OsStr>> {
+    let names = path.components().filter(|part| *part != Component::CurDir).map(|part| match part {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its folder")),
+    });
+    names.collect()
 }
 
 pub fn file_type(stat: &Stat) -> FileType {
@@ -245,19 +331,23 @@ mod tests {
     }
 
     #[test]
-    fn temporary_files_of_processes_that_are_gone_are_swept() {
-        let home = tempfile::tempdir().unwrap();
-        let below = home.path().join("a/b");
-        std::fs::create_dir_all(&below).unwrap();
-        let own = std::process::id();
-        // No process has an id this large.
-        let (left, kept) = (".polyclaw-99999999-0.tmp", format!(".polyclaw-{own}-0.tmp"));
-        for name in [left, &kept, "notes.tmp", ".polyclaw-note"] {
-            std::fs::write(below.join(name), "x").unwrap();
+    fn nothing_is_read_through_a_link_or_from_a_pipe() {
+        let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink(outside.path(), home.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), home.path().join("file")).unwrap();
+        rustix::fs::mknodat(CWD, home.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        std::fs::write(home.path().join("long"), "12345").unwrap();
+        let folder = FolderHandle::open_base(home.path()).unwrap();
+        for inside in ["folder", "..", "folder/..", "/etc"] {
+            assert!(folder.open_relative(Path::new(inside)).is_err(), "{inside}");
         }
-        assert_eq!(sweep_temporary(home.path()), 1);
-        assert!(!below.join(left).exists() && below.join(&kept).exists());
-        assert!(below.join("notes.tmp").exists() && below.join(".polyclaw-note").exists());
+        let read = |name: &str, most| folder.read_file(OsStr::new(name), most);
+        assert_eq!(read("pipe", 10).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(read("long", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read("missing", 4).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(read("file", 10).is_err());
+        assert_eq!(read("long", 5).unwrap(), b"12345");
     }
 
     #[test]

@@ -1,0 +1,198 @@
+//! Copies a folder while an agent may change it. Both sides are reached through handles, so a link is copied and never
+//! followed, whatever it was a moment before.
+
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use crate::handle::{FolderHandle, PRIVATE_FOLDER_MODE, file_type};
+
+/// Folders in folders. Three descriptors are open for each level.
+pub const MAX_COPIED_DEPTH: usize = 128;
+/// Longest path from the copied folder. The copy must be reachable by a path, which may have 4,096 bytes.
+pub const MAX_COPIED_PATH_BYTES: usize = 3_000;
+const PRIVATE_FILE_MODE: u32 = 0o600;
+
+/// What is in the copy now.
+pub enum CopiedEntry<'a> {
+    /// Open for reading, at its end.
+    File(&'a mut File),
+    Link(&'a OsStr),
+}
+
+/// What could not be copied, by its path from the copied folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedEntry {
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+type CopyObserver<'a> = &'a mut dyn FnMut(&Path, CopiedEntry<'_>) -> io::Result<()>;
+
+/// One copy. Links stay links; pipes, sockets and devices are left out. What can not be read, or lies too deep, is skipped
+/// and named: an agent must not be able to prevent a backup.
+pub struct FolderCopy<'a> {
+    excluded: &'a dyn Fn(&Path) -> bool,
+    on_copied: CopyObserver<'a>,
+    skipped: Vec<SkippedEntry>,
+}
+
+impl<'a> FolderCopy<'a> {
+    /// `excluded` says which folders are left out, by their path from the copied folder. `on_copied` is called for each
+    /// file and link; its errors end the copy.
+    pub fn new(excluded: &'a dyn Fn(&Path) -> bool, on_copied: CopyObserver<'a>) -> Self {
+        Self { excluded, on_copied, skipped: Vec::new() }
+    }
+
+    /// Copies all that is in `from` to `to`. Only failures of the copy itself are errors.
+    pub fn run(mut self, from: &FolderHandle, to: &FolderHandle) -> io::Result<Vec<SkippedEntry>> {
+        self.copy_entries((from, to), Path::new(""), 0)?;
+        Ok(self.skipped)
+    }
+
+    fn copy_entries(
+        &mut self,
+        (from, to): (&FolderHandle, &FolderHandle),
+        inside: &Path,
+        depth: usize,
+    ) -> io::Result<()> {
+        let names = match from.names() {
+            Ok(names) => names,
+            Err(error) => return self.skip(inside, &error),
+        };
+        for name in names {
+            match name {
+                Ok(name) => self.copy_entry((from, to), (&name, &inside.join(&name)), depth)?,
+                Err(error) => return self.skip(inside, &error),
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_entry(
+        &mut self,
+        (from, to): (&FolderHandle, &FolderHandle),
+        (name, inside): (&OsStr, &Path),
+        depth: usize,
+    ) -> io::Result<()> {
+        let stat = match from.stat(name) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(()),
+            Err(error) => return self.skip(inside, &error),
+        };
+        if inside.as_os_str().len() > MAX_COPIED_PATH_BYTES || depth >= MAX_COPIED_DEPTH {
+            return self.skip(inside, &io::Error::other("it lies too deep"));
+        }
+        match file_type(&stat) {
+            FileType::Directory if (self.excluded)(inside) => Ok(()),
+            FileType::Directory => match from.open_child(name) {
+                Ok(child) => {
+                    to.create_folder(name, PRIVATE_FOLDER_MODE)?;
+                    let copy = to.open_child(name)?;
+                    self.copy_entries((&child, &copy), inside, depth + 1)
+                }
+                Err(error) => self.skip(inside, &error),
+            },
+            FileType::RegularFile => match from.open_regular_file(name) {
+                Ok(file) => self.copy_file(file, to, (name, inside)),
+                Err(error) => self.skip(inside, &error),
+            },
+            FileType::Symlink => match from.read_link(name) {
+                Ok(target) => {
+                    to.create_link(&target, name)?;
+                    (self.on_copied)(inside, CopiedEntry::Link(&target))
+                }
+                Err(error) => self.skip(inside, &error),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn copy_file(
+        &mut self,
+        from: File,
+        to: &FolderHandle,
+        (name, inside): (&OsStr, &Path),
+    ) -> io::Result<()> {
+        let meta = from.metadata()?;
+        let mut copy = to.create_file(name, PRIVATE_FILE_MODE)?;
+        // No more than it had when it was opened: somebody may write to it for ever.
+        io::copy(&mut from.take(meta.len()), &mut copy)?;
+        copy.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o777))?;
+        (self.on_copied)(inside, CopiedEntry::File(&mut copy))
+    }
+
+    /// Gone since it was listed, it is not missing in the copy.
+    fn skip(&mut self, inside: &Path, error: &io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::NotFound {
+            self.skipped.push(SkippedEntry { path: inside.to_owned(), reason: error.to_string() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, Mode};
+
+    use super::*;
+
+    fn copy_all(from: &Path, to: &Path) -> (Vec<SkippedEntry>, Vec<PathBuf>) {
+        let mut copied = Vec::new();
+        let mut note = |path: &Path, _: CopiedEntry<'_>| {
+            copied.push(path.to_owned());
+            Ok(())
+        };
+        let (from, to) = (FolderHandle::open_base(from).unwrap(), FolderHandle::open_base(to).unwrap());
+        let skipped = FolderCopy::new(&|path| path == Path::new("other"), &mut note).run(&from, &to).unwrap();
+        copied.sort();
+        (skipped, copied)
+    }
+
+    #[test]
+    fn links_stay_links_and_pipes_are_left_out() {
+        let room = tempfile::tempdir().unwrap();
+        let (from, to) = (room.path().join("from"), room.path().join("to"));
+        fs::create_dir_all(from.join("sub/empty")).unwrap();
+        fs::create_dir_all(from.join("other")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(room.path().join("secret"), "secret").unwrap();
+        fs::write(from.join("sub/run.sh"), "text").unwrap();
+        fs::set_permissions(from.join("sub/run.sh"), Permissions::from_mode(0o4755)).unwrap();
+        fs::write(from.join("other/file"), "text").unwrap();
+        symlink("../secret", from.join("link")).unwrap();
+        rustix::fs::mknodat(CWD, from.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let (skipped, copied) = copy_all(&from, &to);
+        assert_eq!(skipped, []);
+        assert_eq!(copied, [Path::new("link"), Path::new("sub/run.sh")]);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("../secret"));
+        assert_eq!(fs::metadata(to.join("sub/run.sh")).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert!(to.join("sub/empty").is_dir() && !to.join("other").exists() && !to.join("pipe").exists());
+    }
+
+    #[test]
+    fn folders_that_are_too_deep_are_named_and_left_out() {
+        let room = tempfile::tempdir().unwrap();
+        let (from, to) = (room.path().join("from"), room.path().join("to"));
+        fs::create_dir_all(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        for name in ["d", &"n".repeat(200)] {
+            let mut at = FolderHandle::open_base(&from).unwrap();
+            for _ in 0..400 {
+                at = at.open_or_create_child(OsStr::new(name)).unwrap();
+            }
+        }
+        fs::write(from.join("file"), "text").unwrap();
+        let (skipped, copied) = copy_all(&from, &to);
+        assert_eq!(copied, [Path::new("file")]);
+        assert_eq!(skipped.len(), 2);
+        assert!(skipped.iter().all(|one| one.reason == "it lies too deep"), "{skipped:?}");
+    }
+}
