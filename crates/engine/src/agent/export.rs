@@ -1,13 +1,19 @@
 //! Exports agents from the database to `<workspace>/agents/<id>/agent.toml` for Git. The files are never read, so an
 //! agent that edits its own file changes nothing.
 
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::{AgentSpec, to_toml};
 use polyclaw_domain::id::AgentId;
+use polyclaw_folder::FolderHandle;
 
 const AGENT_FILE_NAME: &str = "agent.toml";
+/// Below the instance's workspace.
+const AGENTS_FOLDER: &str = "agents";
+/// A larger file is not one of ours, and is replaced.
+const MAX_AGENT_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Writes an agent's file. A failure is logged and retried at the next start; the change itself is stored.
 pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
@@ -17,8 +23,8 @@ pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
         Ok(text) => text,
         Err(error) => return tracing::error!(agent.id = %id, %error, "could not serialize an agent file"),
     };
-    let folder = agent_folder(&workspace, &id);
-    let written = tokio::task::spawn_blocking(move || replace_agent_file(&folder, &text)).await;
+    let written =
+        tokio::task::spawn_blocking(move || replace_agent_file(&workspace, &spec.agent_id, &text)).await;
     if let Err(error) = written.unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))) {
         tracing::error!(agent.id = %id, %error, "could not write the agent's file; retrying at the next start");
     }
@@ -26,12 +32,13 @@ pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
 
 /// Removes the file, and its folder if that is empty.
 pub(super) async fn remove_agent_file(workspace: &Path, id: &AgentId) {
-    let folder = agent_folder(workspace, id);
+    let (workspace, wanted) = (workspace.to_owned(), id.clone());
     let removed = tokio::task::spawn_blocking(move || {
-        reject_symlinks(&folder)?;
-        std::fs::remove_file(folder.join(AGENT_FILE_NAME))?;
-        // Other files in the folder belong to the user.
-        let _ = std::fs::remove_dir(&folder);
+        let agents = FolderHandle::open_base(&workspace)?.open_child(OsStr::new(AGENTS_FOLDER))?;
+        let name = OsStr::new(wanted.as_str());
+        agents.open_child(name)?.remove_file(OsStr::new(AGENT_FILE_NAME))?;
+        // What else is there is the person's own.
+        let _ = agents.remove_folder(name);
         Ok(())
     });
     match removed.await.unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))) {
@@ -42,43 +49,27 @@ pub(super) async fn remove_agent_file(workspace: &Path, id: &AgentId) {
     }
 }
 
-pub(super) fn agent_folder(workspace: &Path, id: &AgentId) -> PathBuf {
-    workspace.join("agents").join(id.as_str())
+/// The folder of an agent's own files, from the instance's workspace.
+pub(super) fn agent_folder(id: &AgentId) -> PathBuf {
+    Path::new(AGENTS_FOLDER).join(id.as_str())
 }
 
-/// Fails if a folder is a link, because agents can create links in the workspace.
-pub(super) fn reject_symlinks(folder: &Path) -> io::Result<()> {
-    for place in folder.parent().into_iter().chain([folder]) {
-        match std::fs::symlink_metadata(place) {
-            Ok(found) if !found.is_dir() => {
-                return Err(io::Error::other(format!("{} is not a folder", place.display())));
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+/// Opens the folder of an agent's own files, and creates it if it is missing. Agents write in the workspace too: no link
+/// they may have put there is followed.
+pub(super) fn create_agent_folder(workspace: &Path, id: &AgentId) -> io::Result<FolderHandle> {
+    if !workspace.try_exists()? {
+        std::fs::create_dir_all(workspace)?;
     }
-    Ok(())
+    let agents = FolderHandle::open_base(workspace)?.open_or_create_child(OsStr::new(AGENTS_FOLDER))?;
+    agents.open_or_create_child(OsStr::new(id.as_str()))
 }
 
-fn replace_agent_file(folder: &Path, text: &str) -> io::Result<()> {
-    reject_symlinks(folder)?;
-    std::fs::create_dir_all(folder)?;
-    if std::fs::read_to_string(folder.join(AGENT_FILE_NAME)).is_ok_and(|known| known == text) {
+fn replace_agent_file(workspace: &Path, id: &AgentId, text: &str) -> io::Result<()> {
+    let (folder, name) = (create_agent_folder(workspace, id)?, OsStr::new(AGENT_FILE_NAME));
+    if folder.read_file(name, MAX_AGENT_FILE_BYTES).is_ok_and(|known| known == text.as_bytes()) {
         return Ok(());
     }
-    write_atomically(folder, AGENT_FILE_NAME, text)
-}
-
-/// Writes to a temporary file and renames it, so that readers never see half a file.
-pub(super) fn write_atomically(folder: &Path, name: &str, text: &str) -> io::Result<()> {
-    let partial = folder.join(format!(".{name}.partial"));
-    let _ = std::fs::remove_file(&partial);
-    // `create_new` does not follow an existing file or link of that name.
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&partial)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&partial, folder.join(name))?;
-    std::fs::File::open(folder)?.sync_all()
+    folder.replace_file(name, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,18 +1,25 @@
 //! An agent's briefing files as people edit them: its own overlay, and the shared file used without one.
 
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use polyclaw_domain::id::AgentId;
+use polyclaw_folder::FolderHandle;
 
-use super::export::{agent_folder, reject_symlinks, write_atomically};
+use super::export::{agent_folder, create_agent_folder};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
 /// Maximum file size; far more than the prompt shows of one file.
 pub const MAX_OVERLAY_BYTES: u64 = 256 * 1024;
 
-/// Versions of one file for an agent.
+/// One writer at a time: the second sees what the first wrote. A lock of the folder would not do, because a program of an
+/// agent could hold it for ever.
+static OVERLAY_WRITE_LOCK: Mutex<()> = Mutex::new(());
+
+/// One file as an agent has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFileOverlay {
     /// Content in its own folder, which takes precedence.
@@ -27,14 +34,14 @@ impl Engine {
     pub async fn load_overlay(&self, id: &AgentId, file: &'static str) -> Result<AgentFileOverlay> {
         let spec = self.load_agent(id).await?.spec;
         let root = self.settings().workspace.clone();
-        let (own, workspace) = (agent_folder(&root, id), self.agent_workspace(&spec));
+        let (own, workspace) = (root.join(agent_folder(id)), self.agent_workspace(&spec));
         let in_use = spec.workspace.overlay;
         run_blocking_io(move || {
-            let shared = match read_without_symlinks(&root, &workspace, file)? {
-                None => read_without_symlinks(&root, &root, file)?,
+            let shared = match read_agent_file(&root, &workspace, file)? {
+                None => read_agent_file(&root, &root, file)?,
                 found => found,
             };
-            Ok(AgentFileOverlay { own: read_without_symlinks(&root, &own, file)?, shared, in_use })
+            Ok(AgentFileOverlay { own: read_agent_file(&root, &own, file)?, shared, in_use })
         })
         .await
     }
@@ -49,19 +56,16 @@ impl Engine {
         is_expected: impl FnOnce(Option<&str>) -> bool + Send + 'static,
     ) -> Result<bool> {
         self.load_agent(id).await?;
-        let (root, own) = (self.settings().workspace.clone(), agent_folder(&self.settings().workspace, id));
+        let (root, id) = (self.settings().workspace.clone(), id.clone());
         run_blocking_io(move || {
-            reject_symlinks(&own)?;
-            std::fs::create_dir_all(&own)?;
-            // Serializes concurrent writers: the second sees what the first wrote.
-            let held = std::fs::File::open(&own)?;
-            held.lock()?;
-            if !is_expected(read_without_symlinks(&root, &own, file)?.as_deref()) {
+            let _writing = OVERLAY_WRITE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = create_agent_folder(&root, &id)?;
+            if !is_expected(read_text(&own, file)?.as_deref()) {
                 return Ok(false);
             }
             match text {
-                Some(text) => write_atomically(&own, file, &text)?,
-                None => remove_if_exists(&own.join(file))?,
+                Some(text) => own.replace_file(OsStr::new(file), text.as_bytes())?,
+                None => own.remove_file(OsStr::new(file)).or_else(ignore_missing)?,
             }
             Ok(true)
         })
@@ -77,32 +81,24 @@ async fn run_blocking_io<T: Send + 'static>(
         .map_err(|error| Error::AgentFiles(error.to_string()))
 }
 
-fn remove_if_exists(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+fn ignore_missing(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// A file of the instance's workspace, or of a folder elsewhere.
+fn read_agent_file(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
+    let base = if folder.starts_with(root) { root } else { folder };
+    match FolderHandle::open_below(base, folder) {
+        Ok(folder) => read_text(&folder, file),
+        Err(error) => ignore_missing(error).map(|()| None),
     }
 }
 
-/// Reads a file without following links, because agents can create links in the workspace.
-fn read_without_symlinks(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
-    let path = folder.join(file);
-    let below = path.strip_prefix(root).unwrap_or(Path::new(file)).to_owned();
-    let mut place: PathBuf = if path.starts_with(root) { root.to_owned() } else { folder.to_owned() };
-    for part in below.components() {
-        place.push(part);
-        match std::fs::symlink_metadata(&place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-            Ok(found) if place == path && found.is_file() => {}
-            Ok(found) if place != path && found.is_dir() => {}
-            Ok(_) => return Err(io::Error::other(format!("{file} is not a plain file here"))),
-        }
+fn read_text(folder: &FolderHandle, file: &str) -> io::Result<Option<String>> {
+    match folder.read_file(OsStr::new(file), MAX_OVERLAY_BYTES) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) => ignore_missing(error)
+            .map(|()| None)
+            .map_err(|error| io::Error::new(error.kind(), format!("{file}: {error}"))),
     }
-    let mut bytes = Vec::new();
-    std::fs::File::open(&path)?.take(MAX_OVERLAY_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_OVERLAY_BYTES {
-        return Err(io::Error::other(format!("{file} is larger than {MAX_OVERLAY_BYTES} bytes")));
-    }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -1,31 +1,30 @@
-//! The current commit of a workspace, read from git's own files. The git program is not run, because an agent can write
-//! the repository's configuration, which can name programs to execute.
+//! The commit a workspace stands at, read from git's own files. No git is run: an agent can write the repository's
+//! settings, and those can name programs. An agent can write the files, too: no link is followed to one.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Component, Path};
+use std::ffi::OsStr;
+use std::path::Path;
+
+use polyclaw_folder::FolderHandle;
 
 /// Maximum number of bytes read from a file.
 const MAX_GIT_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Returns `None` if the folder is not a repository or has no commit yet.
 pub(crate) fn read_head_commit(workspace: &Path) -> Option<String> {
-    let git = workspace.join(".git");
-    fs::symlink_metadata(&git).ok().filter(fs::Metadata::is_dir)?;
-    let head = read_regular_file(&git.join("HEAD"))?;
+    let git = FolderHandle::open_base(workspace).ok()?.open_child(OsStr::new(".git")).ok()?;
+    let head = read_git_file(&git, Path::new("HEAD"))?;
     let head = head.trim();
     let Some(name) = head.strip_prefix("ref:").map(str::trim) else { return parse_commit_id(head) };
-    let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    if !name.starts_with("refs/") || !is_plain {
+    if !name.starts_with("refs/") {
         return None;
     }
-    read_regular_file(&git.join(name))
+    read_git_file(&git, Path::new(name))
         .and_then(|text| parse_commit_id(text.trim()))
         .or_else(|| find_packed_ref(&git, name))
 }
 
-fn find_packed_ref(git: &Path, name: &str) -> Option<String> {
-    let listed = read_regular_file(&git.join("packed-refs"))?;
+fn find_packed_ref(git: &FolderHandle, name: &str) -> Option<String> {
+    let listed = read_git_file(git, Path::new("packed-refs"))?;
     listed
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -38,35 +37,36 @@ fn parse_commit_id(text: &str) -> Option<String> {
     is_id.then(|| text.to_owned())
 }
 
-/// Reads a regular file only: no symlinks, pipes or devices.
-fn read_regular_file(path: &Path) -> Option<String> {
-    fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+fn read_git_file(git: &FolderHandle, path: &Path) -> Option<String> {
+    let folder = git.open_relative(path.parent()?).ok()?;
+    String::from_utf8(folder.read_file(path.file_name()?, MAX_GIT_FILE_BYTES).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn the_commit_is_found_loose_packed_and_detached() {
-        let folder = std::env::temp_dir().join(format!("polyclaw-commits-{}", std::process::id()));
+        let room = tempfile::tempdir().unwrap();
+        let folder = room.path();
         let git = folder.join(".git");
         fs::create_dir_all(git.join("refs/heads")).unwrap();
         let (one, two) = ("1".repeat(40), "2".repeat(40));
-        assert_eq!(read_head_commit(&folder), None);
+        assert_eq!(read_head_commit(folder), None);
         fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        assert_eq!(read_head_commit(&folder), None, "no commit yet");
+        assert_eq!(read_head_commit(folder), None, "no commit yet");
         fs::write(git.join("packed-refs"), format!("# pack-refs\n{one} refs/heads/main\n")).unwrap();
-        assert_eq!(read_head_commit(&folder), Some(one));
+        assert_eq!(read_head_commit(folder), Some(one));
         fs::write(git.join("refs/heads/main"), format!("{two}\n")).unwrap();
-        assert_eq!(read_head_commit(&folder), Some(two.clone()));
+        assert_eq!(read_head_commit(folder), Some(two.clone()));
         fs::write(git.join("HEAD"), format!("{two}\n")).unwrap();
-        assert_eq!(read_head_commit(&folder), Some(two));
+        assert_eq!(read_head_commit(folder), Some(two));
         fs::write(git.join("HEAD"), "ref: refs/../../etc/passwd\n").unwrap();
-        assert_eq!(read_head_commit(&folder), None);
-        fs::remove_dir_all(folder).unwrap();
+        assert_eq!(read_head_commit(folder), None);
     }
 }

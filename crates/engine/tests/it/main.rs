@@ -35,6 +35,7 @@ mod privilege;
 mod readers;
 mod reception;
 mod remote;
+mod replaced_paths;
 mod rounds;
 mod runs;
 mod schedule;
