@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::file;
 use manifest::MANIFEST_FILE;
-pub use manifest::{BackupEntry, BackupManifest};
+pub use manifest::{BackupEntry, BackupManifest, LeftOutEntry};
 use walk::BackupWalk;
 
 /// The suffix of an unfinished folder. The next attempt replaces one that a crash left.
@@ -61,7 +61,8 @@ pub fn create_backup(
     let partial = make_partial_folder(to)?;
     let mut walk = BackupWalk::new(home, &partial, keys);
     let made = walk.copy_home().and_then(|()| {
-        let list = BackupManifest::new(version, now, walk.entries);
+        let mut list = BackupManifest::new(version, now);
+        (list.entries, list.left_out) = (walk.entries, walk.left_out);
         list.write(&partial)?;
         Ok(list)
     });
@@ -79,7 +80,7 @@ pub fn check_backup(from: &Path) -> Result<BackupManifest> {
 pub fn restore_backup(from: &Path, home: &Path) -> Result<BackupManifest> {
     let list = check_backup(from)?;
     let partial = make_partial_folder(home)?;
-    let copied = file::copy_folder(from, &partial, &[]).map_err(|error| Error::from_io(from, &error));
+    let copied = file::copy_whole_folder(from, &partial, &[]).map_err(|error| Error::from_io(from, &error));
     let made = copied.and_then(|()| {
         // The copy is verified too, not only its source.
         list.check_entries(&walk::list_entries(&partial)?)?;
@@ -121,4 +122,33 @@ fn finish_or_discard(made: Result<BackupManifest>, partial: &Path, to: &Path) ->
         let _ = fs::remove_dir_all(partial);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use polyclaw_folder::FolderHandle;
+
+    use super::*;
+
+    /// Deeper than a path can say, as one command of an agent makes it.
+    #[test]
+    fn folders_that_are_too_deep_are_named_and_do_not_prevent_a_backup() {
+        let room = tempfile::tempdir().unwrap();
+        let (home, to) = (room.path().join("home"), room.path().join("to"));
+        fs::create_dir_all(home.join("workspace")).unwrap();
+        fs::write(home.join("config.toml"), "schema = 1\n").unwrap();
+        fs::write(home.join("workspace/note"), "kept").unwrap();
+        let mut at = FolderHandle::open_base(&home.join("workspace")).unwrap();
+        for _ in 0..400 {
+            at = at.open_or_create_child(OsStr::new("nested-folder-20-long")).unwrap();
+        }
+        let made = create_backup(&home, &to, ("1", Millis(0)), SecretKeys::Included).unwrap();
+        assert_eq!(made.left_out.len(), 1, "{:?}", made.left_out);
+        assert!(made.left_out[0].path.starts_with("workspace/nested-folder-20-long/"));
+        let back = room.path().join("back");
+        assert_eq!(restore_backup(&to, &back).unwrap(), made);
+        assert_eq!(fs::read_to_string(back.join("workspace/note")).unwrap(), "kept");
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use polyclaw_domain::instance::InstanceName;
+use polyclaw_folder::SkippedEntry;
 use serde_json::json;
 
 use crate::access::ControlCaller;
@@ -18,6 +19,9 @@ use crate::view::{InstanceChange, InstanceSnapshot};
 const COPIED_FOLDERS: [&str; 3] = ["workspace", "workspaces", "skills"];
 /// Files that hold the secrets the config may refer to.
 const SECRET_FILES: [&str; 2] = ["secrets.json", "secrets.key"];
+
+/// What an agent makes that can not be copied is named in the log up to this number.
+const MAX_NAMED_SKIPPED: usize = 20;
 
 impl Control {
     /// Clones an instance. It is locked meanwhile, and may be running.
@@ -40,7 +44,8 @@ impl Control {
         let text = edit::merge_patch(&text, &json!({ "gateway": { "port": port } }))?;
         self.commit_instance(by, "instance.clone", &one, || {
             make_instance_folders(&to)?;
-            copy_contents(&from, &to)?;
+            let skipped = copy_contents(&from, &to)?;
+            warn_about_skipped(&skipped);
             (self.load)(to.path(), &text).map_err(Error::BadConfig)?;
             write_file(&to.config_file(), text.as_bytes())
         })
@@ -49,11 +54,15 @@ impl Control {
     }
 }
 
-fn copy_contents(from: &InstancePaths, to: &InstancePaths) -> Result<()> {
+/// Returns what could not be copied, by its full path.
+fn copy_contents(from: &InstancePaths, to: &InstancePaths) -> Result<Vec<SkippedEntry>> {
+    let mut skipped = Vec::new();
     for name in COPIED_FOLDERS {
         let (source, target) = (from.path().join(name), to.path().join(name));
         if source.is_dir() {
-            file::copy_folder(&source, &target, &[]).map_err(|error| Error::from_io(&source, &error))?;
+            let left = file::copy_folder(&source, &target, &[]);
+            let left = left.map_err(|error| Error::from_io(&source, &error))?;
+            skipped.extend(left.into_iter().map(|one| SkippedEntry { path: source.join(&one.path), ..one }));
         }
     }
     for name in SECRET_FILES {
@@ -62,5 +71,63 @@ fn copy_contents(from: &InstancePaths, to: &InstancePaths) -> Result<()> {
             write_file(&to.path().join(name), &bytes)?;
         }
     }
-    Ok(())
+    Ok(skipped)
+}
+
+fn warn_about_skipped(skipped: &[SkippedEntry]) {
+    for SkippedEntry { path, reason } in skipped.iter().take(MAX_NAMED_SKIPPED) {
+        // A name in a workspace is an agent's words: quoted, it is one line.
+        tracing::warn!(path = ?path, reason, "a file or folder can not be copied and is not in the clone");
+    }
+    if skipped.len() > MAX_NAMED_SKIPPED {
+        tracing::warn!(count = skipped.len(), "files and folders are not in the clone");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{CWD, FileType, Mode, RenameFlags};
+
+    use super::*;
+
+    /// The agent of a running instance exchanges a folder with a link while the instance is cloned.
+    #[test]
+    fn a_link_that_took_the_place_of_a_folder_is_not_followed() {
+        let room = tempfile::tempdir().unwrap();
+        let (one, outside) = (room.path().join("one"), room.path().join("outside"));
+        fs::create_dir_all(one.join("workspace/folder")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("note"), "secret").unwrap();
+        fs::write(one.join("workspace/folder/note"), "mine").unwrap();
+        rustix::fs::mknodat(CWD, one.join("workspace/pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let (folder, link) = (one.join("workspace/folder"), one.join("workspace/link"));
+        symlink(&outside, &link).unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let (until, from) = (Arc::clone(&ends), InstancePaths::from_folder(one));
+        let exchanging = std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        let (end, mut leaked, mut number) = (Instant::now() + Duration::from_secs(3), false, 0);
+        while Instant::now() < end && !leaked {
+            number += 1;
+            let to = room.path().join(format!("copy-{number}"));
+            fs::create_dir(&to).unwrap();
+            copy_contents(&from, &InstancePaths::from_folder(to.clone())).ok();
+            leaked = ["folder", "link"].iter().any(|name| {
+                let copied = to.join("workspace").join(name);
+                !copied.is_symlink()
+                    && fs::read_to_string(copied.join("note")).is_ok_and(|text| text == "secret")
+            });
+        }
+        ends.store(true, Ordering::Relaxed);
+        exchanging.join().unwrap();
+        assert!(!leaked && number > 1, "a file outside the workspace was copied");
+    }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use polyclaw_folder::{FolderCopy, FolderHandle, SkippedEntry};
+
 const FOLDER_MODE: u32 = 0o700;
 pub const FILE_MODE: u32 = 0o600;
 
@@ -29,21 +31,26 @@ pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 /// Reads the text of a regular file of at most `most` bytes. A pipe, device or socket is rejected and never blocks.
 /// Links to files are followed.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
     let mut text = String::new();
-    file.take(most + 1).read_to_string(&mut text)?;
+    open_regular_file(path)?.take(most + 1).read_to_string(&mut text)?;
     match text.len() as u64 > most {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
         false => Ok(text),
     }
 }
 
-/// Writes a file that only its owner can read. After a crash either the old or the new file exists completely.
+/// Opens a regular file, and neither waits for a pipe nor wakes a device. A link to a file is one.
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+/// Writes a file that only its owner reads. After a crash it is the old one or the new one, whole.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path_with_suffix(path, "writing");
     write_new_file(&partial, bytes)?;
@@ -93,24 +100,23 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Copies a folder except the folders in `without`. Links stay links. Anything but files, folders and links is
-/// skipped.
-pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()> {
+/// Copies a folder with all that is in it but the folders `without`. Links stay links; what is no file, folder or link
+/// is left out. What can not be copied is returned: agents may write the folder meanwhile, and must not prevent a copy.
+pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<Vec<SkippedEntry>> {
     make_private(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
-        } else if kind.is_dir() {
-            if !without.contains(&entry.path()) {
-                copy_folder(&entry.path(), &target, without)?;
-            }
-        } else if kind.is_file() {
-            fs::copy(entry.path(), target)?;
+    let (source, target) = (FolderHandle::open_base(from)?, FolderHandle::open_base(to)?);
+    let is_excluded = |inside: &Path| without.contains(&from.join(inside));
+    FolderCopy::new(&is_excluded, &mut |_, _| Ok(())).run(&source, &target)
+}
+
+/// The same where all of it must be copied.
+pub fn copy_whole_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()> {
+    match copy_folder(from, to, without)?.first() {
+        None => Ok(()),
+        Some(skipped) => {
+            Err(io::Error::other(format!("{} can not be copied: {}", skipped.path.display(), skipped.reason)))
         }
     }
-    Ok(())
 }
 
 /// Flushes everything written below a folder to disk.

@@ -2,7 +2,7 @@
 //! database, whether it runs or not. If the instance uses PostgreSQL it is asked instead, because only it has the
 //! credentials.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use polyclaw_domain::budget::usd_to_nanos;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
+use polyclaw_folder::{FolderHandle, file_size, file_type};
 use polyclaw_store::registry::InstanceRecord;
 use polyclaw_store::turn_history::{PastTurn, PastTurnFilter, list_past_turns};
 use polyclaw_store::usage::{self, GroupedUsage};
 use polyclaw_store::{Tx, query_read_only};
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -249,15 +251,19 @@ fn agent_workspaces(config: &Config) -> Vec<String> {
 /// Lists the existing bootstrap files: those of all agents, then those of single agents, then those in separate
 /// workspaces.
 fn find_bootstrap_files(workspace: &Path, own_workspaces: Vec<String>) -> Vec<BootstrapFile> {
-    let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
-    let mut own: Vec<String> =
-        agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
-    own.sort();
+    // Agents write the workspace, and may have put links there.
+    let Ok(root) = FolderHandle::open_base(workspace) else { return Vec::new() };
+    let agents = root.open_child(OsStr::new("agents")).and_then(|agents| agents.read_entries());
+    let names = agents.into_iter().flat_map(|agents| agents.found).map(|entry| entry.name);
+    let own = names.map(|name| format!("agents/{}/", name.to_string_lossy()));
     let places = [String::new()].into_iter().chain(own).chain(own_workspaces);
-    let files = places.flat_map(|place| briefing::BRIEFING_FILES.map(|file| format!("{place}{file}")));
-    let there = |file: String| {
-        let meta = fs::symlink_metadata(workspace.join(&file)).ok().filter(fs::Metadata::is_file)?;
-        Some(BootstrapFile { file, bytes: meta.len() })
+    let files = places.flat_map(|place| briefing::BRIEFING_FILES.map(|file| (place.clone(), file)));
+    let there = |(place, file): (String, &str)| {
+        let base = if Path::new(&place).is_absolute() { Path::new(&place) } else { workspace };
+        let folder = FolderHandle::open_below(base, &workspace.join(&place)).ok()?;
+        let stat = folder.stat(OsStr::new(file)).ok()??;
+        let is_file = file_type(&stat) == FileType::RegularFile;
+        is_file.then(|| BootstrapFile { file: format!("{place}{file}"), bytes: file_size(&stat) })
     };
     files.filter_map(there).collect()
 }

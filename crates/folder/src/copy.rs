@@ -12,9 +12,9 @@ use rustix::fs::FileType;
 use crate::handle::{FolderHandle, PRIVATE_FOLDER_MODE, file_type};
 
 /// Folders in folders. Three descriptors are open for each level.
-pub const MAX_COPIED_DEPTH: usize = 128;
+const MAX_COPIED_DEPTH: usize = 128;
 /// Longest path from the copied folder. The copy must be reachable by a path, which may have 4,096 bytes.
-pub const MAX_COPIED_PATH_BYTES: usize = 3_000;
+const MAX_COPIED_PATH_BYTES: usize = 3_000;
 const PRIVATE_FILE_MODE: u32 = 0o600;
 
 /// What is in the copy now.
@@ -38,6 +38,8 @@ type CopyObserver<'a> = &'a mut dyn FnMut(&Path, CopiedEntry<'_>) -> io::Result<
 pub struct FolderCopy<'a> {
     excluded: &'a dyn Fn(&Path) -> bool,
     on_copied: CopyObserver<'a>,
+    prefix_depth: usize,
+    prefix_bytes: usize,
     skipped: Vec<SkippedEntry>,
 }
 
@@ -45,12 +47,19 @@ impl<'a> FolderCopy<'a> {
     /// `excluded` says which folders are left out, by their path from the copied folder. `on_copied` is called for each
     /// file and link; its errors end the copy.
     pub fn new(excluded: &'a dyn Fn(&Path) -> bool, on_copied: CopyObserver<'a>) -> Self {
-        Self { excluded, on_copied, skipped: Vec::new() }
+        Self { excluded, on_copied, prefix_depth: 0, prefix_bytes: 0, skipped: Vec::new() }
+    }
+
+    /// Limits depth and length as if the folder had this path, so that a copy of what holds it can be copied whole.
+    pub fn below(self, prefix: &Path) -> Self {
+        let (prefix_depth, prefix_bytes) = (prefix.components().count(), prefix.as_os_str().len());
+        Self { prefix_depth, prefix_bytes, ..self }
     }
 
     /// Copies all that is in `from` to `to`. Only failures of the copy itself are errors.
     pub fn run(mut self, from: &FolderHandle, to: &FolderHandle) -> io::Result<Vec<SkippedEntry>> {
-        self.copy_entries((from, to), Path::new(""), 0)?;
+        let depth = self.prefix_depth;
+        self.copy_entries((from, to), Path::new(""), depth)?;
         Ok(self.skipped)
     }
 
@@ -84,7 +93,7 @@ impl<'a> FolderCopy<'a> {
             Ok(None) => return Ok(()),
             Err(error) => return self.skip(inside, &error),
         };
-        if inside.as_os_str().len() > MAX_COPIED_PATH_BYTES || depth >= MAX_COPIED_DEPTH {
+        if self.prefix_bytes + inside.as_os_str().len() > MAX_COPIED_PATH_BYTES || depth >= MAX_COPIED_DEPTH {
             return self.skip(inside, &io::Error::other("it lies too deep"));
         }
         match file_type(&stat) {
@@ -132,6 +141,23 @@ impl<'a> FolderCopy<'a> {
             self.skipped.push(SkippedEntry { path: inside.to_owned(), reason: error.to_string() });
         }
         Ok(())
+    }
+}
+
+/// Copies one file or link. Nothing else is copied: it is an error, as is whatever can not be read.
+pub fn copy_entry(from: (&FolderHandle, &OsStr), to: &FolderHandle) -> io::Result<()> {
+    let mut is_copied = false;
+    let mut note = |_: &Path, _: CopiedEntry<'_>| {
+        is_copied = true;
+        Ok(())
+    };
+    let (folder, name) = from;
+    let mut copy = FolderCopy::new(&|_| true, &mut note);
+    copy.copy_entry((folder, to), (name, Path::new(name)), 0)?;
+    match copy.skipped.pop() {
+        Some(skipped) => Err(io::Error::other(skipped.reason)),
+        None if is_copied => Ok(()),
+        None => Err(io::ErrorKind::NotFound.into()),
     }
 }
 

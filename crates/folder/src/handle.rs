@@ -145,12 +145,7 @@ impl FolderHandle {
 
     /// Opens a regular file for reading, and nothing else: a device may act, a pipe may block.
     pub fn open_regular_file(&self, name: &OsStr) -> io::Result<File> {
-        let file = self.open_file(name).map_err(|error| match error.kind() {
-            io::ErrorKind::FilesystemLoop => {
-                io::Error::new(error.kind(), "it is a symbolic link, which is not followed")
-            }
-            _ => error,
-        })?;
+        let file = self.open_file(name)?;
         match file.metadata()?.is_file() {
             true => Ok(file),
             false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
@@ -270,6 +265,11 @@ impl FolderHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether something was not opened because a link is in its place.
+pub fn is_link_refusal(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
 /// The names of a relative path. `..` is refused: what it leads to depends on links.

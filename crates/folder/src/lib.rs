@@ -6,11 +6,15 @@
 
 mod copy;
 mod handle;
+mod resolve;
 mod sweep;
+mod walk;
 
-pub use copy::{CopiedEntry, FolderCopy, MAX_COPIED_DEPTH, MAX_COPIED_PATH_BYTES, SkippedEntry};
+pub use copy::{CopiedEntry, FolderCopy, SkippedEntry, copy_entry};
 pub use handle::{
     FolderEntries, FolderEntry, FolderHandle, FolderIdentity, MAX_ENTRIES, RESOLUTION_FACT,
-    describe_file_type, file_size, file_type,
+    describe_file_type, file_size, file_type, is_link_refusal,
 };
+pub use resolve::resolve_existing;
 pub use sweep::sweep_temporary;
+pub use walk::{WalkedEntry, walk_folder};

@@ -1,64 +1,33 @@
 //! Removes temporary files that an interrupted write left in a workspace.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
 use crate::handle::{FolderHandle, TEMPORARY_PREFIX, file_type, is_temporary};
+use crate::walk::walk_folder;
 
 /// A write takes moments: the writer of an older file is gone, whatever process has its number now.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(600);
 const MAX_SWEPT_ENTRIES: usize = 500_000;
-/// One descriptor is open for each level.
-const MAX_SWEPT_DEPTH: usize = 128;
 
 /// Removes what processes that were killed in the middle of a write left below a workspace. Returns how many files that
 /// were.
 pub fn sweep_temporary(workspace: &Path) -> usize {
     let Ok(root) = FolderHandle::open_base(workspace) else { return 0 };
     let (mut removed, mut seen) = (0, 0);
-    let mut levels = vec![SweptLevel::read(root, &mut removed, &mut seen)];
-    while let Some(level) = levels.last_mut().filter(|_| seen < MAX_SWEPT_ENTRIES) {
-        let Some(name) = level.folders.pop() else {
-            levels.pop();
-            continue;
-        };
-        let child = level.folder.open_child(&name);
-        if let Some(child) = child.ok().filter(|_| levels.len() < MAX_SWEPT_DEPTH) {
-            levels.push(SweptLevel::read(child, &mut removed, &mut seen));
+    // It ends early only in a folder with too many files, of which the rest is looked at another time.
+    let _ = walk_folder(root, &mut |entry| {
+        seen += 1;
+        if file_type(&entry.stat) == FileType::RegularFile && is_left_behind(entry.name, &entry.stat) {
+            removed += usize::from(entry.folder.remove_file(entry.name).is_ok());
         }
-    }
+        if seen < MAX_SWEPT_ENTRIES { Ok(()) } else { Err(io::ErrorKind::QuotaExceeded.into()) }
+    });
     removed
-}
-
-/// An open folder, and the folders in it that are still to be entered.
-struct SweptLevel {
-    folder: FolderHandle,
-    folders: Vec<OsString>,
-}
-
-impl SweptLevel {
-    /// Removes what is left behind in one folder.
-    fn read(folder: FolderHandle, removed: &mut usize, seen: &mut usize) -> Self {
-        let mut folders = Vec::new();
-        for name in folder.names().into_iter().flatten().flatten() {
-            *seen += 1;
-            if *seen > MAX_SWEPT_ENTRIES {
-                break;
-            }
-            let Ok(Some(stat)) = folder.stat(&name) else { continue };
-            match file_type(&stat) {
-                FileType::Directory => folders.push(name),
-                FileType::RegularFile if is_left_behind(&name, &stat) => {
-                    *removed += usize::from(folder.remove_file(&name).is_ok());
-                }
-                _ => {}
-            }
-        }
-        Self { folder, folders }
-    }
 }
 
 /// Whether its writer is gone. A worker has process numbers of its own: what it left is recognized by its age.

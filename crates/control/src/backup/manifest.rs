@@ -1,6 +1,7 @@
 //! The manifest of a backup: paths, sizes and hashes, but no file contents.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -29,6 +30,13 @@ pub struct BackupEntry {
     pub hash: String,
 }
 
+/// What could not be copied from a folder that agents write, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutEntry {
+    pub path: String,
+    pub reason: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackupManifest {
@@ -37,15 +45,19 @@ pub struct BackupManifest {
     pub version: String,
     pub created_at: String,
     pub entries: Vec<BackupEntry>,
+    /// Written only where there is something: programs of before know no such field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutEntry>,
 }
 
 impl BackupManifest {
-    pub fn new(version: &str, now: Millis, entries: Vec<BackupEntry>) -> Self {
+    pub fn new(version: &str, now: Millis) -> Self {
         Self {
             schema: MANIFEST_SCHEMA_VERSION,
             version: version.to_owned(),
             created_at: now.to_string(),
-            entries,
+            entries: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -111,14 +123,18 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// Describes a file by the hash of its content, and a link by the hash of its target.
 pub(super) fn describe_file(path: String, at: &Path) -> io::Result<BackupEntry> {
     if at.is_symlink() {
-        let target = fs::read_link(at)?.to_string_lossy().into_owned();
-        return Ok(BackupEntry {
-            path,
-            bytes: 0,
-            hash: format!("link {}", encode_hex(&Sha256::digest(target.as_bytes()))),
-        });
+        return Ok(describe_link(path, fs::read_link(at)?.as_os_str()));
     }
-    let (mut file, mut hash, mut bytes) = (open_regular(at)?, Sha256::new(), 0);
+    describe_content(path, &mut open_regular(at)?)
+}
+
+pub(super) fn describe_link(path: String, target: &OsStr) -> BackupEntry {
+    let target = target.to_string_lossy();
+    BackupEntry { path, bytes: 0, hash: format!("link {}", encode_hex(&Sha256::digest(target.as_bytes()))) }
+}
+
+pub(super) fn describe_content(path: String, file: &mut File) -> io::Result<BackupEntry> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut block = vec![0; HASH_BLOCK_BYTES];
     loop {
         let read = file.read(&mut block)?;

@@ -2,17 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
+use polyclaw_folder::{CopiedEntry, FolderCopy, FolderHandle, SkippedEntry};
 use polyclaw_store::registry::InstanceRecord;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 
-use super::manifest::{BackupEntry, MANIFEST_FILE, describe_file};
+use super::manifest::{
+    BackupEntry, LeftOutEntry, MANIFEST_FILE, describe_content, describe_file, describe_link,
+};
 use super::{SECRETS_KEY_FILE, SecretKeys};
 use crate::error::{Error, Result};
 use crate::file;
@@ -45,11 +44,12 @@ pub(super) struct BackupWalk<'a> {
     to: &'a Path,
     keys: SecretKeys,
     pub entries: Vec<BackupEntry>,
+    pub left_out: Vec<LeftOutEntry>,
 }
 
 impl<'a> BackupWalk<'a> {
     pub fn new(home: &'a Path, to: &'a Path, keys: SecretKeys) -> Self {
-        Self { home, to, keys, entries: Vec::new() }
+        Self { home, to, keys, entries: Vec::new(), left_out: Vec::new() }
     }
 
     /// Copies the registry first. Every instance it lists is then copied, and one created meanwhile is left out
@@ -104,6 +104,9 @@ impl<'a> BackupWalk<'a> {
             // Its owner removed it again.
             return Ok(());
         };
+        if kind.is_dir() && (is_agent_content(path) || is_of_servers(path)) {
+            return self.copy_foreign_folder(path);
+        }
         if kind.is_dir() {
             self.make_folder(path)?;
             return self.list_names(path)?.iter().try_for_each(|name| self.copy_entry(&path.join(name)));
@@ -115,9 +118,7 @@ impl<'a> BackupWalk<'a> {
         let at = self.home.join(folder);
         let listed = fs::read_dir(&at).map_err(|error| Error::from_io(&at, &error))?;
         let names = listed.flatten().map(|entry| entry.file_name());
-        let is_left_out =
-            |name: &OsStr| is_cache(folder, name) || (is_transient(name) && !is_of_servers(folder));
-        let mut names: Vec<_> = names.filter(|name| is_agent_content(folder) || !is_left_out(name)).collect();
+        let mut names: Vec<_> = names.filter(|name| !is_transient(name)).collect();
         names.sort();
         Ok(names)
     }
@@ -129,11 +130,10 @@ impl<'a> BackupWalk<'a> {
 
     fn copy_file(&mut self, path: &Path) -> Result<()> {
         let (from, to) = (self.home.join(path), self.to.join(path));
-        let is_ours = !is_agent_content(path) && !is_of_servers(path);
-        if path.extension().is_some_and(|end| end == "db") && is_ours && is_database(&from) {
+        if path.extension().is_some_and(|end| end == "db") && is_database(&from) {
             polyclaw_store::copy_sqlite_file(&from, &to)?;
         } else {
-            match self.copy_without_links(path) {
+            match copy_plain_file(&from, &to) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 copied => copied.map_err(|error| Error::from_io(&from, &error))?,
             }
@@ -141,21 +141,37 @@ impl<'a> BackupWalk<'a> {
         self.add_entry(path)
     }
 
-    /// Copies the file that is opened and follows no link: an agent may replace the file, or a folder above it, by a
-    /// link at any moment.
-    fn copy_without_links(&self, path: &Path) -> io::Result<()> {
-        let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
-        let (name, to) = (path.file_name().ok_or(io::ErrorKind::NotFound)?, self.to.join(path));
-        // Opening a pipe must not block.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
-            Ok(file) => copy_from_open_file(fs::File::from(file), &to),
-            Err(Errno::LOOP) => {
-                let link = rustix::fs::readlinkat(&parent, name, Vec::new())?;
-                std::os::unix::fs::symlink(OsStr::from_bytes(link.as_bytes()), to)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// Copies a folder that agents or MCP servers write, as plain files. They may exchange anything in it with a link at
+    /// any moment. What can not be copied is named and left out: it must not prevent a backup.
+    fn copy_foreign_folder(&mut self, path: &Path) -> Result<()> {
+        let (from, to) = (self.home.join(path), self.to.join(path));
+        let Ok(source) = FolderHandle::open_below(self.home, &from) else { return Ok(()) };
+        self.make_folder(path)?;
+        let failed = |error: io::Error| Error::from_io(&to, &error);
+        let target = FolderHandle::open_base(&to).map_err(failed)?;
+        let is_excluded = |inside: &Path| is_of_servers(path) && is_cache(&path.join(inside));
+        let mut entries = Vec::new();
+        let mut add_entry = |inside: &Path, copied: CopiedEntry<'_>| {
+            let place = path.join(inside).to_string_lossy().into_owned();
+            entries.push(match copied {
+                CopiedEntry::Link(target) => describe_link(place, target),
+                CopiedEntry::File(file) => {
+                    file.rewind()?;
+                    describe_content(place, file)?
+                }
+            });
+            Ok(())
+        };
+        let skipped = FolderCopy::new(&is_excluded, &mut add_entry)
+            .below(path)
+            .run(&source, &target)
+            .map_err(failed)?;
+        self.entries.append(&mut entries);
+        self.left_out.extend(skipped.into_iter().map(|SkippedEntry { path: inside, reason }| LeftOutEntry {
+            path: path.join(inside).to_string_lossy().into_owned(),
+            reason,
+        }));
+        Ok(())
     }
 
     /// Adds a copied file to the list.
@@ -167,28 +183,12 @@ impl<'a> BackupWalk<'a> {
     }
 }
 
-/// Opens a folder below `root` without following links. A folder that became a link counts as missing.
-fn open_below(root: &Path, folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(root, flags, Mode::empty())?;
-    if folder.as_os_str().is_empty() {
-        return Ok(root);
-    }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(&root, folder, flags, Mode::empty(), resolve) {
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => Err(io::ErrorKind::NotFound.into()),
-        opened => Ok(opened?),
-    }
-}
-
-fn copy_from_open_file(mut from: fs::File, to: &Path) -> io::Result<()> {
-    let meta = from.metadata()?;
-    if !meta.is_file() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(file::FILE_MODE).open(to)?;
-    io::copy(&mut from, &mut copy)?;
-    copy.set_permissions(meta.permissions())
+/// Copies a file of the home itself, which no agent writes. A link there is the operator's, and stays one.
+fn copy_plain_file(from: &Path, to: &Path) -> io::Result<()> {
+    let name = from.file_name().ok_or(io::ErrorKind::NotFound)?;
+    let parent = FolderHandle::open_base(from.parent().ok_or(io::ErrorKind::NotFound)?)?;
+    let target = FolderHandle::open_base(to.parent().ok_or(io::ErrorKind::NotFound)?)?;
+    polyclaw_folder::copy_entry((&parent, name), &target)
 }
 
 /// Whether the path belongs to agents. Their files are copied whatever their name.
@@ -209,10 +209,11 @@ fn is_transient(name: &OsStr) -> bool {
         || TRANSIENT_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether the folder is a download cache of an MCP server.
-fn is_cache(folder: &Path, name: &OsStr) -> bool {
-    let is_servers = folder.parent().and_then(Path::file_name).is_some_and(|above| above == "mcp");
-    is_servers && (name == ".npm" || name == ".cache")
+/// What an MCP server has downloaded into its own folder can be fetched again.
+fn is_cache(folder: &Path) -> bool {
+    let above = folder.parent().and_then(Path::parent).and_then(Path::file_name);
+    above.is_some_and(|above| above == "mcp")
+        && folder.file_name().is_some_and(|name| name == ".npm" || name == ".cache")
 }
 
 fn is_database(path: &Path) -> bool {
@@ -256,26 +257,34 @@ mod tests {
     use super::*;
     use crate::instance_paths::InstancePaths;
 
-    /// Simulates an agent that swaps a path between the check and the copy.
     #[test]
-    fn a_link_put_in_place_of_a_file_or_folder_is_not_followed() {
+    fn links_in_a_workspace_and_in_the_home_stay_links() {
         let room = tempfile::tempdir().unwrap();
         let (home, to, secret) =
             (room.path().join("home"), room.path().join("to"), room.path().join("secret"));
         fs::create_dir_all(home.join("workspace/a")).unwrap();
-        fs::create_dir_all(to.join("workspace/a")).unwrap();
+        fs::create_dir(&to).unwrap();
         fs::create_dir(&secret).unwrap();
         fs::write(secret.join("key"), "secret").unwrap();
         fs::write(home.join("workspace/a/key"), "mine").unwrap();
-        std::os::unix::fs::symlink(secret.join("key"), home.join("workspace/link")).unwrap();
-        std::os::unix::fs::symlink(&secret, home.join("workspace/b")).unwrap();
-        let walk = BackupWalk::new(&home, &to, SecretKeys::Included);
-        walk.copy_without_links(Path::new("workspace/a/key")).unwrap();
+        for (target, link) in [
+            (secret.join("key"), "workspace/link"),
+            (secret.clone(), "workspace/b"),
+            (secret.join("key"), "link"),
+        ] {
+            std::os::unix::fs::symlink(target, home.join(link)).unwrap();
+        }
+        let mut walk = BackupWalk::new(&home, &to, SecretKeys::Included);
+        walk.copy_entry(Path::new("workspace")).unwrap();
+        walk.copy_entry(Path::new("link")).unwrap();
         assert_eq!(fs::read_to_string(to.join("workspace/a/key")).unwrap(), "mine");
-        walk.copy_without_links(Path::new("workspace/link")).unwrap();
-        assert_eq!(fs::read_link(to.join("workspace/link")).unwrap(), secret.join("key"), "a link stays one");
-        let swapped = walk.copy_without_links(Path::new("workspace/b/key")).unwrap_err();
-        assert_eq!(swapped.kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read_link(to.join("workspace/link")).unwrap(), secret.join("key"));
+        assert_eq!(fs::read_link(to.join("workspace/b")).unwrap(), secret);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), secret.join("key"));
+        let mut listed = list_entries(&to).unwrap();
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
+        walk.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        assert_eq!(walk.entries, listed);
     }
 
     fn fifo(path: &Path) {

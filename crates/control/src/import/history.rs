@@ -1,8 +1,8 @@
 //! Reads transcript files of OpenClaw and stores them as conversations.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use polyclaw_domain::channel::INTERNAL_CHANNEL;
@@ -111,11 +111,14 @@ fn read_conversation(
     let key = openclaw::translate_session_key(&full, renamed).ok_or("there is no such conversation here")?;
     let id = entry["sessionId"].as_str().filter(|id| is_plain_file_name(id)).ok_or("it has no transcript")?;
     let path = folder.join("sessions").join(format!("{id}.jsonl"));
-    let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
+    let file = crate::file::open_regular_file(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "its transcript is not there",
+        _ => "its transcript can not be read",
+    })?;
+    let size = file.metadata().map_err(|_| "its transcript can not be read")?.len();
     reading.left = reading.left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
-    let file = File::open(&path).map_err(|_| "its transcript can not be read")?;
     let (mut messages, mut broken) = (Vec::new(), 0);
-    for line in BufReader::new(file).split(b'\n') {
+    for line in BufReader::new(file.take(size)).split(b'\n') {
         let line = line.map_err(|_| "its transcript can not be read")?;
         // A line cut short by a crash does not discard the others.
         match serde_json::from_slice::<Value>(&line) {

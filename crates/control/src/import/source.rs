@@ -1,6 +1,7 @@
 //! The home of an OpenClaw gateway: its config with all includes, and the files next to it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::audit::content_hash;
@@ -78,9 +79,7 @@ impl OpenClawHome {
     /// Reads the variables of `.env` next to the config: `NAME=value` lines, with or without `export` and quotes.
     pub fn read_variables(&self) -> Vec<(String, String)> {
         let file = self.root.join(".env");
-        let is_plain =
-            fs::metadata(&file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SOURCE_FILE_BYTES);
-        let text = if is_plain { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };
+        let text = crate::file::read_text(&file, MAX_SOURCE_FILE_BYTES).unwrap_or_default();
         text.lines().filter_map(parse_variable).collect()
     }
 
@@ -142,12 +141,12 @@ fn parse_variable(line: &str) -> Option<(String, String)> {
 
 /// Reads a JSON5 file.
 pub fn read_json5(file: &Path) -> Result<Value> {
-    let unreadable = |error: std::io::Error| import_error(file, &error.to_string());
-    let found = fs::metadata(file).map_err(unreadable)?;
-    if !found.is_file() || found.len() > MAX_SOURCE_FILE_BYTES {
-        return Err(import_error(file, "it is no file, or too large to be a config"));
-    }
-    let text = fs::read_to_string(file).map_err(unreadable)?;
+    let text = crate::file::read_text(file, MAX_SOURCE_FILE_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
+            import_error(file, "it is no file, or too large to be a config")
+        }
+        _ => import_error(file, &error.to_string()),
+    })?;
     openclaw::parse(&text).map_err(|broken| import_error(file, &broken.to_string()))
 }
 

@@ -1,9 +1,12 @@
 //! Copies the workspaces of agents.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::openclaw::{OpenclawAgentFiles, TranslationNotes};
+use polyclaw_folder::{FolderHandle, WalkedEntry, file_size, file_type, walk_folder};
+use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -32,9 +35,12 @@ pub struct WorkspaceFolder {
 impl WorkspaceFolder {
     pub fn copy_to(&self, workspace: &Path) -> Result<()> {
         let to = self.dir.as_ref().map_or_else(|| workspace.to_owned(), |dir| workspace.join(dir));
-        file::copy_folder(&self.from, &to, &self.without)
+        file::copy_whole_folder(&self.from, &to, &self.without)
             .map_err(|error| Error::from_io(&self.from, &error))?;
-        self.links.iter().try_for_each(|(link, target)| replace_link(&to.join(link), target.as_deref()))
+        let copy = FolderHandle::open_base(&to).map_err(|error| Error::from_io(&to, &error))?;
+        self.links.iter().try_for_each(|(link, target)| {
+            replace_link(&copy, link, target.as_deref()).map_err(|error| Error::from_io(link, &error))
+        })
     }
 
     /// Describes source and destination for the report.
@@ -102,53 +108,50 @@ fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
     if own_home.starts_with(from) {
         return Err(bad("this workspace holds the home of Polyclaw"));
     }
-    let (mut bytes, mut count, mut open) = (0, 0, vec![from.to_owned()]);
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| Error::from_io(&folder, &error))?.flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            count += 1;
-            match kind {
-                kind if kind.is_dir() => open.push(entry.path()),
-                _ => bytes += entry.metadata().map(|found| found.len()).unwrap_or_default(),
-            }
-            if bytes > MAX_WORKSPACE_BYTES || count > MAX_WORKSPACE_FILES {
-                return Err(bad("this workspace is too large to be copied"));
-            }
+    let root = FolderHandle::open_base(from).map_err(|error| Error::from_io(from, &error))?;
+    let (mut bytes, mut count) = (0_u64, 0_u64);
+    let counted = walk_folder(root, &mut |entry| {
+        count += 1;
+        if file_type(&entry.stat) != FileType::Directory {
+            bytes = bytes.saturating_add(file_size(&entry.stat));
         }
-    }
-    Ok(())
+        match bytes > MAX_WORKSPACE_BYTES || count > MAX_WORKSPACE_FILES {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => Ok(()),
+        }
+    });
+    counted.map_err(|_| bad("this workspace is too large to be copied"))
 }
 
 /// Finds links that would lead into the old home. A link to a file in the same folder is redirected to its copy; any
 /// other is removed.
 fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<PathBuf>)> {
-    let (mut found, mut open) = (Vec::new(), vec![from.to_owned()]);
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                open.push(entry.path());
+    let mut found = Vec::new();
+    let mut look = |entry: WalkedEntry<'_>| {
+        if file_type(&entry.stat) != FileType::Symlink {
+            return Ok(());
+        }
+        let Ok(target) = entry.folder.read_link(entry.name).map(PathBuf::from) else { return Ok(()) };
+        let (place, path) = (entry.inside.clone(), from.join(&entry.inside));
+        let leads = normalize_path(&path.parent().unwrap_or(from).join(&target));
+        match leads.strip_prefix(from) {
+            Ok(_) if target.is_relative() => {}
+            Ok(inside) => {
+                let up: PathBuf =
+                    place.parent().into_iter().flat_map(Path::components).map(|_| "..").collect();
+                found.push((place, Some(up.join(inside))));
             }
-            let Some(target) = kind.is_symlink().then(|| fs::read_link(entry.path()).ok()).flatten() else {
-                continue;
-            };
-            let path = entry.path();
-            let Ok(place) = path.strip_prefix(from) else { continue };
-            let leads = normalize_path(&folder.join(&target));
-            match leads.strip_prefix(from) {
-                Ok(_) if target.is_relative() => {}
-                Ok(inside) => {
-                    let up: PathBuf =
-                        place.parent().into_iter().flat_map(Path::components).map(|_| "..").collect();
-                    found.push((place.to_owned(), Some(up.join(inside))));
-                }
-                Err(_) => {
-                    let why = "it is a link that leads out of the workspace, and is left out";
-                    notes.note_ignored(&path.display().to_string(), why);
-                    found.push((place.to_owned(), None));
-                }
+            Err(_) => {
+                let why = "it is a link that leads out of the workspace, and is left out";
+                notes.note_ignored(&path.display().to_string(), why);
+                found.push((place, None));
             }
         }
+        Ok(())
+    };
+    if let Ok(root) = FolderHandle::open_base(from) {
+        // Nothing in it fails.
+        let _ = walk_folder(root, &mut look);
     }
     found
 }
@@ -166,12 +169,14 @@ fn normalize_path(path: &Path) -> PathBuf {
     found
 }
 
-fn replace_link(link: &Path, target: Option<&Path>) -> Result<()> {
-    let failed = |error: std::io::Error| Error::from_io(link, &error);
-    match fs::remove_file(link) {
-        // The link was in the folder of another agent, which has its own copy.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        removed => removed.map_err(failed)?,
+/// Replaces a link in the copy. It was in a folder of another agent, which has a copy of its own, where it is not there.
+fn replace_link(copy: &FolderHandle, link: &Path, target: Option<&Path>) -> io::Result<()> {
+    let (Some(above), Some(name)) = (link.parent(), link.file_name()) else { return Ok(()) };
+    let removed = copy.open_relative(above).and_then(|folder| folder.remove_file(name).map(|()| folder));
+    match (removed, target) {
+        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        (Err(error), _) => Err(error),
+        (Ok(folder), Some(target)) => folder.create_link(target.as_os_str(), name),
+        (Ok(_), None) => Ok(()),
     }
-    target.map_or(Ok(()), |target| std::os::unix::fs::symlink(target, link).map_err(failed))
 }

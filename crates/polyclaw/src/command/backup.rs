@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
-use polyclaw_control::backup::{self, BackupManifest, SecretKeys};
+use polyclaw_control::backup::{self, BackupManifest, LeftOutEntry, SecretKeys};
 use polyclaw_domain::port::WallClock;
+use polyclaw_domain::sanitize;
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::clock::SystemClock;
 use crate::failure::CommandFailure;
 use crate::output::visible_line;
+
+const MAX_SHOWN_LEFT_OUT: usize = 20;
+const MAX_SHOWN_PATH_CHARS: usize = 200;
 
 /// Copy this home with all its instances into a folder: config, secrets, files, conversations.
 #[derive(clap::Args)]
@@ -43,8 +47,28 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         [] => String::new(),
         keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
     };
-    let head = || format!("Copied to {}: {}.{left}", visible_line(&place), backup_summary(&list));
+    let skipped = left_out_lines(&list);
+    let head = || format!("Copied to {}: {}.{left}{skipped}", visible_line(&place), backup_summary(&list));
     Ok(context.output.print_value(&answer, |_| head())?)
+}
+
+/// Files that could not be copied. Their names are an agent's words: each is one line.
+fn left_out_lines(list: &BackupManifest) -> String {
+    if list.left_out.is_empty() {
+        return String::new();
+    }
+    let line = |one: &LeftOutEntry| {
+        format!(
+            "\n  {}: {}",
+            sanitize::to_single_line(&one.path, MAX_SHOWN_PATH_CHARS),
+            visible_line(&one.reason)
+        )
+    };
+    let lines: String = list.left_out.iter().take(MAX_SHOWN_LEFT_OUT).map(line).collect();
+    format!(
+        "\n{} files or folders could not be copied and are not in it; backup.json names all:{lines}",
+        list.left_out.len()
+    )
 }
 
 pub fn describe_backup(place: &str, list: &BackupManifest) -> Value {
@@ -55,6 +79,7 @@ pub fn describe_backup(place: &str, list: &BackupManifest) -> Value {
         "created_at": list.created_at,
         "sum": list.sum_totals(),
         "missing_keys": backup::find_missing_keys(list),
+        "left_out": list.left_out,
         "files": list.entries.iter().map(entry).collect::<Vec<_>>(),
     })
 }

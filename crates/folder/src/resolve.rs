@@ -1,0 +1,34 @@
+//! Where a path leads now.
+
+use std::path::{Path, PathBuf};
+
+/// The path without links, as far as it exists, and the names that are missing as they are written. For a comparison of
+/// places only: what is opened must be opened through a handle.
+pub fn resolve_existing(path: &Path) -> PathBuf {
+    let mut missing = PathBuf::new();
+    for above in path.ancestors() {
+        if let Ok(real) = above.canonicalize() {
+            return if missing.as_os_str().is_empty() { real } else { real.join(missing) };
+        }
+        let Some(name) = above.file_name() else { break };
+        missing =
+            if missing.as_os_str().is_empty() { PathBuf::from(name) } else { Path::new(name).join(missing) };
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_resolved_and_missing_names_are_kept() {
+        let room = tempfile::tempdir().unwrap();
+        let root = room.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
+        assert_eq!(resolve_existing(&root.join("link")), root.join("real"));
+        assert_eq!(resolve_existing(&root.join("link/a/b")), root.join("real/a/b"));
+        assert_eq!(resolve_existing(Path::new("/missing/a")), Path::new("/missing/a"));
+    }
+}
