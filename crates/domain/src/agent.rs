@@ -22,7 +22,7 @@ pub use model::ModelChoice;
 pub use question::{describe_change, describe_spec};
 pub use review::{SpecProblem, SpecReviewContext, review_spec};
 pub use subagents::{DelegationPolicy, MemberTools, SubagentPolicy};
-pub use workspace::{AgentWorkspace, default_agent_folder};
+pub use workspace::{AgentWorkspace, OVERLAP_HINT, WorkspaceOverlap, default_agent_folder, find_overlaps};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

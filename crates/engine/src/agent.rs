@@ -5,6 +5,7 @@ mod export;
 mod find;
 mod overlay;
 mod removal;
+mod workspaces;
 
 use polyclaw_domain::agent::{self, AgentSpec, SpecReviewContext};
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -24,6 +25,7 @@ use crate::prompt;
 pub use explain::ToolExplanation;
 pub(crate) use find::{find_agent_exact, find_agent_fuzzy};
 pub use overlay::{AgentFileOverlay, MAX_OVERLAY_BYTES as LONGEST_OVERLAY};
+pub(crate) use workspaces::WorkspaceCache;
 
 impl Engine {
     pub async fn list_agents(&self) -> Result<Vec<StoredAgent>> {
@@ -113,6 +115,7 @@ impl Engine {
         self.redactor().redact_spec(&mut spec);
         self.validate_agent_spec(&spec)?;
         self.check_allowed_agents(&spec, None).await?;
+        self.check_new_workspace(&spec, None).await?;
         let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if agents::get(tx, &stored.agent_id)?.is_some() {
@@ -138,6 +141,7 @@ impl Engine {
         let source = before.source;
         self.validate_agent_spec(&spec)?;
         self.check_allowed_agents(&spec, Some(&before.spec)).await?;
+        self.check_new_workspace(&spec, Some(&before.spec)).await?;
         let overlay = self.diff_from_implicit(&spec, source)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -233,6 +237,7 @@ impl Engine {
     /// Creates the workspace folders of agents that do not configure one. Agents of earlier versions kept their files
     /// in the shared workspace; those stay there, and `workspace = "."` shares that folder again.
     pub async fn create_agent_folders(&self) -> Result<()> {
+        self.warn_about_unsafe_workspaces().await?;
         let settings = self.settings();
         for stored in self.list_agents().await? {
             let spec = stored.spec;

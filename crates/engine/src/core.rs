@@ -17,6 +17,7 @@ use polyclaw_domain::tool::Toolbox;
 use polyclaw_store::{Db, TeamDatabases, Tx};
 use tokio::sync::{Notify, mpsc};
 
+use crate::agent::WorkspaceCache;
 use crate::agent_turns::AgentTurnCounters;
 use crate::background::BackgroundTasks;
 use crate::context_windows::ContextWindows;
@@ -94,6 +95,8 @@ pub struct Inner {
     /// Platform accounts that this node holds.
     pub(crate) account_leases: AccountLeases,
     pub(crate) classifier_cache: ClassifierCache,
+    /// Where agents work, and who may not.
+    pub(crate) workspace_cache: WorkspaceCache,
     pub(crate) refusal_throttle: RefusalThrottle,
     pub(crate) in_flight_messages: InFlightMessages,
     pub(crate) background_tasks: BackgroundTasks,
@@ -160,6 +163,7 @@ impl Engine {
             agents_changed: Notify::new(),
             account_leases: AccountLeases::default(),
             classifier_cache: ClassifierCache::default(),
+            workspace_cache: WorkspaceCache::default(),
             refusal_throttle: RefusalThrottle::default(),
             in_flight_messages: InFlightMessages::default(),
             background_tasks: BackgroundTasks::default(),
@@ -216,6 +220,7 @@ impl Inner {
     /// Drops everything that is derived from the agents, so that it is rebuilt.
     pub(crate) fn invalidate_agent_caches(&self) {
         self.classifier_cache.clear();
+        self.workspace_cache.clear();
         self.agents_changed.notify_one();
     }
 

@@ -55,6 +55,8 @@ pub enum Error {
     AgentInRules(String, String),
     #[error("this agent can not be: {0}")]
     InvalidAgent(String),
+    #[error("the agent can not run: {0}")]
+    UnsafeWorkspace(String),
     #[error("'{0}' can be several agents: {1}")]
     AmbiguousAgent(String, String),
     #[error("{}", .0.user_message())]
@@ -154,6 +156,7 @@ impl Error {
             Self::DefaultAgent(_) => "default_agent",
             Self::AgentInRules(..) => "agent_in_use",
             Self::InvalidAgent(_) => "invalid_agent",
+            Self::UnsafeWorkspace(_) => "unsafe_workspace",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
             Self::NotYours(InvalidApproval::WrongPerson) => "approver_mismatch",
             Self::NotYours(InvalidApproval::OwnerOnly) => "owner_only",
@@ -201,7 +204,7 @@ impl Error {
             Self::NotYours(_) => ErrorCategory::Conflict,
             Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => ErrorCategory::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => ErrorCategory::Conflict,
-            Self::AgentInRules(..) => ErrorCategory::Conflict,
+            Self::AgentInRules(..) | Self::UnsafeWorkspace(_) => ErrorCategory::Conflict,
             Self::AgentNameTaken { .. } => ErrorCategory::Conflict,
             Self::AgentNotAllowed(_) => ErrorCategory::Reject,
             Self::CronJobExists(_) | Self::CronJobInConfig(_) => ErrorCategory::Conflict,

@@ -1,6 +1,7 @@
 //! Drives one turn: performs the machine's effects and stores a step between them. The steps hold everything a restart
 //! needs, so continuing after a crash is this same function.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -71,6 +72,14 @@ impl TurnAbort {
         );
         Self::Failed { code: "unknown_agent", sentence }
     }
+}
+
+/// Neither tools nor files of an agent whose workspace others can replace are used.
+async fn resolve_workspace(engine: &Engine, context: &TurnContext) -> TurnResult<PathBuf> {
+    engine.resolve_workspace(&context.spec).await.map_err(|error| match error {
+        Error::UnsafeWorkspace(_) => TurnAbort::Failed { code: error.code(), sentence: error.to_string() },
+        error => TurnAbort::Lost(error),
+    })
 }
 
 impl From<Error> for TurnAbort {
@@ -267,6 +276,7 @@ async fn prepare_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult
     if context.agent_is_gone {
         return Err(TurnAbort::no_agent(claim));
     }
+    context.scope.workspace = resolve_workspace(engine, &context).await?;
     engine.hub.publish(
         &claim.session,
         FrameKind::Started {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyclaw_control::{InstancePaths, file, lock};
-use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
+use polyclaw_domain::agent::{OVERLAP_HINT, find_overlaps};
+use polyclaw_domain::config::{self, Config, ConfigError, ConfigErrors, ExternalReference};
 use polyclaw_domain::hex::encode_hex;
 
 use crate::failure::{CommandFailure, FailureExit};
@@ -236,7 +237,26 @@ impl Home {
     /// Parses a config text, assuming that every reference resolves.
     pub fn check_config(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config_file().display().to_string();
-        config::load(text, &file, &|_: ExternalReference<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
+        let loaded =
+            config::load(text, &file, &|_: ExternalReference<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))?;
+        self.check_workspaces(loaded)
+    }
+
+    /// The config, if no agent's workspace leads into another one's. What the file says of that was checked when it was
+    /// read; here links are followed.
+    fn check_workspaces(&self, config: Config) -> Result<Config, ConfigErrors> {
+        let folders = config.agents.workspace_folders(&self.workspace_dir());
+        let real = folders.into_iter().map(|(id, folder)| (id, polyclaw_folder::resolve_existing(&folder)));
+        let overlaps = find_overlaps(&real.collect());
+        let errors = overlaps.iter().map(|overlap| ConfigError {
+            file: self.config_file().display().to_string(),
+            line: None,
+            path: config.agents.overlap_path(overlap),
+            message: overlap.to_string(),
+            hint: Some(OVERLAP_HINT.to_owned()),
+        });
+        let errors: Vec<ConfigError> = errors.collect();
+        if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
     /// Parses a config text and resolves every reference.
@@ -254,7 +274,7 @@ impl Home {
             },
             other => resolve_source(other),
         };
-        config::load_with_unknown_agents(text, &file, &look_up)
+        self.check_workspaces(config::load_with_unknown_agents(text, &file, &look_up)?)
     }
 
     /// Parses a config text for an edit of the file. References that only the daemon's environment can resolve get a
@@ -264,7 +284,7 @@ impl Home {
         let look_up = |source: ExternalReference<'_>| {
             Ok(resolve_source(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()))
         };
-        config::load_with_unknown_agents(text, &file, &look_up)
+        self.check_workspaces(config::load_with_unknown_agents(text, &file, &look_up)?)
     }
 }
 

@@ -5,9 +5,8 @@
 //! between.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,11 +14,9 @@ use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
 use crate::quota::WorkspaceQuotas;
-use polyclaw_folder as folder;
-use polyclaw_folder::FolderHandle;
+use polyclaw_folder::{self as folder, FolderHandle};
 
 const MAX_PATH_LEN: usize = 4096;
-const FOLDER_MODE: u32 = 0o700;
 
 /// A path below the workspace, which may not exist yet.
 #[derive(Debug)]
@@ -41,35 +38,54 @@ impl WorkspaceWriteLock {
     }
 }
 
-/// Returns the real path of a workspace. Creates a missing one, accessible to its owner only, because an agent's own
-/// workspace is only named in its spec.
-pub fn real_path(workspace: &Path) -> io::Result<PathBuf> {
-    match workspace.canonicalize() {
+/// The root of a workspace, which is made when it is first needed, for its owner alone: an agent's own folder is only named
+/// in its spec, and nobody makes it by hand.
+///
+/// The engine resolves the links that lead to a workspace when the config is read. One that is in its path now was put
+/// there since, and is not followed.
+pub fn ensure_root(workspace: &Path) -> io::Result<PathBuf> {
+    match FolderHandle::open(workspace) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(workspace)?;
-            // If a disk is not mounted, this creates an empty folder on another one.
+            create_root(workspace)?;
+            // Where a disk is not mounted, this is an empty folder on another one.
             tracing::warn!(folder = %workspace.display(), "a workspace was not there, and is made");
-            workspace.canonicalize()
         }
-        found => found,
+        opened => drop(opened?),
     }
+    Ok(workspace.components().collect())
+}
+
+fn create_root(workspace: &Path) -> io::Result<()> {
+    let there = workspace.ancestors().find_map(|above| match FolderHandle::open(above) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => Some((above, opened)),
+    });
+    let (above, opened) = there.ok_or(io::ErrorKind::NotFound)?;
+    let missing = workspace.strip_prefix(above).map_err(io::Error::other)?;
+    opened?.open_or_create_relative(missing).map(drop)
 }
 
 /// Resolves `path`, relative to the workspace or absolute. Fails if it leads outside.
 pub fn resolve_path(workspace: &Path, path: &str) -> Result<WorkspacePath> {
-    if path.contains('\0') || path.len() > MAX_PATH_LEN {
-        let start = path.chars().take(80).collect::<String>().replace('\0', "\u{fffd}");
-        return Err(Error::path(&start, "is not a usable path: too long, or it holds a zero byte"));
-    }
-    let root = real_path(workspace).map_err(Error::Workspace)?;
+    check_path_text(path)?;
+    let root = ensure_root(workspace).map_err(Error::Workspace)?;
     let real = resolve_existing(&root.join(path))
         .ok_or_else(|| Error::path(path, "goes up from a missing folder"))?;
     let inside = real.strip_prefix(&root).map_err(|_| Error::Outside(path.to_owned()))?.to_owned();
     Ok(WorkspacePath { root, inside, display: path.to_owned() })
 }
 
-/// Returns the real path of the deepest existing part, plus the missing names below it. `None` if those names contain
-/// `..`, whose target is undefined.
+/// Refuses what no path can be.
+pub fn check_path_text(path: &str) -> Result<()> {
+    if path.contains('\0') || path.len() > MAX_PATH_LEN {
+        let start = path.chars().take(80).collect::<String>().replace('\0', "\u{fffd}");
+        return Err(Error::path(&start, "is not a usable path: too long, or it holds a zero byte"));
+    }
+    Ok(())
+}
+
+/// The real path of the deepest part that exists, and the missing names below it. `None` if those names hold a
+/// `..`: what it would lead to is not decided yet.
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let mut existing = path;
     let mut missing: Vec<&OsStr> = Vec::new();

@@ -1,5 +1,6 @@
 //! The folder of an agent's files: `{dir, overlay}`, or only the folder as text.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -42,6 +43,56 @@ impl AgentSpec {
 pub fn default_agent_folder(instance: &Path, id: &AgentId) -> PathBuf {
     let name = instance.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     instance.with_file_name(format!("{name}s")).join(id.as_str())
+}
+
+/// What to do about an overlap.
+pub const OVERLAP_HINT: &str = "leave workspace out, and the agent has a folder of its own in workspaces/; or name a folder \
+beside the other; or name the same folder for both, and they share it";
+
+/// Two agents of which one has the other's workspace inside its own. Programs of the outer one could put a link to any
+/// folder in the place of the inner one's workspace, and the inner one would then work there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceOverlap {
+    pub outer: AgentId,
+    pub outer_folder: PathBuf,
+    pub inner: AgentId,
+    pub inner_folder: PathBuf,
+}
+
+impl std::fmt::Display for WorkspaceOverlap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (inner, outer) = (self.inner_folder.display(), self.outer_folder.display());
+        write!(
+            f,
+            "the workspace of agent \"{}\" ({inner}) lies in that of agent \"{}\" ({outer}), whose programs could replace \
+             it with a link to any folder",
+            self.inner, self.outer
+        )
+    }
+}
+
+/// Every agent whose workspace lies in another one's, with the nearest such. The same folder for several is shared, and
+/// no overlap.
+pub fn find_overlaps(folders: &BTreeMap<AgentId, PathBuf>) -> Vec<WorkspaceOverlap> {
+    // By their parts: what lies in a folder follows it.
+    let mut sorted: Vec<(PathBuf, &AgentId)> =
+        folders.iter().map(|(id, folder)| (folder.components().collect(), id)).collect();
+    sorted.sort();
+    let mut around: Vec<&(PathBuf, &AgentId)> = Vec::new();
+    let mut found = Vec::new();
+    for one in &sorted {
+        around.retain(|(folder, _)| one.0.starts_with(folder));
+        if let Some((outer_folder, outer)) = around.iter().rev().find(|(folder, _)| *folder != one.0) {
+            found.push(WorkspaceOverlap {
+                outer: (*outer).clone(),
+                outer_folder: outer_folder.clone(),
+                inner: one.1.clone(),
+                inner_folder: one.0.clone(),
+            });
+        }
+        around.push(one);
+    }
+    found
 }
 
 impl AgentWorkspace {
@@ -133,6 +184,22 @@ mod tests {
         assert_eq!(at("ops", Some("ops")), Path::new("/home/x/workspace/ops"));
         assert_eq!(at("main", Some("/srv/x")), Path::new("/srv/x"));
         assert!(!at("ops", None).starts_with(root));
+    }
+
+    #[test]
+    fn a_workspace_in_another_ones_is_found_and_a_shared_one_is_not() {
+        let overlaps = |list: &[(&str, &str)]| {
+            let folder = |(id, folder): &(&str, &str)| (AgentId::parse(id).unwrap(), PathBuf::from(folder));
+            let found = find_overlaps(&list.iter().map(folder).collect());
+            found.iter().map(|one| format!("{} in {}", one.inner, one.outer)).collect::<Vec<_>>()
+        };
+        assert_eq!(overlaps(&[("a", "/x/ws"), ("b", "/x/ws/."), ("c", "/x/ws-c"), ("d", "/x/wss")]), [""; 0]);
+        assert_eq!(overlaps(&[("a", "/x/ws"), ("b", "/x/ws/b"), ("c", "/x/ws/c")]), ["b in a", "c in a"]);
+        assert_eq!(
+            overlaps(&[("a", "/"), ("b", "/x"), ("c", "/x/y"), ("d", "/x-y")]),
+            ["b in a", "c in b", "d in a"]
+        );
+        assert_eq!(overlaps(&[("a", "/x/y/"), ("b", "/x")]), ["a in b"]);
     }
 
     #[test]

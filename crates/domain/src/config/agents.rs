@@ -1,6 +1,7 @@
 //! `[agents]`: the agents of the instance and their settings.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use super::report::ConfigReport;
 use super::tools::report_policy_errors;
 use crate::agent::{
     AgentBudget, AgentIdentity, AgentPolicy, AgentSpec, AgentWorkspace, ContextPolicy, DelegationPolicy,
-    ModelChoice, ModelSettings, SandboxSettings, SkillPolicy, SubagentPolicy, ToolIsolation, ToolPolicy,
+    ModelChoice, ModelSettings, OVERLAP_HINT, SandboxSettings, SkillPolicy, SubagentPolicy, ToolIsolation,
+    ToolPolicy, WorkspaceOverlap, find_overlaps,
 };
 use crate::command::{self, menu_name};
 use crate::id::AgentId;
@@ -174,7 +176,22 @@ impl AgentsConfig {
         self.list.iter().map(|agent| self.build_spec(agent)).collect()
     }
 
-    /// Returns the agent `main`, made of the defaults, if the file lists no agents.
+    /// The workspace of every agent there is, for an instance with this one.
+    pub fn workspace_folders(&self, instance: &Path) -> BTreeMap<AgentId, PathBuf> {
+        let default = self.default_agent_id();
+        let specs = self.agent_specs().into_iter();
+        specs.map(|spec| (spec.agent_id.clone(), spec.workspace_folder(instance, &default))).collect()
+    }
+
+    /// Where the file says what makes two workspaces overlap.
+    pub fn overlap_path(&self, overlap: &WorkspaceOverlap) -> String {
+        let is_named = |agent: &&AgentConfig| agent.workspace.dir.is_some();
+        let find = |id: &AgentId| self.list.iter().position(|agent| agent.id == *id && is_named(&agent));
+        let index = find(&overlap.inner).or_else(|| find(&overlap.outer));
+        index.map_or_else(|| "agents".to_owned(), |index| format!("agents.list[{index}].workspace"))
+    }
+
+    /// The agent there is when no agent is written here: `main`, made of the defaults.
     pub fn implicit_agent(&self) -> Option<AgentSpec> {
         self.list
             .is_empty()
@@ -293,6 +310,9 @@ impl AgentsConfig {
             if let Some((message, hint)) = agent.workspace.find_problem() {
                 report.add_error(&format!("agents.list[{index}].workspace"), message, hint);
             }
+        }
+        for overlap in find_overlaps(&self.workspace_folders(&report.instance_workspace())) {
+            report.add_error(&self.overlap_path(&overlap), overlap.to_string(), OVERLAP_HINT);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use super::document::{ConfigNode, SyntaxError};
 use super::secret::{SECRET_MASK, Secret};
@@ -105,7 +106,12 @@ impl ConfigReport {
         }
     }
 
-    /// Adds agents that rules may name.
+    /// The workspace of the instance whose config this is: it lies beside the file.
+    pub fn instance_workspace(&self) -> PathBuf {
+        Path::new(&self.file).with_file_name("workspace")
+    }
+
+    /// The agents that rules may name.
     pub fn know_agents(&mut self, ids: Vec<AgentId>) {
         self.agents.extend(ids);
     }

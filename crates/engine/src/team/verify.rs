@@ -154,8 +154,10 @@ impl Engine {
         let Some(author) = author else { return Ok(SandboxMode::Strict) };
         match self.session_tool_scope(&author).await {
             Ok(scope) => Ok(scope.sandbox.mode),
-            // The author is gone, so its permissions are unknown.
-            Err(Error::UnknownSession(_) | Error::UnknownAgent(_)) => Ok(SandboxMode::Strict),
+            // Nobody knows any more what it might have done.
+            Err(Error::UnknownSession(_) | Error::UnknownAgent(_) | Error::UnsafeWorkspace(_)) => {
+                Ok(SandboxMode::Strict)
+            }
             Err(error) => Err(error),
         }
     }
@@ -163,7 +165,8 @@ impl Engine {
     async fn session_tool_scope(&self, key: &SessionKey) -> Result<ToolScope> {
         let session = self.load_session(key).await?;
         let spec = self.load_agent(&session.active_agent).await?.spec;
-        let scope = ToolScope::for_session(&spec, key.clone(), &self.agent_workspace(&spec), false);
+        let workspace = self.resolve_workspace(&spec).await?;
+        let scope = ToolScope::for_session(&spec, key.clone(), &workspace, false);
         Ok(scope.for_child_session(&spec, &session))
     }
 

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_store::Db;
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::{Db, Tx};
 use polyclaw_testkit::world::{DurableWorld, World};
 use polyclaw_testkit::{KillPointFaults, ScriptStep, ScriptedProvider};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
@@ -128,6 +130,72 @@ async fn files_of_an_agent_are_not_read_or_written_through_a_link_put_in_their_p
         assert_eq!(found, 1, "a file was written outside the workspace");
     }
     drop(exchange);
+}
+
+fn agent_in(id: &str, folder: &Path) -> AgentSpec {
+    let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap());
+    spec.workspace.dir = Some(folder.display().to_string());
+    spec
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_agent_gets_a_workspace_inside_another_ones_or_around_it() {
+    let room = tempfile::tempdir().unwrap();
+    let workspace = room.path().join("workspace");
+    std::fs::create_dir_all(workspace.join("linked")).unwrap();
+    symlink(workspace.join("linked"), room.path().join("elsewhere")).unwrap();
+    let world = world_in(&workspace).await;
+    let engine = &world.engine;
+    for folder in [workspace.join("ops"), room.path().to_owned(), room.path().join("elsewhere")] {
+        let refused = engine.create_agent(agent_in("ops", &folder)).await.unwrap_err();
+        assert_eq!(refused.code(), "invalid_agent", "{refused}");
+        assert!(refused.to_string().contains("leave workspace out"), "{refused}");
+    }
+    engine.create_agent(agent_in("shares", &workspace)).await.unwrap();
+    engine.create_agent(agent_in("apart", &room.path().join("apart"))).await.unwrap();
+    engine.create_agent(AgentSpec::with_id(AgentId::parse("usual").unwrap())).await.unwrap();
+    let refused = engine.update_agent(agent_in("apart", &workspace.join("a/b"))).await.unwrap_err();
+    assert_eq!(refused.code(), "invalid_agent", "{refused}");
+    engine.update_agent(agent_in("apart", &room.path().join("apart/deeper"))).await.unwrap();
+}
+
+/// It was stored before such workspaces were refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_agent_with_a_workspace_inside_another_ones_does_not_run() {
+    let room = tempfile::tempdir().unwrap();
+    let workspace = room.path().join("workspace");
+    std::fs::create_dir_all(&workspace).unwrap();
+    let mut ground =
+        DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::echo() as Arc<_>).await;
+    ground.settings.workspace = workspace.clone();
+    let nested = agent_in("ops", &workspace.join("ops"));
+    let write = move |tx: &mut Tx<'_>| agents::upsert(tx, &nested, AgentSource::Api, Millis(1));
+    ground.db.write(write).await.unwrap();
+    let world = ground.start_engine(KillPointFaults::no_kill());
+    assert!(world.send_and_wait("hello").await.text.contains("hello"), "the outer agent answers");
+    let key = World::session_key("me");
+    world.engine.run_command(&key, "/agent ops").await.unwrap().unwrap();
+    let answer = world.send_and_wait("hello").await.text;
+    assert!(answer.contains("lies in that of agent \"main\""), "{answer}");
+}
+
+/// A folder above the workspace is exchanged with a link: the agent no longer works where it was let.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_workspace_was_moved_does_not_run_until_the_config_is_read_again() {
+    let room = tempfile::tempdir().unwrap();
+    let (workspace, outside) = (room.path().join("home/workspace"), room.path().join("outside"));
+    for folder in [&workspace, &outside.join("workspace")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let world = world_in(&workspace).await;
+    assert!(world.send_and_wait("hello").await.text.contains("hello"));
+    std::fs::rename(room.path().join("home"), room.path().join("away")).unwrap();
+    symlink(&outside, room.path().join("home")).unwrap();
+    let answer = world.send_and_wait("hello").await.text;
+    assert!(answer.contains("is now another folder"), "{answer}");
+    let settings = world.engine.settings();
+    world.engine.reload_settings((*settings).clone());
+    assert!(world.send_and_wait("hello").await.text.contains("hello"));
 }
 
 /// Also a folder that an agent's program keeps locked, which nobody may wait for.

@@ -83,6 +83,9 @@ pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
     for (path, access) in path_rules(plan) {
         // A missing path needs no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
+        if path == plan.workspace {
+            check_workspace_id(&fd, plan)?;
+        }
         ruleset = ruleset.add_rule(PathBeneath::new(fd, access_for_kind(&path, access))).map_err(refused)?;
         count += 1;
     }
@@ -97,6 +100,15 @@ pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
         RulesetStatus::NotEnforced => return Err("landlock is not enforced by this kernel".to_owned()),
     };
     Ok(LandlockFacts { abi, enforced: enforced.to_owned(), rules: count })
+}
+
+/// The rule must be for the folder that the daemon meant, even if a link has taken the place of a folder above it.
+fn check_workspace_id(opened: &PathFd, plan: &SandboxPlan) -> Result<(), String> {
+    let stat = rustix::fs::fstat(opened).map_err(|error| format!("its workspace: {error}"))?;
+    match (stat.st_dev, stat.st_ino) == plan.workspace_id {
+        true => Ok(()),
+        false => Err("its workspace was replaced by another folder while it was started".to_owned()),
+    }
 }
 
 fn new_ruleset(plan: &SandboxPlan) -> Result<RulesetCreated, RulesetError> {

@@ -29,7 +29,9 @@ pub struct SandboxPlan {
     pub profile: SandboxProfile,
     /// Readable and writable.
     pub workspace: PathBuf,
-    /// The working folder, below the workspace.
+    /// Which folder that was when the daemon looked: device and inode.
+    pub workspace_id: (u64, u64),
+    /// Where the program starts; below the workspace.
     pub folder: PathBuf,
     /// An empty folder for this run, its `/tmp`.
     pub temporary: PathBuf,

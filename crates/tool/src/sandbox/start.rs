@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::{SandboxMode, SandboxSettings};
 use polyclaw_domain::sandbox as domain;
+use polyclaw_folder::FolderHandle;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -213,7 +214,7 @@ impl SandboxLauncher {
         output: Stdio,
     ) -> Result<StartedProgram> {
         let temporary = RunFolder::new(&self.settings.temporary)?;
-        let plan = self.build_plan(way, &program, &temporary);
+        let plan = self.build_plan(way, &program, &temporary)?;
         let (child, socket) = self.spawn_helper(output).map_err(Error::Command)?;
         let (lines, mut input) = socket.into_split();
         let mut text = serde_json::to_vec(&plan).map_err(|error| Error::Command(error.into()))?;
@@ -235,14 +236,18 @@ impl SandboxLauncher {
         way: NamespaceMode,
         program: &SandboxedProgram<'_>,
         temporary: &RunFolder,
-    ) -> SandboxPlan {
+    ) -> Result<SandboxPlan> {
         let grants = &program.grants;
         let hidden = self.settings.hidden.iter().chain(&grants.hidden);
         let inherited = self.settings.inherited.as_ref();
-        SandboxPlan {
+        // A link in its path was put there after it was resolved.
+        let workspace = FolderHandle::open(program.workspace).and_then(|folder| folder.identity());
+        let workspace = workspace.map_err(Error::Workspace)?;
+        Ok(SandboxPlan {
             mode: program.sandbox.mode,
             profile: program.profile,
             workspace: program.workspace.to_owned(),
+            workspace_id: (workspace.device, workspace.inode),
             folder: program.folder.to_owned(),
             temporary: temporary.0.clone(),
             readable: self.settings.readable.iter().chain(&grants.readable).cloned().collect(),
@@ -260,8 +265,8 @@ impl SandboxLauncher {
             own_proc: inherited.is_some_and(|sandbox| sandbox.own_proc),
             own_temporary: inherited.is_some_and(|sandbox| sandbox.own_temporary),
             sealed: inherited.is_some_and(|sandbox| sandbox.sealed),
-            already_namespaced: inherited.is_some(),
-        }
+            walled: inherited.is_some(),
+        })
     }
 
     fn spawn_helper(&self, output: Stdio) -> io::Result<(Child, UnixStream)> {

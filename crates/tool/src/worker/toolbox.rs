@@ -45,8 +45,7 @@ impl IsolatedToolbox {
         let Some(spec) = listed.iter().find(|spec| spec.name == call.name) else {
             return self.inner.run(scope, turn, call, progress).await;
         };
-        // A worker sees its workspace at its real path: a link to it may not exist inside.
-        let workspace = match workspace::real_path(&scope.workspace) {
+        let workspace = match workspace::ensure_root(&scope.workspace) {
             Ok(workspace) => workspace,
             Err(error) => return with_facts(Error::Workspace(error).into(), scope, None, (0, None)),
         };
