@@ -41,6 +41,8 @@ pub struct Skill {
     pub name: String,
     pub description: String,
     pub place: SkillLocation,
+    /// A folder that no agent can replace. `folder` is reached from there without following a link.
+    pub base: PathBuf,
     pub folder: PathBuf,
 }
 
@@ -205,6 +207,7 @@ mod tests {
             name: name.to_owned(),
             description: description.to_owned(),
             place: SkillLocation::Shared,
+            base: PathBuf::new(),
             folder: PathBuf::new(),
         }
     }

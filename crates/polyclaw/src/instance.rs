@@ -451,6 +451,7 @@ fn open_database_during<T: Send>(
 fn shared_skills(config: &Config, home: &Home) -> SharedSkills {
     SharedSkills {
         folders: config.skills.skill_folders(home.path()),
+        workspaces: config.agents.workspace_folders(&home.workspace_dir()).into_values().collect(),
         list_limits: config.skills.list_limits(),
     }
 }

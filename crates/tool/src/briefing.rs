@@ -5,6 +5,7 @@ mod page;
 mod stamp;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use polyclaw_domain::briefing::{
 };
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::skill::{self, SKILL_FILE, Skill, SkillListLimits, SkillLocation};
+use polyclaw_folder::FolderHandle;
 
 use crate::skill::{DiscoveredSkill, SkillFolder, discover_skills};
 pub use stamp::{PathStamp, path_stamp};
@@ -41,6 +43,8 @@ pub struct FileBriefings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSkills {
     pub folders: Vec<PathBuf>,
+    /// Where agents write, for folders that lie there.
+    pub workspaces: Vec<PathBuf>,
     pub list_limits: SkillListLimits,
 }
 
@@ -90,7 +94,7 @@ impl FileBriefings {
         folders
     }
 
-    fn skill_sources(&self, reader: &BriefingReader<'_>, more: &[PathBuf]) -> Vec<SkillFolder> {
+    fn skill_sources(&self, reader: &BriefingReader<'_>, settings: &SharedSkills) -> Vec<SkillFolder> {
         let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
         let own = reader.workspace.join("skills");
         let of_agent =
@@ -104,10 +108,10 @@ impl FileBriefings {
                 only: None,
             },
         ];
-        let shared = [&self.shared].into_iter().chain(more);
+        let shared = [&self.shared].into_iter().chain(&settings.folders);
         let shared = shared.map(|folder| SkillFolder {
             place: SkillLocation::Shared,
-            base: folder.clone(),
+            base: self.base_of_skills(folder, reader, settings).to_owned(),
             folder: folder.clone(),
             only: None,
         });
@@ -117,8 +121,8 @@ impl FileBriefings {
     fn build_briefing(&self, reader: &BriefingReader<'_>, settings: SharedSkills) -> CachedBriefing {
         let began = Instant::now();
         let folders = self.briefing_folders(reader);
-        let sources = self.skill_sources(reader, &settings.folders);
-        // Stamps are taken before reading, so that a file that changes meanwhile has another stamp at the next check.
+        let sources = self.skill_sources(reader, &settings);
+        // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
         let watched = watched.map(|path| (path.clone(), path_stamp(path))).collect();
         let text_of = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
@@ -139,6 +143,35 @@ impl FileBriefings {
         }
     }
 
+    /// A folder of skills that the config names may lie in a workspace, where agents can replace it.
+    fn base_of_skills<'a>(
+        &'a self,
+        folder: &'a Path,
+        reader: &BriefingReader<'a>,
+        settings: &'a SharedSkills,
+    ) -> &'a Path {
+        let written = settings.workspaces.iter().map(PathBuf::as_path);
+        let mut written = [self.root.as_path(), reader.workspace].into_iter().chain(written);
+        written.find(|workspace| folder.starts_with(workspace)).unwrap_or(folder)
+    }
+
+    /// The folder from which one of an agent's files is reached without following a link.
+    fn base_of<'a>(&'a self, folder: &'a Path) -> &'a Path {
+        if folder.starts_with(&self.root) { &self.root } else { folder }
+    }
+
+    /// Removes the file that was told, if it is still the same. Whether it was.
+    fn remove_bootstrap(&self, bootstrap: &BootstrapVersion) -> io::Result<bool> {
+        let (Some(folder), Some(name)) = (bootstrap.path.parent(), bootstrap.path.file_name()) else {
+            return Ok(false);
+        };
+        let folder = FolderHandle::open_below(self.base_of(folder), folder)?;
+        if stamp::entry_stamp(&folder, name) != bootstrap.stamp {
+            return Ok(false);
+        }
+        folder.remove_file(name).map(|()| true)
+    }
+
     fn read_pages(
         &self,
         folders: &[PathBuf],
@@ -150,8 +183,8 @@ impl FileBriefings {
             let found = folders.iter().find_map(|folder| {
                 let path = folder.join(file);
                 let seen = path_stamp(&path);
-                let base = if folder.starts_with(&self.root) { &self.root } else { folder };
-                page::read_page(base, folder, file).map(|page| (BootstrapVersion { path, stamp: seen }, page))
+                page::read_page(self.base_of(folder), folder, file)
+                    .map(|page| (BootstrapVersion { path, stamp: seen }, page))
             });
             let Some((place, page)) = found else { continue };
             if file == BOOTSTRAP_FILE && matches!(page, BriefingPage::Text(_)) {
@@ -254,13 +287,9 @@ impl BriefingSource for FileBriefings {
     }
 
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
-        if path_stamp(&bootstrap.path) != bootstrap.stamp {
-            return;
-        }
-        match std::fs::remove_file(&bootstrap.path) {
-            Ok(()) => {
-                tracing::info!(file = %one_line_path(&bootstrap.path), "bootstrap file was applied and deleted");
-            }
+        match self.remove_bootstrap(bootstrap) {
+            Ok(true) => tracing::info!(file = %one_line_path(&bootstrap.path), "told once, and removed"),
+            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but could not be deleted; it will be applied again");
             }

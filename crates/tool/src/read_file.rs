@@ -1,7 +1,7 @@
 //! The `read_file` tool: reads a text file, or a range of its lines.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 
 use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::blocking::{self, WorkBudget};
 use crate::error::{Error, Result};
-use crate::workspace::{self, WorkspacePath};
+use crate::workspace;
 
 pub const TOOL_NAME: &str = "read_file";
 const MAX_TEXT_BYTES: usize = 256 * 1024;
@@ -35,23 +35,31 @@ pub fn spec() -> ToolSpec {
 
 pub async fn run(scope: &ToolScope, arguments: ReadFileArguments) -> Result<ToolOutcome> {
     let ReadFileArguments { path, offset_line, limit_lines } = arguments;
-    read_below(scope.workspace.clone(), path, offset_line, limit_lines).await
+    let workspace = scope.workspace.clone();
+    let open = move || {
+        let place = workspace::resolve_path(&workspace, &path)?;
+        Ok(OpenedText { file: place.open_file()?.0, display: place.display_path().to_owned() })
+    };
+    read_opened(open, (offset_line, limit_lines)).await
 }
 
-/// Reads a file below any folder, by the same rules.
-pub async fn read_below(
-    folder: PathBuf,
-    path: String,
-    offset_line: Option<u64>,
-    limit_lines: Option<u64>,
+/// A file to be read, and its name in messages.
+pub struct OpenedText {
+    pub file: File,
+    pub display: String,
+}
+
+/// Reads what `open` opens, from a line on and so many of them.
+pub async fn read_opened(
+    open: impl FnOnce() -> Result<OpenedText> + Send + 'static,
+    (offset_line, limit_lines): (Option<u64>, Option<u64>),
 ) -> Result<ToolOutcome> {
     let text = blocking::run_blocking(move |budget| {
-        let place = workspace::resolve_path(&folder, &path)?;
         let window = LineWindow {
             first: offset_line.unwrap_or(1).max(1),
             lines: limit_lines.unwrap_or(u64::MAX).max(1),
         };
-        read_lines(&place, &window, budget)
+        read_lines(open()?, &window, budget)
     });
     Ok(ToolOutcome::ok(text.await?))
 }
@@ -67,12 +75,12 @@ struct FileLine {
     is_cut: bool,
 }
 
-fn read_lines(place: &WorkspacePath, window: &LineWindow, budget: &WorkBudget) -> Result<String> {
-    let (file, _) = place.open_file()?;
+fn read_lines(text: OpenedText, window: &LineWindow, budget: &WorkBudget) -> Result<String> {
+    let OpenedText { file, display } = text;
     let mut lines = BufReader::with_capacity(64 * 1024, file);
     let mut page = LinePage::default();
     let mut number = 0;
-    while let Some(line) = next_line(&mut lines, budget).map_err(|error| error.into_error(place))? {
+    while let Some(line) = next_line(&mut lines, budget).map_err(|error| error.into_error(&display))? {
         number += 1;
         if number < window.first {
             continue;
@@ -89,7 +97,7 @@ fn read_lines(place: &WorkspacePath, window: &LineWindow, budget: &WorkBudget) -
     if number == 0 {
         page.append_note("the file is empty".to_owned());
     } else if number < window.first {
-        return Err(Error::path(place.display_path(), format!("has only {number} lines")));
+        return Err(Error::path(&display, format!("has only {number} lines")));
     }
     Ok(page.finish())
 }
@@ -100,9 +108,9 @@ enum LineReadError {
 }
 
 impl LineReadError {
-    fn into_error(self, place: &WorkspacePath) -> Error {
+    fn into_error(self, display: &str) -> Error {
         match self {
-            Self::Read(source) => place.io_error(source),
+            Self::Read(source) => Error::io(display, source),
             Self::Spent(error) => error,
         }
     }
@@ -186,8 +194,11 @@ mod tests {
     fn page(content: &[u8], first: u64, lines: u64) -> Result<String> {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("f"), content).unwrap();
-        let place = workspace::resolve_path(home.path(), "f").unwrap();
-        read_lines(&place, &LineWindow { first, lines }, &WorkBudget::ample())
+        read_lines(opened(home.path()), &LineWindow { first, lines }, &WorkBudget::ample())
+    }
+
+    fn opened(home: &std::path::Path) -> OpenedText {
+        OpenedText { file: File::open(home.join("f")).unwrap(), display: "f".to_owned() }
     }
 
     #[test]
@@ -237,8 +248,8 @@ mod tests {
     fn reading_stops_when_time_is_up() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("f"), "a").unwrap();
-        let place = workspace::resolve_path(home.path(), "f").unwrap();
-        let outcome = read_lines(&place, &LineWindow { first: 1, lines: 1 }, &WorkBudget::empty());
+        let outcome =
+            read_lines(opened(home.path()), &LineWindow { first: 1, lines: 1 }, &WorkBudget::empty());
         assert!(matches!(outcome, Err(Error::OutOfTime(_))));
     }
 }

@@ -1,18 +1,22 @@
 //! The `read_skill` tool: reads a skill's instructions and other files. The only access to skills outside the
 //! workspace.
 
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use polyclaw_domain::briefing::{BriefingReader, BriefingSource};
 use polyclaw_domain::skill::{READ_SKILL_TOOL, SKILL_FILE, Skill};
 use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_folder::FolderHandle;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
-use crate::{read_file, text};
+use crate::read_file::{self, OpenedText};
+use crate::{text, workspace};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,10 +49,10 @@ pub async fn run(
     let briefing = briefings.load_briefing(&skill_reader(scope));
     // A skill that is not allowed gets the same error as one that does not exist.
     let skill = briefing.allowed_skills(&scope.skills).find(|skill| skill.name == arguments.name);
-    let skill = skill.ok_or_else(|| Error::UnknownSkill(text::truncate_text(&arguments.name, 80)))?;
-    check_skill_folder(skill)?;
+    let skill = skill.ok_or_else(|| Error::UnknownSkill(text::truncate_text(&arguments.name, 80)))?.clone();
     let path = arguments.path.unwrap_or_else(|| SKILL_FILE.to_owned());
-    read_file::read_below(skill.folder.clone(), path, arguments.offset_line, None).await
+    let open = move || Ok(OpenedText { file: open_skill_file(&skill, &path)?, display: path });
+    read_file::read_opened(open, (arguments.offset_line, None)).await
 }
 
 fn skill_reader(scope: &ToolScope) -> BriefingReader<'_> {
@@ -56,10 +60,33 @@ fn skill_reader(scope: &ToolScope) -> BriefingReader<'_> {
     BriefingReader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
-/// Checks that the skill's folder has not been replaced by a link since it was found.
-fn check_skill_folder(skill: &Skill) -> Result<()> {
-    match skill.folder.canonicalize() {
-        Ok(real) if real == skill.folder => Ok(()),
-        _ => Err(Error::UnknownSkill(skill.name.clone())),
+/// Opens a file of a skill from the folder down that no agent can replace, and follows no link. Its place is not asked for
+/// by name: an agent may have put another folder there since it was found.
+fn open_skill_file(skill: &Skill, path: &str) -> Result<File> {
+    workspace::check_path_text(path)?;
+    let inside = plain_path(skill, Path::new(path)).ok_or_else(|| Error::Outside(path.to_owned()))?;
+    let folder = FolderHandle::open_below(&skill.base, &skill.folder)
+        .map_err(|_| Error::UnknownSkill(skill.name.clone()))?;
+    let (Some(above), Some(name)) = (inside.parent(), inside.file_name()) else {
+        return Err(Error::path(path, "is the folder of the skill, not a file"));
+    };
+    let opened = folder.open_relative(above).and_then(|folder| folder.open_regular_file(name));
+    opened.map_err(|error| match polyclaw_folder::is_link_refusal(&error) {
+        true => Error::Outside(path.to_owned()),
+        false => Error::io(path, error),
+    })
+}
+
+/// A path in a skill's folder, without `.` and `..`. No link is followed, so that what `..` means is in the text alone.
+fn plain_path(skill: &Skill, path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.strip_prefix(&skill.folder).unwrap_or(path).components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if plain.pop() => {}
+            _ => return None,
+        }
     }
+    Some(plain)
 }

@@ -4,14 +4,13 @@ mod check;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use polyclaw_domain::skill::{SKILL_FILE, Skill, SkillFinding, SkillLocation, front_matter, is_folder_name};
 use rustix::fs::FileType;
 
 use crate::briefing::{PathStamp, path_stamp};
 use crate::text;
-use polyclaw_folder as folder;
 use polyclaw_folder::FolderHandle;
 
 pub use check::check_skills;
@@ -21,9 +20,10 @@ const MAX_HEAD_BYTES: u64 = 16 * 1024;
 /// Maximum skills per source folder.
 const MAX_SKILLS_PER_SOURCE: usize = 500;
 
-/// A folder of skills. It is opened from `base` down without following links.
+/// A folder of skills.
 pub struct SkillFolder {
     pub place: SkillLocation,
+    /// A folder that no agent can replace; `folder` is opened from there down without following a link.
     pub base: PathBuf,
     pub folder: PathBuf,
     /// Restricts the source to one skill.
@@ -33,6 +33,8 @@ pub struct SkillFolder {
 /// A folder that is, or should be, a skill.
 pub struct DiscoveredSkill {
     pub place: SkillLocation,
+    /// As that of its source.
+    pub base: PathBuf,
     pub folder: PathBuf,
     pub stamp: PathStamp,
     /// The skill, if it is usable.
@@ -48,23 +50,23 @@ pub fn discover_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
 fn discover_in_source(source: &SkillFolder) -> Vec<DiscoveredSkill> {
     let Ok(folder) = FolderHandle::open_below(&source.base, &source.folder) else { return Vec::new() };
     let Ok(entries) = folder.read_entries() else { return Vec::new() };
-    // The real path, so that a folder later replaced by a link is detected.
-    let at = source.folder.canonicalize().unwrap_or_else(|_| source.folder.clone());
     let shown = entries.found.iter().filter(|entry| !entry.name.as_encoded_bytes().starts_with(b"."));
     let shown = shown.filter(|entry| source.only.as_ref().is_none_or(|only| *only == entry.name));
     let found = shown.filter_map(|entry| match entry.kind {
-        FileType::Directory => Some(discover_in_folder(&folder, source.place, at.join(&entry.name))),
-        FileType::Symlink => Some(linked_skill(source.place, at.join(&entry.name))),
+        FileType::Directory => Some(discover_in_folder(&folder, source, &entry.name)),
+        FileType::Symlink => Some(linked_skill(source, &entry.name)),
         _ => None,
     });
     found.take(MAX_SKILLS_PER_SOURCE).collect()
 }
 
-fn linked_skill(place: SkillLocation, folder: PathBuf) -> DiscoveredSkill {
-    let what = format!("{} is a symbolic link; links are not followed", text::name(name(&folder)));
+fn linked_skill(source: &SkillFolder, name: &OsStr) -> DiscoveredSkill {
+    let what = format!("{} is a symbolic link; links are not followed", text::name(name));
     let finding = SkillFinding::error("skill_link", what, "put the folder itself here");
+    let folder = source.folder.join(name);
     DiscoveredSkill {
-        place,
+        place: source.place,
+        base: source.base.clone(),
         stamp: path_stamp(&folder.join(SKILL_FILE)),
         folder,
         skill: None,
@@ -72,28 +74,26 @@ fn linked_skill(place: SkillLocation, folder: PathBuf) -> DiscoveredSkill {
     }
 }
 
-fn name(folder: &Path) -> &OsStr {
-    folder.file_name().unwrap_or_default()
-}
-
-fn discover_in_folder(parent: &FolderHandle, place: SkillLocation, folder: PathBuf) -> DiscoveredSkill {
+fn discover_in_folder(parent: &FolderHandle, source: &SkillFolder, name: &OsStr) -> DiscoveredSkill {
+    let (place, base, folder) = (source.place, source.base.clone(), source.folder.join(name));
     let stamp = path_stamp(&folder.join(SKILL_FILE));
-    let head = check_folder_name(name(&folder)).and_then(|()| read_head(parent, name(&folder)));
+    let head = check_folder_name(name).and_then(|()| read_head(parent, name));
     let (skill, findings) = match head {
         Err(finding) => (None, vec![finding]),
         Ok(text) => {
             let (front, mut findings) = front_matter::parse_front_matter(&text);
-            findings.extend(front.as_ref().and_then(|front| check_name_matches_folder(&front.name, &folder)));
+            findings.extend(front.as_ref().and_then(|front| check_name_matches_folder(&front.name, name)));
             let skill = front.map(|front| Skill {
                 name: front.name,
                 description: front.description,
                 place,
+                base: base.clone(),
                 folder: folder.clone(),
             });
             (skill, findings)
         }
     };
-    DiscoveredSkill { place, folder, stamp, skill, findings }
+    DiscoveredSkill { place, base, folder, stamp, skill, findings }
 }
 
 fn check_folder_name(folder: &OsStr) -> std::result::Result<(), SkillFinding> {
@@ -105,8 +105,8 @@ fn check_folder_name(folder: &OsStr) -> std::result::Result<(), SkillFinding> {
     Err(SkillFinding::error("skill_folder_name", what, "use letters, digits, '-', '_' and '.' only"))
 }
 
-fn check_name_matches_folder(own: &str, folder: &Path) -> Option<SkillFinding> {
-    let folder = text::name(name(folder));
+fn check_name_matches_folder(own: &str, folder: &OsStr) -> Option<SkillFinding> {
+    let folder = text::name(folder);
     (folder != own).then(|| {
         let what = format!("it is named {own}, its folder {}", text::truncate_text(&folder, 80));
         SkillFinding::warning("skill_folder_name", what, "give both the same name")
@@ -129,13 +129,13 @@ fn read_head(parent: &FolderHandle, folder: &OsStr) -> std::result::Result<Strin
             "write one, or move the folder elsewhere",
         ));
     };
-    let kind = folder::file_type(&stat);
+    let kind = polyclaw_folder::file_type(&stat);
     if kind != FileType::RegularFile {
-        let what = format!("{SKILL_FILE} is {}", folder::describe_file_type(kind));
+        let what = format!("{SKILL_FILE} is {}", polyclaw_folder::describe_file_type(kind));
         return Err(SkillFinding::error("skill_link", what, "put the file itself here"));
     }
     let mut bytes = Vec::new();
-    let file = child.open_file(OsStr::new(SKILL_FILE)).map_err(unreadable)?;
+    let file = child.open_regular_file(OsStr::new(SKILL_FILE)).map_err(unreadable)?;
     file.take(MAX_HEAD_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

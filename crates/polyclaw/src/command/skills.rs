@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::skill::SkillLocation;
+use polyclaw_folder::FolderHandle;
 use polyclaw_tool::{DiscoveredSkill, SkillFolder, check_skills};
 use serde_json::{Value, json};
 
@@ -132,12 +133,11 @@ fn all_sources(context: &CommandContext) -> Result<Vec<SkillFolder>, CommandFail
         folder,
         only: None,
     };
-    let mut agents: BTreeSet<PathBuf> = BTreeSet::new();
-    for entry in std::fs::read_dir(root.join("agents")).into_iter().flatten().flatten() {
-        agents.insert(entry.path());
-    }
+    let agents = FolderHandle::open_below(&root, &root.join("agents"));
+    let agents = agents.and_then(|agents| agents.read_entries()).map(|agents| agents.found);
+    let folders = agents.into_iter().flatten().map(|entry| root.join("agents").join(entry.name));
     let mut sources: Vec<SkillFolder> =
-        agents.into_iter().map(|folder| source(SkillLocation::Agent, &root, folder.join("skills"))).collect();
+        folders.map(|folder| source(SkillLocation::Agent, &root, folder.join("skills"))).collect();
     let default = config.agents.default_agent_id();
     let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let workspaces: BTreeSet<PathBuf> =
@@ -146,7 +146,12 @@ fn all_sources(context: &CommandContext) -> Result<Vec<SkillFolder>, CommandFail
         workspaces.iter().map(|folder| source(SkillLocation::Workspace, folder, folder.join("skills"))),
     );
     let shared = [home.skills_dir()].into_iter().chain(config.skills.skill_folders(home.path()));
-    sources.extend(shared.map(|folder| source(SkillLocation::Shared, &folder.clone(), folder)));
+    sources.extend(shared.map(|folder| {
+        // One that lies in a workspace can be replaced by its agent.
+        let base =
+            workspaces.iter().find(|workspace| folder.starts_with(workspace)).unwrap_or(&folder).clone();
+        source(SkillLocation::Shared, &base, folder)
+    }));
     Ok(sources)
 }
 

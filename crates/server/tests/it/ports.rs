@@ -186,6 +186,7 @@ impl BriefingSource for Paper {
             name: name.to_owned(),
             description: format!("about {name}"),
             place: SkillLocation::Shared,
+            base: reader.workspace.to_owned(),
             folder: reader.workspace.join(name),
         };
         let identity = AgentIdentity { emoji: Some("🦀".to_owned()), ..AgentIdentity::default() };

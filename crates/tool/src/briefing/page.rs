@@ -23,13 +23,10 @@ pub fn read_page(base: &Path, at: &Path, name: &str) -> Option<BriefingPage> {
         return Some(BriefingPage::Refused(folder::describe_file_type(kind)));
     }
     let mut bytes = Vec::new();
-    let read = folder.open_file(name).and_then(|file| match file.metadata()?.is_file() {
-        true => file.take(MAX_PAGE_BYTES).read_to_end(&mut bytes).map(|_| true),
-        false => Ok(false),
-    });
+    let read =
+        folder.open_regular_file(name).and_then(|file| file.take(MAX_PAGE_BYTES).read_to_end(&mut bytes));
     match read {
-        Ok(true) => Some(BriefingPage::Text(String::from_utf8_lossy(&bytes).into_owned())),
-        Ok(false) => None,
+        Ok(_) => Some(BriefingPage::Text(String::from_utf8_lossy(&bytes).into_owned())),
         Err(_) => Some(BriefingPage::Refused("not readable")),
     }
 }

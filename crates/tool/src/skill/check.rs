@@ -23,7 +23,7 @@ pub fn check_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
     let names: Vec<Option<String>> =
         found.iter().map(|one| one.skill.as_ref().map(|skill| skill.name.clone())).collect();
     for (at, one) in found.iter_mut().enumerate() {
-        if let Ok(folder) = FolderHandle::open(&one.folder) {
+        if let Ok(folder) = FolderHandle::open_below(&one.base, &one.folder) {
             let mut left = MAX_FILES;
             check_files(&folder, "", MAX_DEPTH, &mut left, &mut one.findings);
         }
@@ -105,7 +105,8 @@ fn check_file(folder: &FolderHandle, name: &OsStr, size: u64, shown: &str) -> Ve
         return vec![SkillFinding::warning("skill_large", what, "look at what it is")];
     }
     let mut bytes = Vec::new();
-    let read = folder.open_file(name).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+    let read =
+        folder.open_regular_file(name).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     if read.is_err() || bytes.contains(&0) {
         let what = format!("{shown} is no text: what it does can not be read");
         return vec![SkillFinding::warning("skill_program", what, "use it only if you trust who made it")];

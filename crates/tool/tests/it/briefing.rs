@@ -221,12 +221,14 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
     assert!(!fixture.brief().skill_list.contains("tides"));
     let folders = vec![fixture.bench.home.path().join("more"), fixture.bench.home.path().join("not there")];
     fixture.briefings.set_shared_skills(SharedSkills {
+        workspaces: Vec::new(),
         folders: folders.clone(),
         list_limits: SkillListLimits::default(),
     });
     let text = fixture.brief().skill_list;
     assert!(text.contains("- tides: more tides\n- weather: shared weather"), "{text}");
     fixture.briefings.set_shared_skills(SharedSkills {
+        workspaces: Vec::new(),
         folders,
         list_limits: SkillListLimits { skills: 1, chars: 5_000 },
     });

@@ -9,6 +9,7 @@ mod http;
 mod images;
 mod listing;
 mod machine;
+mod replaced_paths;
 mod search;
 mod shell;
 mod site;
