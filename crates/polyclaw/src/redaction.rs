@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use polyclaw_control::file;
 use polyclaw_control::log::{LOG_FILE_VARIABLE, RotatingLog};
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
@@ -27,7 +28,14 @@ pub fn build_redactor(config: &Config, home: &Home) -> Redactor {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
         is_secret(&name, &value).then_some(value)
     });
-    Redactor::new(held.chain(environment).chain(home.read_token()))
+    Redactor::new(held.chain(environment).chain(home.read_token()).chain(control_plane_tokens(home)))
+}
+
+/// The tokens of the control plane that this home belongs to, if it does: no turn of an instance may show them.
+fn control_plane_tokens(home: &Home) -> impl Iterator<Item = String> {
+    let files = home.path().ancestors().map(|above| above.join("cp/token"));
+    let texts = files.filter_map(|path| file::read_text(&path, file::MAX_SMALL_FILE_BYTES).ok());
+    texts.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// Returns whether a variable holds a secret. A path, a word or a flag is none, whatever its name.
@@ -87,6 +95,19 @@ impl Write for RedactedLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_hides_the_token_of_its_control_plane() {
+        let room = tempfile::tempdir().unwrap();
+        let token = "1795ea0000000000000000000000000000000000000000000000000000565e00";
+        let place = room.path().join("cp/instances/one");
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(room.path().join("cp/token"), format!("{token}\n")).unwrap();
+        for home in [room.path().to_owned(), place] {
+            let redactor = build_redactor(&Config::default(), &Home::at(home));
+            assert!(!redactor.redact_text(&format!("commit: {token}")).contains(token));
+        }
+    }
 
     #[test]
     fn variables_that_are_named_like_secrets_hold_one_unless_they_hold_a_word_or_a_path() {
