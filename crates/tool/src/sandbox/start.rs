@@ -265,7 +265,7 @@ impl SandboxLauncher {
             own_proc: inherited.is_some_and(|sandbox| sandbox.own_proc),
             own_temporary: inherited.is_some_and(|sandbox| sandbox.own_temporary),
             sealed: inherited.is_some_and(|sandbox| sandbox.sealed),
-            walled: inherited.is_some(),
+            already_namespaced: inherited.is_some(),
         })
     }
 
