@@ -41,11 +41,18 @@ fn namespace_modes(config: &SandboxConfig) -> Vec<NamespaceMode> {
     [NamespaceMode::Own].into_iter().chain(wrap).chain([NamespaceMode::Bare]).collect()
 }
 
-/// Removes temporary folders that a killed daemon left behind. The caller must hold the home's lock.
+/// Removes the temporary folders that a killed daemon left of its programs' runs. Only for the holder of the home's lock.
+/// They are removed in the background, as there may be more in them than a start has time for.
 pub fn sweep_leftover_runs(home: &Home) {
-    if let Err(error) = std::fs::remove_dir_all(home.temporary_dir())
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, "could not remove temporary folders of an earlier process");
-    }
+    let Ok(entries) = std::fs::read_dir(home.temporary_dir()) else { return };
+    // Listed now: a run of this daemon takes a name only when it is free.
+    let leftover: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    std::thread::spawn(move || {
+        for folder in leftover {
+            if let Err(error) = polyclaw_tree::remove_tree(&folder) {
+                let folder = folder.display();
+                tracing::warn!(%folder, %error, "a temporary folder of an earlier run could not be removed");
+            }
+        }
+    });
 }

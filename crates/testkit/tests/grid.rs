@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("folder", &[]),
+    ("tree", &[]),
     ("store", &["domain"]),
-    ("engine", &["domain", "folder", "store"]),
-    ("control", &["domain", "folder", "store"]),
+    ("engine", &["domain", "store", "tree"]),
+    ("control", &["domain", "store", "tree"]),
     ("provider", &["domain"]),
-    ("tool", &["domain", "folder"]),
+    ("tool", &["domain", "tree"]),
     ("channel", &["domain"]),
     ("server", &["domain", "store", "engine", "control"]),
     ("testkit", &["domain", "store", "engine"]),
@@ -90,9 +90,9 @@ fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
     };
     let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
     assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
-    for manifest in
-        ["domain", "folder", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"]
-    {
+    let manifests =
+        ["domain", "tree", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"];
+    for manifest in manifests {
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest).join("Cargo.toml");
         let text = std::fs::read_to_string(path).expect("a manifest");

@@ -409,6 +409,8 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
+        if let Err(error) = polyclaw_tree::remove_tree(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "a program's temporary folder could not be removed");
+        }
     }
 }

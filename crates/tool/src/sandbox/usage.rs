@@ -6,13 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use polyclaw_tree::{disk_bytes, file_identity};
 use rustix::fs::FileType;
 use rustix::process::Pid;
 
-use crate::quota::{id, room};
-
-/// Pause before the next scan of maps, as a multiple of the time that a scan takes: programs can have thousands of
-/// maps.
+/// Until the next look at maps, for each time one took: programs can have thousands of them.
 const PAUSE_PER_LOOK: u32 = 10;
 
 /// Returns the bytes of unlinked files that processes have open, on the disks of these folders.
@@ -26,8 +24,12 @@ pub fn unlinked_bytes(processes: &[Pid], folders: &[&PathBuf]) -> u64 {
         for entry in fs::read_dir(open).into_iter().flatten().flatten() {
             let Ok(stat) = rustix::fs::stat(entry.path()) else { continue };
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            if is_file && stat.st_nlink == 0 && disks.contains(&stat.st_dev) && seen.insert(id(&stat)) {
-                used = used.saturating_add(room(&stat));
+            if is_file
+                && stat.st_nlink == 0
+                && disks.contains(&stat.st_dev)
+                && seen.insert(file_identity(&stat))
+            {
+                used = used.saturating_add(disk_bytes(&stat));
             }
         }
     }

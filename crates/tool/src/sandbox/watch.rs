@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use polyclaw_tree::{MountRule, measure_tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::plan::{ReportedEnd, SandboxPlan, SandboxProfile};
 use super::usage::{SharedMemory, unlinked_bytes};
-use crate::quota::{used_bytes, used_bytes_of_mount};
 
 /// Interval between checks: long enough to be cheap, short enough to stop a fork bomb early.
 const COMMAND_CHECK_INTERVAL_MS: i64 = 50;
@@ -53,10 +53,14 @@ impl DiskWatch {
             most: u64::MAX,
             next: began,
         };
-        disk.most = limit_mb.saturating_mul(MIB).max(disk.used(&[]));
+        disk.most = disk.limit_bytes().max(disk.used(&[]));
         disk.next =
             Instant::now() + MIN_DISK_CHECK_INTERVAL.max(began.elapsed() * DISK_INTERVAL_PER_CHECK_TIME);
         disk
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.limit_mb.saturating_mul(MIB)
     }
 
     fn check_disk(&mut self, processes: &[Pid]) -> Option<ReportedEnd> {
@@ -71,8 +75,8 @@ impl DiskWatch {
     }
 
     fn used(&self, processes: &[Pid]) -> u64 {
-        let used = used_bytes(&self.workspace, self.most);
-        let used = used.saturating_add(used_bytes_of_mount(&self.temporary, self.most));
+        let used = measure_tree(&self.workspace, self.most, MountRule::Enter);
+        let used = used.saturating_add(measure_tree(&self.temporary, self.most, MountRule::Skip));
         used.saturating_add(unlinked_bytes(processes, &[&self.workspace, &self.temporary]))
     }
 }
@@ -92,7 +96,12 @@ impl LimitWatch {
         }
     }
 
-    /// Waits for the program's end, the daemon's end or the next check. Returns true if the daemon is gone.
+    /// Whether the workspace held more than its quota when this was made.
+    pub fn is_over_quota(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.most > disk.limit_bytes())
+    }
+
+    /// Waits for the program's end, for the daemon's, or for the next look. True if the daemon is gone.
     pub fn wait_for_event(&self, program: Option<&OwnedFd>) -> bool {
         let input = io::stdin();
         let mut ends = vec![PollFd::from_borrowed_fd(input.as_fd(), PollFlags::RDHUP)];

@@ -35,7 +35,7 @@ fn is_root() -> bool {
 }
 
 /// Runs a test of this file again as somebody without rights, which is how Polyclaw should run.
-fn as_ordinary_user(test: &str) {
+pub fn as_ordinary_user(test: &str) {
     if !is_root() {
         return;
     }

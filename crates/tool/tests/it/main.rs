@@ -13,6 +13,7 @@ mod replaced_paths;
 mod search;
 mod shell;
 mod site;
+mod trees;
 mod worker;
 
 use std::fs;

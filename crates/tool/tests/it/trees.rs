@@ -1,0 +1,65 @@
+//! Folders that programs leave: very deep ones, closed ones, and more than the quota allows.
+
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::agent::SandboxMode;
+use polyclaw_tool::sandbox::NamespaceMode;
+use serde_json::json;
+
+use crate::Bench;
+use crate::confinement::{as_ordinary_user, by, ways};
+
+/// Deep enough to overflow the stack of a thread that removes one level for each call of a function.
+const DEEP_TREE: &str = "import os\n\
+    os.chdir(os.environ['TMPDIR'])\n\
+    for n in range(25000):\n    \
+        os.mkdir('d' * 20)\n    \
+        os.chdir('d' * 20)\n";
+
+/// Runs of programs that are still on the disk, once they have had time to be removed.
+async fn leftover_runs(bench: &Bench) -> usize {
+    let limit = Instant::now() + Duration::from_secs(300);
+    loop {
+        let left = std::fs::read_dir(bench.home.path().join("tmp")).unwrap().count();
+        if left == 0 || Instant::now() > limit {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn an_ordinary_user_removes_and_counts_what_programs_leave() {
+    as_ordinary_user("trees::closed_temporary_folders_are_removed");
+    as_ordinary_user("trees::a_closed_folder_counts_for_the_quota_of_file_tools");
+}
+
+#[tokio::test]
+async fn a_very_deep_temporary_folder_is_removed() {
+    // One way only: on a slow disk the folders take their time.
+    let bench = by(NamespaceMode::Own, SandboxMode::Strict);
+    bench.ok("shell", json!({ "command": format!("python3 -c \"{DEEP_TREE}\"") })).await;
+    assert_eq!(leftover_runs(&bench).await, 0);
+}
+
+#[tokio::test]
+async fn closed_temporary_folders_are_removed() {
+    let close = "umask 0777; mkdir $TMPDIR/q; umask 0022; mkdir -p $TMPDIR/a/b/c; echo x > $TMPDIR/a/b/c/f; \
+                 chmod 0 $TMPDIR/a/b/c; chmod 0400 $TMPDIR/a/b; chmod 0100 $TMPDIR/a; true";
+    for way in ways() {
+        let bench = by(way.clone(), SandboxMode::Workspace);
+        bench.call("shell", json!({ "command": close })).await;
+        assert_eq!(leftover_runs(&bench).await, 0, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_folder_counts_for_the_quota_of_file_tools() {
+    let mut bench = by(NamespaceMode::Own, SandboxMode::Workspace);
+    bench.scope.sandbox.disk_mb = Some(20);
+    let close = "mkdir -p d/below; head -c 15000000 /dev/zero > d/below/big; chmod 0 d/below; chmod 0400 d";
+    bench.ok("shell", json!({ "command": close })).await;
+    let write = json!({ "path": "more", "content": "x".repeat(8_000_000) });
+    let refused = bench.refused("write_file", write).await;
+    assert!(refused.contains("quota of 20 MiB"), "{refused}");
+}
