@@ -74,7 +74,10 @@ pub struct ProgramConfinement {
     /// Remaining capabilities, as the kernel writes them.
     pub capabilities: String,
     pub limits: ProgramLimits,
-    /// Measured by trying, not assumed.
+    /// The workspace held more than its quota: the program could read and remove, and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removal_only: bool,
+    /// Tried, not assumed.
     pub tried: ConfinementProbe,
 }
 
@@ -207,6 +210,7 @@ mod tests {
             seccomp_filters: 2,
             capabilities: "0000000000000000".to_owned(),
             limits,
+            removal_only: false,
             tried: ConfinementProbe {
                 outside: false,
                 attributes: false,

@@ -104,7 +104,20 @@ pub async fn run(
         files: None,
         program: Some(Box::new(running.started.facts.clone())),
     };
-    Ok(ToolOutcome { facts: Some(facts), ..command_report(&end, running.output.finish()) })
+    let mut report = command_report(&end, running.output.finish());
+    if report.is_error && running.started.facts.removal_only {
+        report.content.push_str(&removal_only_notice(scope.sandbox.disk_limit_mb()));
+    }
+    Ok(ToolOutcome { facts: Some(facts), ..report })
+}
+
+/// Why a command could write nothing, and what to do about it.
+fn removal_only_notice(limit_mb: u64) -> String {
+    format!(
+        "\n[the workspace held more than its quota of {limit_mb} MiB when this command started: it could read and remove \
+         files, but not write any. Remove what is not needed with rm, or ask a person to raise sandbox.disk_mb of this \
+         agent]"
+    )
 }
 
 struct RunningCommand<'a> {

@@ -71,6 +71,7 @@ impl PreConfinement {
             seccomp_filters: value("Seccomp_filters").parse().unwrap_or(0),
             capabilities: value("CapEff"),
             limits: limits::read_limits(),
+            removal_only: plan.removal_only && !can_make_file(plan),
             tried: try_forbidden_access(plan),
         })
     }
@@ -89,6 +90,15 @@ fn try_forbidden_access(plan: &SandboxPlan) -> ConfinementProbe {
         machine: reaches_machine(plan.profile),
         listen: is_socket_allowed(TcpListener::bind(("127.0.0.1", 0))),
     }
+}
+
+fn can_make_file(plan: &SandboxPlan) -> bool {
+    let probe = plan.workspace.join(format!(".polyclaw-quota-probe-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe).is_ok();
+    if made {
+        std::fs::remove_file(&probe).ok();
+    }
+    made
 }
 
 fn reaches_machine(profile: SandboxProfile) -> bool {
@@ -124,6 +134,7 @@ pub fn verify_confinement(plan: &SandboxPlan, program: &ProgramConfinement) -> R
         (!program.tried.machine, "settings or details of the whole machine can be opened"),
         (plan.mode != SandboxMode::Strict || !program.tried.network, "the network can be reached"),
         (plan.listen || !program.tried.listen, "it can listen for connections"),
+        (plan.removal_only == program.removal_only, "files can be made in a workspace over its quota"),
         (program.limits.core_bytes == Some(0), "core files can be written"),
     ];
     match holds.iter().find(|(holds, _)| !holds) {

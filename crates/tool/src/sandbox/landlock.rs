@@ -130,7 +130,11 @@ fn path_rules(plan: &SandboxPlan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let (all, read) = (AccessFs::from_all(MAX_LANDLOCK_ABI), AccessFs::from_read(MAX_LANDLOCK_ABI));
     let look = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let own = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    let own = if plan.removal_only {
+        read | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Truncate
+    } else {
+        all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+    };
     let temporary = if plan.own_temporary { PathBuf::from("/tmp") } else { plan.temporary.clone() };
     let mut rules = vec![(temporary, own)];
     rules.extend(plan.written_paths().map(|path| (path.clone(), own)));

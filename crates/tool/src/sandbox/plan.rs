@@ -44,6 +44,8 @@ pub struct SandboxPlan {
     pub limits: ProgramLimits,
     /// Disk quota of the workspace. Only programs of commands are watched for it.
     pub disk_mb: Option<u64>,
+    /// Whether it may read and remove only: the workspace holds more than its quota. Set by the supervisor.
+    pub removal_only: bool,
     /// Whether it may listen for TCP connections.
     pub listen: bool,
     /// How namespaces are created.

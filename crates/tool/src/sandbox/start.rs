@@ -255,6 +255,7 @@ impl SandboxLauncher {
             hidden: hidden.filter_map(|path| HiddenPath::from_path(path)).collect(),
             limits: program_limits(program),
             disk_mb: (program.profile == SandboxProfile::Command).then(|| program.sandbox.disk_limit_mb()),
+            removal_only: false,
             listen: program.sandbox.listen && program.sandbox.mode == SandboxMode::Workspace,
             namespace_mode: way,
             helper: self.settings.helper.clone(),

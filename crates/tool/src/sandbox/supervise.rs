@@ -108,13 +108,17 @@ pub fn allocator_settings() -> [(&'static str, &'static str); 1] {
 /// Starts the last stage and waits until it ends, the daemon is gone or a limit is exceeded.
 fn supervise_program(plan: &SandboxPlan) -> u8 {
     rustix::process::set_child_subreaper(Pid::from_raw(1)).ok();
+    // Measured before the program starts: many short ones, each over before the next measure, would add up without bound.
+    let watch = LimitWatch::new(plan);
+    let removal_only = plan.mode != SandboxMode::Off && watch.is_over_quota();
+    let plan = &SandboxPlan { removal_only, ..plan.clone() };
     let child = match spawn_stage(plan, &plan.helper, ENTER_STAGE) {
         Ok(child) => child,
         Err(error) => return report_refusal(&format!("it could not be started: {error}")),
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return EXIT_REFUSED };
-    let ended = watch_program(program, plan);
-    if plan.namespace_mode == NamespaceMode::Bare {
+    let ended = watch_program(program, plan, watch);
+    if plan.way == NamespaceMode::Bare {
         kill_all();
     }
     // In a namespace our exit ends all processes at the same time, which no loop could do against a fork bomb.
@@ -124,9 +128,8 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     })
 }
 
-/// Returns `None` if the daemon is gone.
-fn watch_program(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
-    let mut watch = LimitWatch::new(plan);
+/// `None` if the daemon is gone.
+fn watch_program(program: Pid, plan: &SandboxPlan, mut watch: LimitWatch) -> Option<ReportedEnd> {
     let handle = rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok();
     loop {
         if let Some(ended) = reap_children(program) {

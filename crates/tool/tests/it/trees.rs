@@ -1,5 +1,7 @@
 //! Folders that programs leave: very deep ones, closed ones, and more than the quota allows.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::agent::SandboxMode;
@@ -28,9 +30,16 @@ async fn leftover_runs(bench: &Bench) -> usize {
     }
 }
 
+/// KiB that a folder takes of the disk.
+fn disk_usage_kb(folder: &Path) -> u64 {
+    let output = Command::new("du").arg("-sk").arg(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).split_whitespace().next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn an_ordinary_user_removes_and_counts_what_programs_leave() {
     as_ordinary_user("trees::closed_temporary_folders_are_removed");
+    as_ordinary_user("trees::short_programs_can_not_add_up_beyond_the_quota");
     as_ordinary_user("trees::a_closed_folder_counts_for_the_quota_of_file_tools");
 }
 
@@ -50,6 +59,25 @@ async fn closed_temporary_folders_are_removed() {
         let bench = by(way.clone(), SandboxMode::Workspace);
         bench.call("shell", json!({ "command": close })).await;
         assert_eq!(leftover_runs(&bench).await, 0, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn short_programs_can_not_add_up_beyond_the_quota() {
+    for way in ways() {
+        let mut bench = by(way.clone(), SandboxMode::Workspace);
+        bench.scope.sandbox.disk_mb = Some(20);
+        let mut last = String::new();
+        for n in 0..8 {
+            let fill = format!("head -c 15000000 /dev/zero > f{n} && mkdir d{n}");
+            last = bench.call("shell", json!({ "command": fill })).await.content;
+        }
+        let used = disk_usage_kb(&bench.scope.workspace);
+        assert!(used < 40_000, "{way:?}: {used} KiB in a workspace whose quota is 20 MiB");
+        assert!(last.contains("quota of 20 MiB") && last.contains("remove"), "{way:?}: {last}");
+        let freed = bench.ok("shell", json!({ "command": "rm -r f* d*; ls | wc -l" })).await;
+        assert!(freed.starts_with("0\n"), "what makes room still runs: {way:?}: {freed}");
+        bench.ok("shell", json!({ "command": "echo more > more" })).await;
     }
 }
 
