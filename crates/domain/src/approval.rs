@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::channel::ChatAddress;
 use crate::delivery::CommandButton;
 use crate::hex::encode_hex;
-use crate::sanitize::{is_hidden, is_invisible};
+use crate::sanitize::spell_out_unreadable;
 
 /// Time after which an unanswered question becomes a tool result.
 pub const APPROVAL_EXPIRY_MS: i64 = 30 * 60 * 1000;
@@ -148,11 +148,12 @@ fn sort_keys(value: &Value) -> Value {
     }
 }
 
-/// Describes a call for a person: in the tool's own words, else by its arguments.
+/// What a call would do, as a person is shown it: the tool's own words, else its arguments. What is approved must be what
+/// is read.
 pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> String {
     match words {
-        Some(words) => escape_hidden_chars(words),
-        None => escape_hidden_chars(&format!("{tool} {arguments}")),
+        Some(words) => spell_out_unreadable(words),
+        None => spell_out_unreadable(&format!("{tool} {arguments}")),
     }
 }
 
@@ -193,19 +194,6 @@ fn shorten_question(text: &str, id: &str) -> String {
     format!(
         "{head}\n[… {left_out} characters are not shown here; `polyclaw approvals show {id}` shows all …]\n{tail}"
     )
-}
-
-/// Escapes characters that hide or reorder others, so that a person approves exactly what they read.
-fn escape_hidden_chars(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => out.push(c),
-            c if c.is_control() || is_hidden(c) || is_invisible(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -261,6 +249,44 @@ mod tests {
         assert!(
             long.contains("characters are not shown here") && long.contains("rm -rf /"),
             "its end is shown"
+        );
+    }
+
+    #[test]
+    fn blanks_push_nothing_out_of_sight_and_nothing_looks_like_nothing() {
+        let command = format!("echo ok{};  rm -rf /{}", " ".repeat(3_000), "\n".repeat(60_000));
+        let what = describe_call("shell", &json!({ "command": command }), Some(&command));
+        assert_eq!(what, "echo ok[3000 blanks];  rm -rf /[60000 blanks]");
+        let quoted = crate::sanitize::quote_literal(&format!("a{}b", " ".repeat(300)), 20);
+        assert_eq!(quoted, "\"a[300 blanks]b\"");
+        for c in [
+            '\u{a0}',
+            '\u{34f}',
+            '\u{17b4}',
+            '\u{2007}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{fe0f}',
+            '\u{fffc}',
+            '\u{fff0}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{13430}',
+            '\u{e000}',
+            '\u{f0000}',
+            '\u{fdd0}',
+            '\u{1ffff}',
+            '\u{336}',
+            '\u{20e0}',
+        ] {
+            let what = describe_call("shell", &json!({}), Some(&format!("x{c}y")));
+            assert_eq!(what, format!("x{}y", c.escape_unicode()));
+            assert!(crate::sanitize::quote_literal(&format!("x{c}y"), 10).is_ascii());
+        }
+        // A mark on a letter is part of it; on a sign it changes what the sign looks like.
+        assert_eq!(
+            describe_call("t", &json!({}), Some("e\u{301} ü /\u{301} 日本")),
+            "e\u{301} ü /\\u{301} 日本"
         );
     }
 

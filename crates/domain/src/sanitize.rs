@@ -87,13 +87,14 @@ pub fn limit_block(text: &str, most: usize) -> String {
 /// Returns a text in quotes on one line. Characters that break the line, are invisible or change direction are escaped.
 /// Beyond `most` characters only the number of the rest is given.
 pub fn quote_literal(text: &str, most: usize) -> String {
-    let mut out = String::from('"');
+    let (text, mut out, mut before) = (count_blanks(text), String::from('"'), ' ');
     for c in text.chars().take(most) {
         match c {
             '"' | '\\' | '\n' | '\r' | '\t' => out.extend(c.escape_default()),
-            c if c.is_control() || is_hidden(c) || is_invisible(c) => out.extend(c.escape_unicode()),
+            c if is_unreadable(before, c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
+        before = c;
     }
     out.push('"');
     match text.chars().count().saturating_sub(most) {
@@ -102,12 +103,74 @@ pub fn quote_literal(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns whether a character ends a line or is invisible, besides control characters and those of [`is_hidden`].
-pub fn is_invisible(c: char) -> bool {
-    let ends_line = matches!(c, '\u{2028}' | '\u{2029}');
-    let is_blank = matches!(c, '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2065}'
-        | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{ffa0}');
-    ends_line || is_blank
+/// The text on its lines, for a person who decides by it: what would hide or turn something is spelled out.
+pub fn spell_out_unreadable(text: &str) -> String {
+    let (text, mut before) = (count_blanks(text), ' ');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && is_unreadable(before, c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+        before = c;
+    }
+    out
+}
+
+/// More blanks or line breaks in a row than these are counted instead of shown: they push what follows out of sight.
+const MAX_SHOWN_BLANKS: usize = 8;
+const MAX_SHOWN_LINE_BREAKS: usize = 3;
+
+/// Long runs of blanks and line breaks as their number: `[3000 blanks]`.
+fn count_blanks(text: &str) -> String {
+    let is_blank = |c: char| matches!(c, ' ' | '\n');
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find(is_blank) {
+        let (shown, blanks) = rest.split_at(start);
+        let (blanks, after) = blanks.split_at(blanks.find(|c| !is_blank(c)).unwrap_or(blanks.len()));
+        let line_breaks = blanks.matches('\n').count();
+        out.push_str(shown);
+        if line_breaks > MAX_SHOWN_LINE_BREAKS || blanks.len() - line_breaks > MAX_SHOWN_BLANKS {
+            out.push_str(&format!("[{} blanks]", blanks.len()));
+        } else {
+            out.push_str(blanks);
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// Whether a person who reads a character behind another would not see it for what it is.
+fn is_unreadable(before: char, c: char) -> bool {
+    // A mark on a letter is part of it; on anything else it changes what that looks like.
+    let is_stray_mark = is_combining(c) && !before.is_alphabetic() && !is_combining(before);
+    c.is_control() || is_hidden(c) || is_invisible(c) || is_overlay(c) || is_stray_mark
+}
+
+/// What ends a line or looks like nothing at all, beside control characters and what [`is_hidden`] names: blanks other than
+/// the usual one, characters that are to be ignored, and those that have no meaning of their own.
+fn is_invisible(c: char) -> bool {
+    let is_blank = c.is_whitespace() && c != ' ' || c == '\u{2800}';
+    let is_ignorable = matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffc}' | '\u{13430}'..='\u{1345f}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
+    let is_private = matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}');
+    let is_no_character = matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe;
+    is_blank || is_ignorable || is_private || is_no_character
+}
+
+/// Marks that are drawn on the character before them.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Marks that strike out, cover or enclose what is before them.
+fn is_overlay(c: char) -> bool {
+    matches!(c, '\u{334}'..='\u{338}' | '\u{488}' | '\u{489}' | '\u{20d2}' | '\u{20d3}' | '\u{20d8}'..='\u{20da}'
+        | '\u{20dd}'..='\u{20e0}' | '\u{20e2}'..='\u{20eb}')
 }
 
 /// Removes the system's error number from an error text of a library.
