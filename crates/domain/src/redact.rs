@@ -13,6 +13,7 @@ mod token_patterns;
 mod token_scanner;
 mod unescape;
 mod url_credentials;
+mod wrapped;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -200,6 +201,7 @@ impl Redactor {
         let Some(values) = &self.values else { return Vec::new() };
         let mut spans = values.find_plain(text.as_bytes());
         spans.extend(values.find_escaped(text.as_bytes()));
+        spans.extend(values.find_wrapped(text.as_bytes()));
         spans
     }
 }

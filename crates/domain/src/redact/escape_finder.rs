@@ -1,5 +1,5 @@
-//! Finds values written with escapes: `%2d`, `\x2d`, `\u002d` for some or all of their characters, and nested escapes.
-//! A value has too many spellings to list, so escapes are decoded and the result is searched.
+//! Values written with escapes: `%2d`, `\x2d`, `\u002d`, `&#45;` for some of their letters or for all, and escapes of escapes. There
+//! are too many ways to write one to list them: escapes are taken off, and what is left is looked through.
 
 use std::ops::Range;
 
@@ -7,11 +7,12 @@ use aho_corasick::{AhoCorasick, Input};
 
 use super::unescape::{EscapeDecoder, EscapeKinds, SEPARATE_KINDS, begins_escape, parse_escape};
 
-/// Prefixes of optional escapes. The escapes that JSON requires are among the forms of a value.
-const ESCAPE_STARTS: [&str; 5] = ["%", "\\u", "\\x", "\\/", "\\'"];
-/// Characters that occur inside an escape, and so in nested escapes.
-const ESCAPE_BYTES: &[u8] = b"%\\ux0123456789abcdefABCDEF";
-/// Distance behind one escape in which the next is searched byte by byte.
+/// How escapes begin that nobody has to write. Those that JSON has to are in the forms of a value.
+const ESCAPE_STARTS: [&str; 11] =
+    ["%", "\\u", "\\x", "\\/", "\\'", "&#", "&amp;", "&lt;", "&gt;", "&quot;", "&apos;"];
+/// What an escape of a part of an escape stands for.
+const ESCAPE_BYTES: &[u8] = b"%\\ux&#;0123456789abcdefABCDEF";
+/// How far behind one escape the next is looked for byte by byte.
 const NEAR_SCAN_LEN: usize = 12;
 /// Maximum distance around an escape in which kinds of escapes are decoded separately, in characters of a value. Longer
 /// values are files, which take long to search and begin with dashes or a brace, which form no escape with a preceding
@@ -59,7 +60,7 @@ impl EscapeFinder {
 
     /// Returns how far to advance, and whether this is a relevant escape.
     fn classify_start(&self, text: &[u8]) -> (usize, bool) {
-        let is_head = matches!(text, [b'%', ..] | [b'\\', b'u' | b'x' | b'/' | b'\'', ..]);
+        let is_head = matches!(text, [b'%' | b'&', ..] | [b'\\', b'u' | b'x' | b'/' | b'\'', ..]);
         match parse_escape(text) {
             Ok((length, character)) if is_head => (length, self.telling[usize::from(character.first_byte())]),
             _ => (1, false),

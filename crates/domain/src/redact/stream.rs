@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::unescape::MAX_ESCAPED_BYTE_LEN;
 use super::{REDACTION_MARK, Redactor, nearest_char_boundary};
 
-/// Minimum length of a tail that is held back as the start of a known value. Most words end in a letter that some key
-/// begins with, and up to three leaked letters do not reveal a key.
-const MIN_HELD_PREFIX_LEN: usize = 4;
-/// Number of sent bytes that are kept to recognise tokens that began in them.
+/// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
+/// with; up to three letters of a key that have gone out are not the key.
+pub(super) const MIN_HELD_PREFIX_LEN: usize = 4;
+/// What went out is kept so far back, to recognise what began there.
 const RETAINED_SENT_BYTES: usize = 128;
 /// Maximum length of text that is held back because of its format: a private key.
 const MAX_HELD_BYTES: usize = 16 * 1024;
@@ -128,10 +128,12 @@ impl super::KnownValues {
     fn find_partial_value(&self, text: &[u8]) -> Option<usize> {
         let tail = text.len().saturating_sub(self.longest * MAX_ESCAPED_BYTE_LEN);
         let escaped = self.find_escaped_prefix(&text[tail..]).map(|at| tail + at);
-        self.find_plain_prefix(text, MIN_HELD_PREFIX_LEN).into_iter().chain(escaped).min()
+        let wrapped = self.find_wrapped_prefix(text);
+        let plain = self.find_plain_prefix(text, MIN_HELD_PREFIX_LEN);
+        plain.into_iter().chain(escaped).chain(wrapped).min()
     }
 
-    fn find_plain_prefix(&self, text: &[u8], least: usize) -> Option<usize> {
+    pub(super) fn find_plain_prefix(&self, text: &[u8], least: usize) -> Option<usize> {
         let from = text.len().saturating_sub(self.longest.saturating_sub(1));
         let last = text.len().checked_sub(least)?;
         (from..=last).find(|at| self.first[usize::from(text[*at])] && self.is_value_prefix(&text[*at..]))

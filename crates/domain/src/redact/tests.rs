@@ -25,8 +25,10 @@ fn a_known_value_is_found_in_every_shape_it_travels_in() {
 /// Writes one character in escaped form.
 type Write = fn(char) -> String;
 
-fn escapes() -> [(&'static str, Write); 5] {
+fn escapes() -> [(&'static str, Write); 7] {
     [
+        ("entity", |character| format!("&#{};", u32::from(character))),
+        ("entity, hex", |character| format!("&#x{:x};", u32::from(character))),
         ("percent", |character| character.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect()),
         ("percent, small", |character| {
             character.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect()
@@ -203,6 +205,49 @@ fn base64_gives_it_away_wherever_it_stands() {
     assert_eq!(redactor.redact_text("Y2FuYXJpZXMgc2luZw=="), "Y2FuYXJpZXMgc2luZw==", "canaries sing");
 }
 
+/// As `base64` and mail write what is long: a line break each 76 letters, anywhere in the value.
+#[test]
+fn base64_and_hex_in_lines_give_it_away_as_well() {
+    let value = "canary-7f3a9b2c-d41e~Zq+x/9-a-key-of-more-than-a-line-of-base64-has-room-for-7f3a9b2c";
+    let redactor = Redactor::new([value]);
+    for (before, line, end) in
+        [(0, 76, "\n"), (19, 76, "\n"), (60, 64, "\r\n"), (75, 76, "\\n"), (31, 40, "\n    "), (3, 20, "\n")]
+    {
+        let wrapped = |text: String| {
+            let lines = text.as_bytes().chunks(line).map(|line| String::from_utf8_lossy(line).into_owned());
+            lines.collect::<Vec<_>>().join(end)
+        };
+        let bytes = [vec![b'x'; before], value.as_bytes().to_vec(), vec![b'y'; 30]].concat();
+        let standard = base64(&bytes);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        for text in [wrapped(standard), wrapped(hex)] {
+            let text = format!("so:\n{text}\nthat is all\n");
+            let clean = redactor.redact_text(&text).into_owned();
+            assert!(
+                clean.contains(REDACTION_MARK) && clean.ends_with("\nthat is all\n"),
+                "{text} became {clean}"
+            );
+            // What is left out is as long as the value at least, whatever is written around it.
+            assert!(clean.len() + value.len() <= text.len() + REDACTION_MARK.len(), "{text} became {clean}");
+            let pieces = text.as_bytes().chunks(3).map(|piece| std::str::from_utf8(piece).unwrap());
+            let seen = streamed(&Arc::new(Redactor::new([value])), &pieces.collect::<Vec<_>>()).concat();
+            assert!(seen.contains(REDACTION_MARK) && seen.len() <= clean.len() + 3, "{text} became {seen}");
+        }
+    }
+    let prose = "a line with the word\nthat goes on in the next\nlongidentifierwithoutblanks\nlongidentifierwithoutblanks\n";
+    assert_eq!(redactor.redact_text(prose), prose);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let letters = bytes.chunks(3).flat_map(|three| {
+        let code =
+            (0..3).fold(0_usize, |code, at| code << 8 | usize::from(three.get(at).copied().unwrap_or(0)));
+        (0..=three.len()).map(move |at| char::from(ALPHABET[code >> (18 - 6 * at) & 63]))
+    });
+    letters.collect()
+}
+
 #[test]
 fn overlapping_secrets_leave_nothing_between_them() {
     let redactor = Redactor::new(["abcdefgh", "efghijkl", "mnopqrst"]);
@@ -376,7 +421,7 @@ const CLOUD_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 #[test]
 fn escapes_of_escapes_in_pieces_show_no_more_of_a_value_than_three_letters() {
     let redactor = Arc::new(Redactor::new([CLOUD_KEY]));
-    let [(_, percent), _, _, (_, unicode), _] = escapes();
+    let [_, _, (_, percent), _, _, (_, unicode), _] = escapes();
     let [all, _, signs] = escaped(&CLOUD_KEY.replace('/', r"\/"), percent);
     let [codes, ..] = escaped(CLOUD_KEY, unicode);
     let [in_address, ..] = escaped(&codes, percent);
@@ -428,7 +473,7 @@ fn hostile_text_does_not_take_for_ever() {
 proptest! {
     #[test]
     fn any_cut_of_escapes_shows_no_value(
-        how in 0..5_usize, which in 0..3_usize, before in r"[a-z%\\u0]{0,12}", cuts in prop::collection::vec(1..9_usize, 1..60),
+        how in 0..7_usize, which in 0..3_usize, before in r"[a-z%\\u0]{0,12}", cuts in prop::collection::vec(1..9_usize, 1..60),
     ) {
         let redactor = Arc::new(Redactor::new([ODD]));
         let written = &escaped(ODD, escapes()[how].1)[which];

@@ -15,11 +15,22 @@ const PERCENT_ESCAPES: EscapeKinds = 1;
 const CONTROL_ESCAPES: EscapeKinds = 2;
 /// All other backslash escapes.
 const BACKSLASH_ESCAPES: EscapeKinds = 4;
-const ALL_ESCAPES: EscapeKinds = PERCENT_ESCAPES | CONTROL_ESCAPES | BACKSLASH_ESCAPES;
-/// A `%` or backslash right before a value turns its first letters into an apparent escape. If a layer mixes several
-/// kinds, these subsets are therefore also decoded alone.
-pub(super) const SEPARATE_KINDS: [EscapeKinds; 3] =
-    [PERCENT_ESCAPES, BACKSLASH_ESCAPES | CONTROL_ESCAPES, PERCENT_ESCAPES | BACKSLASH_ESCAPES];
+/// `&#45;` and the like, as in web pages.
+const ENTITY_ESCAPES: EscapeKinds = 8;
+const ALL_ESCAPES: EscapeKinds = PERCENT_ESCAPES | CONTROL_ESCAPES | BACKSLASH_ESCAPES | ENTITY_ESCAPES;
+/// Entities that a page must write for a letter, by their names.
+const NAMED_ENTITIES: [(&[u8], u8); 5] =
+    [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
+/// No letter needs more.
+const MAX_ENTITY_DIGITS: usize = 7;
+/// A sign right before a value makes an escape of its first letters, which is none: where a layer has several kinds, some
+/// are taken off without the others too.
+pub(super) const SEPARATE_KINDS: [EscapeKinds; 4] = [
+    PERCENT_ESCAPES,
+    BACKSLASH_ESCAPES | CONTROL_ESCAPES,
+    PERCENT_ESCAPES | BACKSLASH_ESCAPES,
+    ENTITY_ESCAPES,
+];
 
 /// Decodes escapes.
 pub(super) struct EscapeDecoder<'a> {
@@ -200,13 +211,14 @@ pub(super) enum NoEscape {
 }
 
 pub(super) fn begins_escape(byte: &u8) -> bool {
-    matches!(byte, b'%' | b'\\')
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
 /// Returns the kind of the escape at the start of a text.
 fn escape_kind(text: &[u8]) -> EscapeKinds {
     match text {
         [b'%', ..] => PERCENT_ESCAPES,
+        [b'&', ..] => ENTITY_ESCAPES,
         [b'\\', b'n' | b'r' | b't' | b'b' | b'f', ..] => CONTROL_ESCAPES,
         _ => BACKSLASH_ESCAPES,
     }
@@ -220,6 +232,32 @@ pub(super) fn parse_escape(text: &[u8]) -> Result<(usize, DecodedChar), NoEscape
         [b'\\', b'u', digits @ ..] => parse_unicode(digits),
         [b'\\', sign, ..] => Ok((2, DecodedChar::Byte(simple_escape(*sign).ok_or(NoEscape::Ever)?))),
         [b'\\'] => Err(NoEscape::Yet),
+        [b'&', rest @ ..] => parse_entity(rest),
+        _ => Err(NoEscape::Ever),
+    }
+}
+
+/// What follows `&`: a name, or a number in decimal or hexadecimal digits.
+fn parse_entity(text: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
+    let Some(number) = text.strip_prefix(b"#") else {
+        let named = NAMED_ENTITIES.iter().find(|(name, _)| text.starts_with(name));
+        let may_become = NAMED_ENTITIES.iter().any(|(name, _)| name.starts_with(text));
+        let missing = if may_become { NoEscape::Yet } else { NoEscape::Ever };
+        return named.map(|(name, byte)| (1 + name.len(), DecodedChar::Byte(*byte))).ok_or(missing);
+    };
+    let (digits, radix, start) = match number {
+        [b'x' | b'X', digits @ ..] => (digits, 16, 3),
+        digits => (digits, 10, 2),
+    };
+    let count = digits.iter().take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    match digits.get(count) {
+        None if count <= MAX_ENTITY_DIGITS => Err(NoEscape::Yet),
+        Some(b';') if (1..=MAX_ENTITY_DIGITS).contains(&count) => {
+            let code = std::str::from_utf8(&digits[..count]).ok();
+            let code = code.and_then(|digits| u32::from_str_radix(digits, radix).ok());
+            let character = code.and_then(char::from_u32).ok_or(NoEscape::Ever)?;
+            Ok((start + count + 1, DecodedChar::Char(character)))
+        }
         _ => Err(NoEscape::Ever),
     }
 }

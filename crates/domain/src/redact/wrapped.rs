@@ -1,0 +1,106 @@
+//! Values in base64 or hex that are cut into lines, as `base64` prints them and mail carries them.
+
+use std::ops::Range;
+
+use super::stream::MIN_HELD_PREFIX_LEN;
+
+/// A line that goes on in the next one has so many letters before its end: ordinary words have fewer.
+const MIN_WRAPPED_LINE_LEN: usize = 16;
+/// A line that goes on may be indented by so much.
+const MAX_INDENT_LEN: usize = 16;
+/// How long a value gets by line breaks: of a line of the least length, this many times.
+const MAX_WRAPPED_GROWTH: usize = 3;
+
+/// Lines of letters that follow each other, without the breaks.
+struct JoinedLines {
+    bytes: Vec<u8>,
+    /// Of each line: where it begins in `bytes`, and where it was written.
+    lines: Vec<(usize, usize)>,
+    /// The text ends in it.
+    is_open: bool,
+}
+
+impl JoinedLines {
+    /// The lines from the break at `at` on, with what stands before it. And where to go on. None where it is the end of an
+    /// ordinary line.
+    fn from_break(text: &[u8], at: usize) -> Option<(Self, usize)> {
+        let before = text[..at].iter().rev().take_while(|byte| is_letter(**byte)).count();
+        if before < MIN_WRAPPED_LINE_LEN {
+            return None;
+        }
+        let start = at - before;
+        let mut joined = Self { bytes: text[start..at].to_vec(), lines: vec![(0, start)], is_open: false };
+        let (mut end, mut line_length) = (at, before);
+        while let Some(next) = break_end(&text[end..]).map(|length| end + length) {
+            let length = text[next..].iter().take_while(|byte| is_letter(**byte)).count();
+            joined.is_open = next + length == text.len();
+            if line_length < MIN_WRAPPED_LINE_LEN || length == 0 {
+                break;
+            }
+            joined.lines.push((joined.bytes.len(), next));
+            joined.bytes.extend_from_slice(&text[next..next + length]);
+            (end, line_length) = (next + length, length);
+        }
+        Some((joined, end.max(at + 1)))
+    }
+
+    /// Where a byte was written.
+    fn source(&self, at: usize) -> usize {
+        let line = self.lines.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+        self.lines.get(line).map_or(0, |(start, written)| written + at - start)
+    }
+}
+
+impl super::KnownValues {
+    /// Where values are that have a line break in them.
+    pub(super) fn find_wrapped(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut spans = Vec::new();
+        each_block(text, &mut |joined| {
+            let found = self.find_plain(&joined.bytes).into_iter();
+            spans.extend(found.map(|part| joined.source(part.start)..joined.source(part.end - 1) + 1));
+        });
+        spans
+    }
+
+    /// Where the end of a text may be the start of one.
+    pub(super) fn find_wrapped_prefix(&self, text: &[u8]) -> Option<usize> {
+        let tail = text.len().saturating_sub(self.longest * MAX_WRAPPED_GROWTH);
+        let mut first = None;
+        each_block(&text[tail..], &mut |joined| {
+            if joined.is_open {
+                let start = self.find_plain_prefix(&joined.bytes, MIN_HELD_PREFIX_LEN);
+                first = first.or(start.map(|at| tail + joined.source(at)));
+            }
+        });
+        first
+    }
+}
+
+fn each_block(text: &[u8], look: &mut dyn FnMut(&JoinedLines)) {
+    let mut at = 0;
+    while let Some(found) = text[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'\\')) {
+        let place = at + found;
+        at = match break_end(&text[place..]).and_then(|_| JoinedLines::from_break(text, place)) {
+            Some((joined, end)) => {
+                look(&joined);
+                end
+            }
+            None => place + 1,
+        };
+    }
+}
+
+/// The length of the line break that a text begins with, as it is or as JSON writes it, with the indent behind it.
+fn break_end(text: &[u8]) -> Option<usize> {
+    const BREAKS: [&[u8]; 4] = [b"\r\n", b"\n", b"\\r\\n", b"\\n"];
+    let length = BREAKS.iter().find(|end| text.starts_with(end)).map(|end| end.len());
+    // A text may end in the middle of one.
+    let is_cut = || matches!(text, b"\r" | b"\\" | b"\\r" | b"\\r\\");
+    let length = length.or_else(|| is_cut().then_some(text.len()))?;
+    let blanks = text[length..].iter().take(MAX_INDENT_LEN);
+    Some(length + blanks.take_while(|byte| matches!(byte, b' ' | b'\t')).count())
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
