@@ -250,7 +250,18 @@ pub fn list_all(
     tx.query(SQL, params![session, after, limit], message_from_row)
 }
 
-/// Returns the inputs of the queued turn.
+/// The turns that lines of one session id belong to: those behind `after`, up to and with `through`.
+pub fn list_turns_between(
+    tx: &mut Tx<'_>,
+    (session, id): (&SessionKey, &SessionId),
+    (after, through): (i64, i64),
+) -> Result<Vec<TurnId>> {
+    const SQL: &str = "SELECT DISTINCT turn_id FROM messages
+        WHERE session_key = $1 AND session_id = $2 AND ticket > $3 AND ticket <= $4";
+    tx.query(SQL, params![session, id, after, through], |row| Ok(TurnId::new(row.text(0)?)))
+}
+
+/// Inputs of the turn that has not started yet.
 pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
         "WHERE turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')

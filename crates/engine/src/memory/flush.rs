@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer, default_scope, derived_key, flush};
 use polyclaw_domain::prompt;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_store::{Tx, events};
+use polyclaw_domain::tool::ToolScope;
+use polyclaw_store::{Tx, events, messages};
 use serde_json::json;
 
 use crate::budget;
 use crate::compact::SideCallLimits;
 use crate::core::Engine;
 use crate::prompt::TurnContext;
+use crate::subagents::authority_in;
 use crate::toolbox::memory::widest_scope;
 use crate::turn::{TurnResult, abort_if_stopping, check_claim, or_lost, turn_event};
 use crate::worker::RunningTurn;
@@ -49,7 +52,7 @@ impl TurnContext {
             }
         };
         let facts = flush::parse_facts(&reply.text);
-        let kept = match self.store_facts(engine, &facts).await {
+        let kept = match self.store_facts(engine, (&facts, at)).await {
             Ok(()) => facts.len(),
             Err(error) => {
                 tracing::warn!(%error, "could not store facts before compaction");
@@ -59,20 +62,43 @@ impl TurnContext {
         self.record_flush(engine, running, kept).await
     }
 
-    /// Stores facts under derived keys, so that compacting again after a crash stores no duplicates.
-    async fn store_facts(&self, engine: &Engine, facts: &[String]) -> crate::error::Result<()> {
+    /// The same fact has the same key: folding again after a crash stores nothing twice.
+    async fn store_facts(
+        &self,
+        engine: &Engine,
+        (facts, at): (&[String], usize),
+    ) -> crate::error::Result<()> {
         if facts.is_empty() {
             return Ok(());
         }
+        // Whoever asked for the folding, the facts are those of the people whose lines are folded.
+        let authority = self.folded_authority(engine, at).await?.min(self.authority());
+        let scope = ToolScope { authority, ..self.scope.clone() };
         let policy = &self.spec.context_policy;
         let viewer = MemoryViewer::for_session(&self.scope.agent, &self.scope.session, policy);
-        let scope = default_scope(widest_scope(&self.scope), &self.scope.session);
+        let scope = default_scope(widest_scope(&scope), &self.scope.session);
         let memory = |fact: &String| MemoryEntry {
             key: derived_key("learnt", fact),
             metadata: [("source".to_owned(), "conversation".into())].into_iter().collect(),
             ..engine.memory_store().new_memory(&viewer, scope, fact.clone())
         };
         engine.memory_store().put_memories(facts.iter().map(memory).collect()).await.map(drop)
+    }
+
+    /// The least authority of those for whom the turns of the first `at` lines worked.
+    async fn folded_authority(&self, engine: &Engine, at: usize) -> crate::error::Result<Authority> {
+        let Some(through) = self.lines[..at].last().map(|line| line.ticket) else {
+            return Ok(Authority::Owner);
+        };
+        let (session, id) = (self.session.key.clone(), self.session_id.clone());
+        let after = self.compaction.through;
+        let read = move |tx: &mut Tx<'_>| {
+            let turns = messages::list_turns_between(tx, (&session, &id), (after, through))?;
+            turns
+                .iter()
+                .try_fold(Authority::Owner, |least, turn| Ok(least.min(authority_in(tx, &session, turn)?)))
+        };
+        Ok(engine.db().read(read).await?)
     }
 
     async fn record_flush(&self, engine: &Engine, running: &RunningTurn, kept: usize) -> TurnResult<()> {
