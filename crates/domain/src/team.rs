@@ -243,6 +243,8 @@ pub enum TeamRefusal {
     NotActive(String, TeamStatus),
     #[error("there are {0} teams; at most {0} are allowed")]
     TooManyTeams(u32),
+    #[error("people who are not owners have {0} teams or more; at most {0} are allowed to them together")]
+    TooManyTeamsOfOthers(u32),
     #[error("the team has {0} members; at most {0} are allowed")]
     TooManyMembers(u32),
     #[error("the team has a member '{0}' already")]
@@ -270,7 +272,7 @@ impl TeamRefusal {
             Self::Unknown(_) => "unknown_team",
             Self::Exists(_) => "team_exists",
             Self::NotActive(..) => "team_not_active",
-            Self::TooManyTeams(_) => "too_many_teams",
+            Self::TooManyTeams(_) | Self::TooManyTeamsOfOthers(_) => "too_many_teams",
             Self::TooManyMembers(_) => "too_many_members",
             Self::MemberExists(_) => "member_exists",
             Self::NotAMember(_) => "not_a_member",

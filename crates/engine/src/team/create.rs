@@ -108,15 +108,16 @@ fn insert_team(
     if let Some(team) = teams::find_open_by_name(tx, &new.name)? {
         return match has_lost_lead(tx, &team)? && team.lead_agent == lead.active_agent {
             true => {
-                let authority = authority(tx, new)?;
+                let authority = team_authority(tx, new)?;
                 teams::lower_authority(tx, &team.id, authority)?;
                 Ok(Ok((take_over_lead(tx, &team, &lead, now)?, true)))
             }
             false => Ok(Err(TeamRefusal::Exists(new.name.clone()).into())),
         };
     }
-    if teams::list_open(tx)?.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
-        return Ok(Err(TeamRefusal::TooManyTeams(most).into()));
+    let authority = team_authority(tx, new)?;
+    if let Some(refusal) = check_team_count(tx, authority, most)? {
+        return Ok(Err(refusal.into()));
     }
     let turn = match &new.turn {
         Some(turn) => jobs::get(tx, turn)?,
@@ -136,7 +137,7 @@ fn insert_team(
             Some(turn) => reply_addresses(tx, &turn.turn)?,
             None => lead.address.iter().cloned().collect(),
         },
-        authority: authority(tx, new)?,
+        authority,
         created_at: now,
         updated_at: now,
     };
@@ -145,8 +146,25 @@ fn insert_team(
     Ok(Ok((team, true)))
 }
 
-/// A request without a turn comes from an operator, who has full authority.
-fn authority(tx: &mut Tx<'_>, new: &NewTeam) -> polyclaw_store::Result<Authority> {
+/// Whether one more team is too many. Those of other people than owners are half of all at most: they can not leave an
+/// owner without one.
+fn check_team_count(
+    tx: &mut Tx<'_>,
+    authority: Authority,
+    most: u32,
+) -> polyclaw_store::Result<Option<TeamRefusal>> {
+    let open = teams::list_open(tx)?;
+    let is_reached = |count: usize, most: u32| count >= usize::try_from(most).unwrap_or(usize::MAX);
+    if is_reached(open.len(), most) {
+        return Ok(Some(TeamRefusal::TooManyTeams(most)));
+    }
+    let others = open.iter().filter(|team| team.authority != Authority::Owner).count();
+    let refused = authority != Authority::Owner && is_reached(others, most / 2);
+    Ok(refused.then_some(TeamRefusal::TooManyTeamsOfOthers(most / 2)))
+}
+
+/// Where no turn asks, somebody does who may do everything.
+fn team_authority(tx: &mut Tx<'_>, new: &NewTeam) -> polyclaw_store::Result<Authority> {
     new.turn.as_ref().map_or(Ok(Authority::Owner), |turn| authority_in(tx, &new.lead, turn))
 }
 

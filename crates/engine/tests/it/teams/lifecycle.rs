@@ -1,14 +1,16 @@
 use std::sync::Arc;
 
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team::shutdown::ShutdownAnswer;
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{
-    NewMember, OutgoingTeamMessage, SpawnedTeammate, TaskFilter, TeamActor, TeamShutdownStatus,
+    NewMember, NewTeam, OutgoingTeamMessage, SpawnedTeammate, TaskFilter, TeamActor, TeamShutdownStatus,
 };
 use polyclaw_store::jobs;
+use polyclaw_testkit::world::World;
 use polyclaw_testkit::{KillPointFaults, ScriptStep};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -36,6 +38,7 @@ on_both!(
     a_restart_changes_nothing,
     the_number_of_teams_is_bounded,
     teams_that_begin_at_once_are_counted,
+    teams_of_guests_leave_room_for_those_of_owners,
 );
 
 async fn a_new_team_has_a_folder_a_config_and_a_ledger(hall: Hall) {
@@ -426,4 +429,29 @@ async fn teams_that_begin_at_once_are_counted(hall: Hall) {
     assert!(codes.iter().all(|code| ["ok", "team_exists", "too_many_teams"].contains(code)), "{codes:?}");
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 10);
     assert_eq!(hall.world.engine.list_teams(false).await.unwrap().len(), 10);
+}
+
+async fn teams_of_guests_leave_room_for_those_of_owners(hall: Hall) {
+    let mut made = Vec::new();
+    for n in 0..10 {
+        let peer = format!("guest{n}");
+        let mut inbound = World::inbound(&peer, "hello");
+        Authority::Guest.write_to_meta(&mut inbound.meta);
+        let accepted = hall.world.engine.accept_message(inbound).await.unwrap();
+        hall.world.wait_answer(&accepted).await;
+        let new = NewTeam {
+            name: format!("theirs{n}"),
+            description: "to use up all teams".to_owned(),
+            agent_type: "researcher".to_owned(),
+            lead: World::session_key(&peer),
+            turn: Some(accepted.turn_id),
+        };
+        made.push(code(&hall.world.engine.create_team(&lead(), new).await).to_owned());
+    }
+    assert_eq!(made.iter().filter(|code| *code == "ok").count(), 5, "{made:?}");
+    assert_eq!(made.last().unwrap(), "too_many_teams");
+    for n in 0..5 {
+        hall.create(&format!("own{n}")).await.unwrap();
+    }
+    assert_eq!(code(&hall.create("one-more").await), "too_many_teams");
 }
