@@ -61,8 +61,7 @@ pub fn create_backup(
     let partial = make_partial_folder(to)?;
     let mut walk = BackupWalk::new(home, &partial, keys);
     let made = walk.copy_home().and_then(|()| {
-        let mut list = BackupManifest::new(version, now);
-        (list.entries, list.left_out) = (walk.entries, walk.left_out);
+        let list = BackupManifest::new(version, now, walk.entries, walk.left_out);
         list.write(&partial)?;
         Ok(list)
     });
@@ -100,8 +99,7 @@ fn make_partial_folder(to: &Path) -> Result<PathBuf> {
     name.push(".");
     name.push(UNFINISHED_SUFFIX);
     let partial = to.with_file_name(name);
-    let cleared = if partial.exists() { fs::remove_dir_all(&partial) } else { Ok(()) };
-    let made = cleared.and_then(|()| file::make_private(&partial));
+    let made = polyclaw_tree::remove_tree(&partial).and_then(|()| file::make_private(&partial));
     made.map_err(|error| Error::from_io(&partial, &error))?;
     Ok(partial)
 }
@@ -119,7 +117,7 @@ fn finish_or_discard(made: Result<BackupManifest>, partial: &Path, to: &Path) ->
     };
     let done = made.and_then(|list| put(list).map_err(|error: std::io::Error| Error::from_io(to, &error)));
     if done.is_err() {
-        let _ = fs::remove_dir_all(partial);
+        let _ = polyclaw_tree::remove_tree(partial);
     }
     done
 }

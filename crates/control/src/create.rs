@@ -115,7 +115,7 @@ impl Control {
         let place = self.instance_paths(one);
         match &kept {
             Ok(()) => drop(fs::remove_file(place.creation_marker())),
-            Err(_) => drop(fs::remove_dir_all(place.path())),
+            Err(_) => remove_leftover(place.path()),
         }
         kept
     }
@@ -195,11 +195,11 @@ impl Control {
             let place = InstancePaths::from_folder(entry.path());
             match (removed, known) {
                 (Some(id), true) => drop(fs::rename(entry.path(), folder.join(id))),
-                (Some(_), false) => drop(fs::remove_dir_all(entry.path())),
+                (Some(_), false) => remove_leftover(&entry.path()),
                 (None, true) => drop(fs::remove_file(place.creation_marker())),
-                // Without the marker somebody may be restoring the folder by hand.
-                (None, false) if place.creation_marker().exists() => drop(fs::remove_dir_all(entry.path())),
-                // The server died before it wrote the marker. This removes only an empty folder.
+                // Without the mark it may be what somebody is putting back by hand.
+                (None, false) if place.creation_marker().exists() => remove_leftover(&entry.path()),
+                // Its maker died before the mark. This removes nothing that holds anything.
                 (None, false) if fs::remove_dir(entry.path()).is_ok() => {}
                 (None, false) => {
                     tracing::warn!(folder = %entry.path().display(), "folder of no known instance is ignored");
@@ -207,6 +207,13 @@ impl Control {
             }
         }
         Ok(())
+    }
+}
+
+/// Removes a folder that no instance has. What is left of it is swept away at the next start.
+fn remove_leftover(folder: &Path) {
+    if let Err(error) = polyclaw_tree::remove_tree(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "a folder that belongs to no instance is left");
     }
 }
 

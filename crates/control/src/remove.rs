@@ -134,11 +134,12 @@ impl Control {
         }
         drop(held);
         self.publish_deleted(view);
-        // The next start removes what cannot be removed now.
-        if let Err(error) = fs::remove_dir_all(&aside)
-            && aside.exists()
-        {
-            tracing::warn!(folder = %aside.display(), %error, "deleted instance folder remains until the next start");
+        // What can not be removed now is swept away at the next start. Agents decide how much there is: it is no work for a
+        // thread that others wait for.
+        let folder = aside.display().to_string();
+        let removed = tokio::task::spawn_blocking(move || polyclaw_tree::remove_tree(&aside)).await;
+        if let Err(error) = removed.map_err(std::io::Error::other).flatten() {
+            tracing::warn!(%folder, %error, "the folder of a deleted instance is left");
         }
         Ok(())
     }

@@ -8,5 +8,6 @@ mod folder_access;
 mod measure;
 mod remove;
 
+pub use folder_access::{open_owned_file, open_owned_folder};
 pub use measure::{MountRule, disk_bytes, file_identity, measure_tree};
 pub use remove::remove_tree;

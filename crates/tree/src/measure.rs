@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::folder_access::{grant_owner_rights, open_subfolder};
+use crate::folder_access::{LISTING_RIGHTS, grant_owner_rights, open_subfolder};
 
 const DISK_BLOCK_BYTES: u64 = 512;
 /// An empty file takes room as well: there could be millions.
@@ -16,8 +16,6 @@ const MIN_FILE_BYTES: u64 = 4096;
 const MAX_MEASURE_DURATION: Duration = Duration::from_secs(2);
 /// A folder that is moved while it is measured is measured again, this often.
 const MAX_WALKS: u32 = 3;
-/// To list a folder and to look at what is in it.
-const LISTING_RIGHTS: Mode = Mode::RUSR.union(Mode::XUSR);
 
 /// Whether what is mounted below a folder belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,19 +45,19 @@ pub struct BackupManifest {
     pub version: String,
     pub created_at: String,
     pub entries: Vec<BackupEntry>,
-    /// Written only where there is something: programs of before know no such field.
+    /// What of agents' and servers' own folders could not be copied, by its path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOutEntry>,
+    pub left_out: Vec<String>,
 }
 
 impl BackupManifest {
-    pub fn new(version: &str, now: Millis) -> Self {
+    pub fn new(version: &str, now: Millis, entries: Vec<BackupEntry>, left_out: Vec<String>) -> Self {
         Self {
             schema: MANIFEST_SCHEMA_VERSION,
             version: version.to_owned(),
             created_at: now.to_string(),
-            entries: Vec::new(),
-            left_out: Vec::new(),
+            entries,
+            left_out,
         }
     }
 

@@ -317,7 +317,7 @@ fn remove_before(trash: &Path, before: Millis) -> io::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let ended = name.rsplit_once('-').and_then(|(_, at)| at.parse().ok()).map(Millis);
         if ended.is_some_and(|ended| ended < before) {
-            fs::remove_dir_all(&path)?;
+            polyclaw_tree::remove_tree(&path)?;
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod crowds;
 mod crud;
+mod deep;
 mod doors;
 mod gates;
 mod gateway;

@@ -117,7 +117,11 @@ impl Plane {
 
     /// What a command printed as JSON, and how it ended.
     pub fn run(&self, args: &[&str]) -> (i32, Value) {
-        let output = self.command(&[args, &["--json"]].concat()).output().unwrap();
+        let mut command = self.command(&[args, &["--json"]].concat());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user).current_dir("/");
+        }
+        let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let value = serde_json::from_str(&text);
         let value = value.unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
@@ -140,6 +144,15 @@ impl Plane {
             self.user = Some(NOBODY);
         }
         self.serve();
+    }
+
+    /// Files that the test put there belong to the user of the server.
+    pub fn give_to_user(&self, folder: &std::path::Path) {
+        if let Some(user) = self.user {
+            let owner = format!("{user}:{user}");
+            let given = Command::new("chown").args(["-R", &owner]).arg(folder).status().unwrap();
+            assert!(given.success());
+        }
     }
 
     #[track_caller]
