@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::instance_paths::InstancePaths;
 use crate::view::InstanceProcess;
-use mask::MaskedSecret;
+use mask::{ConfigAudience, MaskedSecret};
 
 /// How long an instance may take to apply a new config.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
@@ -110,7 +110,7 @@ pub struct ConfigDifference {
 }
 
 impl Control {
-    pub async fn read_config(&self, word: &str) -> Result<MaskedConfig> {
+    pub async fn read_config(&self, word: &str, audience: ConfigAudience) -> Result<MaskedConfig> {
         let one = self.find_instance(word).await?;
         let text = self.read_config_text(&one)?;
         let etag = content_hash(text.as_bytes());
@@ -119,7 +119,12 @@ impl Control {
             Err(error) => return Ok(MaskedConfig::from_error(etag, &error)),
         };
         let secrets = mask::mask_document(&mut document);
-        // A comment may hold a former secret, and a URL may hold a password.
+        if audience == ConfigAudience::Reader {
+            mask::mask_document_for_reader(&mut document);
+            // Made anew from its values, it has no comments.
+            document = edit::parse(&edit::merge_patch("", &edit::to_json(document.as_item()))?)?;
+        }
+        // A comment may hold what was a secret once, an address a password.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
         redactor.redact_json(&mut config);
@@ -203,16 +208,16 @@ impl Control {
         &self,
         word: &str,
         edit: &ConfigEdit,
+        audience: ConfigAudience,
     ) -> Result<(Vec<ConfigDifference>, usize)> {
         let one = self.find_instance(word).await?;
         let before = self.read_config_text(&one)?;
         let after = draft_text(&before, edit, true)?;
-        let given = find_given_secrets(edit)?;
-        // A given secret always counts as a change, even if it equals the stored one, so that guessing reveals
-        // nothing.
+        let given = find_given_secrets(edit, audience)?;
+        // A secret that is given is a change, be it the stored one or another: whoever guesses learns nothing.
         let hidden = |text: &str, stand_in: &dyn Fn(&str) -> String| -> Result<Value> {
             let mut document = edit::parse(text)?;
-            for path in mask::find_secret_paths(&edit::to_json(document.as_item())) {
+            for path in mask::find_hidden_paths(&edit::to_json(document.as_item()), audience) {
                 edit::set_text(&mut document, &path, &stand_in(&mask::format_path(&path)));
             }
             Ok(edit::to_json(document.as_item()))
@@ -224,6 +229,10 @@ impl Control {
         })?;
         let (mut found, mut same) = (Vec::new(), 0);
         compare_values(String::new(), Some(&old), Some(&new), &mut found, &mut same);
+        // As the config is shown: other texts may look like a key, too.
+        let redactor = Redactor::default();
+        let values = found.iter_mut().flat_map(|one| [&mut one.before, &mut one.after]);
+        values.flatten().for_each(|value| redactor.redact_json(value));
         Ok((found, same))
     }
 
@@ -397,15 +406,15 @@ fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String
     Ok(document.to_string())
 }
 
-/// Returns the paths where the edit gives a secret and not a mask.
-fn find_given_secrets(edit: &ConfigEdit) -> Result<Vec<String>> {
+/// Where an edit itself gives a secret, and no mask.
+fn find_given_secrets(edit: &ConfigEdit, audience: ConfigAudience) -> Result<Vec<String>> {
     let value = match edit {
         ConfigEdit::Merge(patch) => patch.clone(),
         ConfigEdit::Whole(text) => edit::to_json(edit::parse(text)?.as_item()),
     };
     let is_given =
         |path: &Vec<edit::PathStep>| mask::value_at(&value, path).is_some_and(|one| one != mask::MASK);
-    Ok(mask::find_secret_paths(&value)
+    Ok(mask::find_hidden_paths(&value, audience)
         .iter()
         .filter(|path| is_given(path))
         .map(|path| mask::format_path(path))

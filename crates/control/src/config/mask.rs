@@ -1,6 +1,7 @@
 //! Secrets of a config. Finds them by the schema or as URLs with credentials, masks them, and puts the stored values
 //! back where a mask returns.
 
+use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::{config, redact};
 use serde_json::Value;
 
@@ -14,7 +15,26 @@ const REFERENCE_PREFIXES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
 /// Keys that identify the items of a list.
 const NAME_KEYS: [&str; 2] = ["id", "name"];
 
-/// The path of a secret and a fingerprint that distinguishes secrets without revealing them.
+/// Who is shown a config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigAudience {
+    /// May write it: sees all of it but for its secrets.
+    Administrator,
+    /// Sees no comments either, no arguments of programs and no paths of addresses: all of them may hold a key, and no
+    /// schema tells.
+    Reader,
+}
+
+impl From<TokenAccess> for ConfigAudience {
+    fn from(access: TokenAccess) -> Self {
+        match access {
+            TokenAccess::Admin => Self::Administrator,
+            TokenAccess::Read | TokenAccess::Operate => Self::Reader,
+        }
+    }
+}
+
+/// A secret and where it stands. What is shown of it tells two apart and gives neither away.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct MaskedSecret {
     pub path: String,
@@ -29,6 +49,47 @@ pub fn find_secret_paths(value: &Value) -> Vec<Vec<PathStep>> {
     found.sort_by_key(|path| format_path(path));
     found.dedup();
     found
+}
+
+/// What such a person is not shown: secrets and, of a reader, all that may hold one.
+pub fn find_hidden_paths(value: &Value, audience: ConfigAudience) -> Vec<Vec<PathStep>> {
+    let mut found = find_secret_paths(value);
+    if audience == ConfigAudience::Reader {
+        found.extend(find_reader_paths(value));
+        found.sort_by_key(|path| format_path(path));
+        found.dedup();
+    }
+    found
+}
+
+/// Arguments of programs, and addresses that say more than a host.
+fn find_reader_paths(value: &Value) -> Vec<Vec<PathStep>> {
+    let is_hidden = |path: &Vec<PathStep>| {
+        let text = value_at(value, path).and_then(Value::as_str).unwrap_or_default();
+        let may_hold_key = match path.as_slice() {
+            [.., PathStep::Key(list), PathStep::Index(at)] => list == "args" || list == "command" && *at > 0,
+            [.., PathStep::Key(key)] => {
+                matches!(key.as_str(), "url" | "reply_url") && shown_address(text) != text
+            }
+            _ => false,
+        };
+        may_hold_key && !is_reference(text)
+    };
+    find_text_paths(value).into_iter().filter(is_hidden).collect()
+}
+
+/// What a reader sees in the place of a text that may hold a key: of an address its host.
+fn reader_text(text: &str) -> String {
+    if text.contains("://") { shown_address(text) } else { MASK.to_owned() }
+}
+
+/// An address without its path: services such as Slack put the key in there.
+fn shown_address(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    match rest.find(['/', '?', '#']).filter(|at| rest.len() > at + 1) {
+        Some(at) => format!("{scheme}://{}/{MASK}", &rest[..at]),
+        None => text.to_owned(),
+    }
 }
 
 fn collect_secret_paths(
@@ -106,17 +167,34 @@ pub fn mask_document(document: &mut toml_edit::DocumentMut) -> Vec<MaskedSecret>
     hidden
 }
 
-/// Masks every secret of an effective config. Unset values stay unset.
+/// Takes out of a document what a reader is not shown beside its secrets.
+pub fn mask_document_for_reader(document: &mut toml_edit::DocumentMut) {
+    let value = to_json(document.as_item());
+    for path in find_reader_paths(&value) {
+        let text = value_at(&value, &path).and_then(Value::as_str).unwrap_or_default();
+        set_text(document, &path, &reader_text(text));
+    }
+}
+
+/// Takes every secret out of a config in force, and what a reader is not shown. What is not set stays so.
 pub fn mask_value(config: &mut Value) {
     for path in find_secret_paths(config) {
-        let found = path.iter().try_fold(&mut *config, |value, step| match step {
-            PathStep::Key(key) => value.get_mut(key),
-            PathStep::Index(at) => value.get_mut(*at),
-        });
-        if let Some(secret) = found.filter(|secret| !secret.is_null()) {
+        if let Some(secret) = value_at_mut(config, &path).filter(|secret| !secret.is_null()) {
             *secret = MASK.into();
         }
     }
+    for path in find_reader_paths(config) {
+        if let Some(text) = value_at_mut(config, &path) {
+            *text = reader_text(text.as_str().unwrap_or_default()).into();
+        }
+    }
+}
+
+fn value_at_mut<'a>(value: &'a mut Value, path: &[PathStep]) -> Option<&'a mut Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        PathStep::Key(key) => value.get_mut(key),
+        PathStep::Index(at) => value.get_mut(*at),
+    })
 }
 
 /// Replaces masks by the stored secrets. Other changes of secrets are rejected unless `may_write` is set.
@@ -171,7 +249,8 @@ fn find_known_secret_paths(value: &Value, stored: &Value) -> Vec<Vec<PathStep>> 
 /// Returns masks at paths that hold no secret.
 fn find_stray_masks(value: &Value, secrets: &[Vec<PathStep>]) -> Vec<String> {
     let is_stray = |path: &Vec<PathStep>| {
-        value_at(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path)
+        let holds_mask = |text: &Value| text.as_str().is_some_and(|text| text.contains(MASK));
+        value_at(value, path).is_some_and(holds_mask) && !secrets.contains(path)
     };
     find_text_paths(value).iter().filter(|path| is_stray(path)).map(|path| format_path(path)).collect()
 }

@@ -391,6 +391,57 @@ fn a_reader_learns_nothing_about_files_variables_and_secrets() {
 }
 
 #[test]
+fn a_reader_sees_no_keys_in_comments_arguments_and_addresses() {
+    const KEYS: &str = r#"
+# api_key = "canary-old" was the key until May
+[turns] # canary-beside
+[mcp.servers.lab]
+command = "/usr/bin/node"
+args = ["server.js", "--token=canary-arg", "-H", "Authorization: Basic canary-basic-0123456789abcdef"]
+[mcp.servers.far]
+url = "https://mcp.example.org/s/canary-server/mcp"
+[[hooks]]
+on = ["turn.done"]
+url = "https://hooks.example.org/services/T000/B000/canary-path"
+[[hooks]]
+on = ["turn.done"]
+command = ["/usr/bin/curl", "-H", "X-Key: canary-header", "https://example.org"]
+"#;
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let path = plane.folder(&made).join("config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}{KEYS}")).unwrap();
+    for scope in ["read", "operate"] {
+        let token = bearer(&plane, scope);
+        let headers = [("authorization", token.as_str())];
+        let shown = plane.call("GET", "/instances/one/config", None, &headers).ok();
+        assert!(!shown.to_string().contains("canary"), "{shown}");
+        assert_eq!(shown["config"]["mcp"]["servers"]["lab"]["command"], "/usr/bin/node");
+        assert_eq!(shown["config"]["hooks"][0]["url"], "https://hooks.example.org/***MASKED***");
+        assert_eq!(shown["config"]["hooks"][1]["command"][0], "/usr/bin/curl");
+        let details = plane.call("GET", "/instances/one/details", None, &headers).ok();
+        assert!(!details.to_string().contains("canary"), "{details}");
+        let draft = json!({ "toml": "schema = 1\n" });
+        let diff = plane.call("POST", "/instances/one/config/diff", Some(draft), &headers).ok();
+        assert!(!diff.to_string().contains("canary"), "{diff}");
+        // A guess is answered like any other: what is given is a change.
+        let guess = |key: &str| {
+            let args = json!(["server.js", key, "-H", "Authorization: Basic canary-basic-0123456789abcdef"]);
+            let draft = json!({ "patch": { "mcp": { "servers": { "lab": { "args": args } } } } });
+            plane.call("POST", "/instances/one/config/diff", Some(draft), &headers).ok()
+        };
+        assert_eq!(guess("--token=canary-arg"), guess("--token=wrong"));
+    }
+    let own = plane.get("/instances/one/config").ok();
+    assert!(own.to_string().contains("canary-arg") && own.to_string().contains("canary-old"), "{own}");
+    assert!(!own.to_string().contains("canary-basic"), "{own}");
+    let draft = json!({ "toml": "schema = 1\n" });
+    let diff = plane.post("/instances/one/config/diff", draft).ok();
+    assert!(!diff.to_string().contains("canary-basic"), "as the config has it: {diff}");
+}
+
+#[test]
 fn a_pipe_in_place_of_a_file_stops_nothing() {
     let plane = Plane::new();
     let one = plane.create("one");

@@ -138,10 +138,15 @@ impl From<ConfigDifference> for ConfigChangeView {
     }
 }
 
-/// Returns the config file with secrets masked.
+/// The config as its file has it, secrets masked. Tokens below `admin` get it without comments, arguments of programs and
+/// paths of addresses.
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
-pub async fn show_config(State(app): State<ControlState>, PathId(id): PathId) -> Result<Response> {
-    let read = app.control.read_config(&id).await?;
+pub async fn show_config(
+    State(app): State<ControlState>,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+) -> Result<Response> {
+    let read = app.control.read_config(&id, by.access.into()).await?;
     let secrets = read
         .secrets
         .into_iter()
@@ -215,10 +220,12 @@ pub async fn validate_config(
 #[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = ConfigDraft, responses((status = 200, body = ConfigDiff)))]
 pub async fn diff_config(
     State(app): State<ControlState>,
+    Extension(by): Extension<ControlCaller>,
     PathId(id): PathId,
     JsonBody(draft): JsonBody<ConfigDraft>,
 ) -> Result<Json<ConfigDiff>> {
-    let (changes, unchanged_count) = app.control.compare_config(&id, &draft_edit(draft)?).await?;
+    let (changes, unchanged_count) =
+        app.control.compare_config(&id, &draft_edit(draft)?, by.access.into()).await?;
     Ok(Json(ConfigDiff {
         changes: changes.into_iter().map(ConfigChangeView::from).collect(),
         unchanged_count,
