@@ -153,7 +153,7 @@ where
         .map_err(|error| CommandFailure::failed(error.code(), error.to_string()))?;
     let made = instance.engine.create_agent_folders().await;
     made.map_err(|error| CommandFailure::failed(error.code(), error.to_string()))?;
-    instance.start_hooks(&instance.config)?;
+    instance.start_hooks(&instance.config).await?;
     let carrying = instance.start_telemetry();
     let (looked, is_looked) = oneshot::channel();
     let mut tasks = DaemonTasks::start(&instance.engine, is_looked);

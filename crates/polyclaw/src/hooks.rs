@@ -15,6 +15,7 @@ use polyclaw_domain::port::WallClock;
 use polyclaw_engine::Engine;
 use polyclaw_engine::hub::{FrameKind, HubFrame};
 use polyclaw_engine::team::TeamHooks;
+use polyclaw_tool::AgentFolders;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -45,23 +46,20 @@ struct HookListener {
 }
 
 enum HookTarget {
-    Program,
+    Program(command::HookProgram),
     Address(EventHook),
 }
 
 impl HookListeners {
-    pub fn from_config(hooks: &[config::HookConfig]) -> Result<Self, CommandFailure> {
+    pub fn from_config(
+        hooks: &[config::HookConfig],
+        agent_folders: &AgentFolders,
+    ) -> Result<Self, CommandFailure> {
         let listener = |settings: &config::HookConfig| {
-            let reach = match &settings.url {
-                Some(url) => EventHook::new(url, settings.secret.clone(), hook_timeout(settings))
-                    .map(HookTarget::Address),
-                None => Ok(HookTarget::Program),
-            };
-            reach.map(|reach| Arc::new(HookListener { settings: settings.clone(), target: reach }))
+            let target = HookTarget::from_config(settings, agent_folders)?;
+            Ok(Arc::new(HookListener { settings: settings.clone(), target }))
         };
-        let hooks = hooks.iter().map(listener).collect::<Result<_, _>>();
-        let hooks = hooks
-            .map_err(|error| CommandFailure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+        let hooks = hooks.iter().map(listener).collect::<Result<_, CommandFailure>>()?;
         Ok(Self { hooks, room: Arc::new(Semaphore::new(MAX_CONCURRENT_HOOKS)) })
     }
 
@@ -112,13 +110,35 @@ impl HookListeners {
     }
 }
 
+impl HookTarget {
+    fn from_config(
+        settings: &config::HookConfig,
+        agent_folders: &AgentFolders,
+    ) -> Result<Self, CommandFailure> {
+        let timeout = hook_timeout(settings);
+        if let Some(url) = &settings.url {
+            let hook = EventHook::new(url, settings.secret.clone(), timeout).map_err(|error| {
+                CommandFailure::failed(error.code(), error.to_string()).hint(error.hint())
+            })?;
+            return Ok(Self::Address(hook));
+        }
+        let (command, agent_folders) = (settings.command.clone(), agent_folders.clone());
+        let program = command::HookProgram { command, timeout, agent_folders };
+        match program.check_command() {
+            Ok(()) => Ok(Self::Program(program)),
+            Err(why) => Err(CommandFailure::failed("hook_unsafe", format!("a hook was not accepted: {why}"))
+                .hint(
+                    "move the file to a folder that no agent writes; name data in a script that lies there",
+                )),
+        }
+    }
+}
+
 impl HookListener {
     async fn run_hook(&self, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
         match &self.target {
             HookTarget::Address(hook) => hook.post_event(body).await,
-            HookTarget::Program => {
-                command::run(&self.settings.command, event, body, hook_timeout(&self.settings)).await
-            }
+            HookTarget::Program(program) => command::run(program, event, body).await,
         }
     }
 }

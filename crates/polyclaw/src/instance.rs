@@ -264,14 +264,19 @@ impl InstanceRuntime {
         Ok(())
     }
 
-    /// Replaces the hooks with those of this config.
-    pub fn start_hooks(&self, config: &Config) -> Result<(), CommandFailure> {
-        let listening = HookListeners::from_config(&config.hooks)?.start(&self.engine);
+    /// From now on these are told what happens.
+    pub async fn start_hooks(&self, config: &Config) -> Result<(), CommandFailure> {
+        let listening = self.hook_listeners(config).await?.start(&self.engine);
         *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = listening;
         Ok(())
     }
 
-    /// Starts exporting spans, if a collector is configured.
+    async fn hook_listeners(&self, config: &Config) -> Result<HookListeners, CommandFailure> {
+        let made = tools::made_workspaces(self.engine.db(), config, &self.home).await?;
+        HookListeners::from_config(&config.hooks, &tools::agent_folders(config, &self.home, &made))
+    }
+
+    /// From now on spans go to the collector, if one is named.
     pub fn start_telemetry(&self) -> Option<ExporterTask> {
         self.span_exporter.lock().unwrap_or_else(PoisonError::into_inner).take().map(SpanExporter::start)
     }
@@ -346,7 +351,7 @@ impl InstanceRuntime {
         self.resolve_default_accounts(&mut config).await?;
         let mut choice = ModelSelection::from_config(&config, |name| std::env::var(name).ok());
         let made = build_models(&choice, &self.chat, &self.clock)?;
-        let hooks = HookListeners::from_config(&config.hooks)?;
+        let hooks = self.hook_listeners(&config).await?;
         let embedder = embedder::choose_embedder(&config, &choice, &ModelDir::for_home(&self.home))?;
         // Built only to validate them: channels change at the next start, and an error would otherwise show up only
         // then.

@@ -10,14 +10,17 @@ use polyclaw_engine::ToolRegistry;
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_tool::worker::IsolatedToolbox;
-use polyclaw_tool::{BuiltinToolbox, FileBriefings, McpHost, McpSettings, McpToolbox};
+use polyclaw_tool::{AgentFolders, BuiltinToolbox, FileBriefings, McpHost, McpSettings, McpToolbox};
 
 use crate::command::guard::GUARD_COMMAND;
 use crate::confinement;
 use crate::home::Home;
 
-/// Joins the toolboxes. The servers of `mcp` survive a reload if their settings did not change.
-/// `made` are the workspaces of agents that were created at run time.
+/// Of a home, what agents and the programs they start write.
+const WRITTEN_FOLDERS: [&str; 5] = ["workspace", "workspaces", "tmp", "mcp", "teams"];
+
+/// The servers of `mcp` outlive a reload: those whose settings did not change go on.
+/// `made` are the workspaces of agents that were made while the instance ran.
 pub fn join_toolboxes(
     config: &Config,
     home: &Home,
@@ -44,15 +47,24 @@ pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<
     named.collect()
 }
 
+/// What agents of this instance, MCP servers and, below a control plane, its other instances write. Other folders of a home
+/// are for its owner alone: the scripts of hooks may be kept there.
+pub fn agent_folders(config: &Config, home: &Home, made: &[PathBuf]) -> AgentFolders {
+    let mut folders = agent_workspaces(config, home, made);
+    let mut homes = vec![home.path().to_owned()];
+    if let Some(parent) = parent_control_home(home.path()) {
+        let instances = std::fs::read_dir(parent.join("cp/instances")).into_iter().flatten().flatten();
+        homes.extend(instances.map(|entry| entry.path()));
+        homes.push(parent);
+    }
+    for home in homes {
+        folders.extend(WRITTEN_FOLDERS.iter().map(|name| home.join(name)));
+    }
+    AgentFolders::new(folders)
+}
+
 fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
-    let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
-    let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
-    let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
-    // Agents created at run time have their workspaces in the same folder, unless they name another.
-    workspaces.extend(default_agent_folder(&root, &default).parent().map(Path::to_owned));
-    let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
-    let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
-    workspaces.extend(elsewhere);
+    let mut workspaces = agent_workspaces(config, home, made);
     workspaces.extend(parent_control_home(home.path()));
     workspaces.sort();
     workspaces.dedup();
@@ -66,7 +78,19 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     }
 }
 
-/// Returns the workspaces of agents that the config does not name. No MCP server may run a file from there.
+fn agent_workspaces(config: &Config, home: &Home, made: &[PathBuf]) -> Vec<PathBuf> {
+    let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
+    let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
+    let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
+    // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
+    workspaces.extend(default_agent_folder(&root, &default).parent().map(Path::to_owned));
+    let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
+    let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
+    workspaces.extend(elsewhere);
+    workspaces
+}
+
+/// Where agents write that the config does not name: no MCP server may run a file from there.
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;

@@ -4,6 +4,7 @@
 //! following a link (`polyclaw_folder`), how blocking work is bounded ([`blocking`]), and how arguments are read.
 
 mod a2a;
+mod agent_folders;
 mod apply_patch;
 mod arguments;
 mod blocking;
@@ -30,6 +31,7 @@ mod write_file;
 mod written;
 
 pub use a2a::RemoteAgents;
+pub use agent_folders::AgentFolders;
 pub use briefing::{FileBriefings, SharedSkills};
 pub use builtin::{BuiltinSettings, BuiltinToolbox};
 pub use mcp::{McpHost, McpSettings, McpToolbox, probe_server as probe_mcp};

@@ -1,21 +1,26 @@
 //! Runs a hook program: with the event on its standard input, its own environment and a timeout.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use polyclaw_domain::config::HookEvent;
 use polyclaw_domain::sanitize;
+use polyclaw_tool::AgentFolders;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::command::guard::GUARD_COMMAND;
 
-const PASSED_ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
-/// Maximum bytes of a program's output in the log.
+const PASSED_ENVIRONMENT: [&str; 5] = ["HOME", "LANG", "LC_ALL", "TZ", "USER"];
+/// What it says is worth this many bytes of the log.
 const MAX_LOGGED_OUTPUT_BYTES: u64 = 4 * 1024;
 
-/// Exit code with which a program refuses the event.
+/// Where programs start: a folder that agents can not write, so that nothing is loaded from there.
+const START_FOLDER: &str = "/";
+
+/// The exit code by which a program refuses what it is asked about.
 const REFUSAL_EXIT_CODE: i32 = 2;
 
 /// Why a hook program did not succeed.
@@ -37,24 +42,42 @@ impl From<HookFailure> for String {
     }
 }
 
-pub async fn run(
-    command: &[String],
-    event: HookEvent,
-    body: Vec<u8>,
-    timeout: Duration,
-) -> Result<(), String> {
-    run_hook_program(command, event, body, timeout).await.map_err(String::from)
+/// The program of a hook, and what it must not be loaded from.
+#[derive(Clone)]
+pub struct HookProgram {
+    pub command: Vec<String>,
+    pub timeout: Duration,
+    pub agent_folders: AgentFolders,
+}
+
+impl HookProgram {
+    /// Refuses a command that would run what an agent has written: a hook is not confined.
+    pub fn check_command(&self) -> Result<(), String> {
+        match self.agent_folders.find_planted_word(&self.command, Path::new(START_FOLDER)) {
+            Some(word) => {
+                let word = sanitize::to_single_line(word, 200);
+                Err(format!("{word:?} of its command names a place in a folder that agents write"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+pub async fn run(hook: &HookProgram, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
+    run_hook_program(hook, event, body).await.map_err(String::from)
 }
 
 pub async fn run_hook_program(
-    command: &[String],
+    hook: &HookProgram,
     event: HookEvent,
     body: Vec<u8>,
-    timeout: Duration,
 ) -> Result<(), HookFailure> {
     let failed = |error: String| HookFailure::Failed(error);
+    // Again: a link may lead elsewhere by now.
+    hook.check_command().map_err(failed)?;
     let (program, arguments) =
-        command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
+        hook.command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
+    let timeout = hook.timeout;
     let passed_on = PASSED_ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     // The guard ends with the daemon, however that ends, and kills the program with all its descendants.
     let child = Command::new(GUARD_COMMAND[0])
@@ -63,6 +86,8 @@ pub async fn run_hook_program(
         .args(arguments)
         .env_clear()
         .envs(passed_on)
+        .env("PATH", hook.agent_folders.search_path())
+        .current_dir(START_FOLDER)
         .env("POLYCLAW_EVENT", event.as_str())
         .process_group(0)
         .stdin(Stdio::piped())

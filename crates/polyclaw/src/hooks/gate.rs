@@ -10,7 +10,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::team::{HookAnswer, TeamHooks};
 use serde_json::Value;
 
-use super::{HookListener, HookTarget, command, hook_timeout};
+use super::{HookListener, HookTarget, command};
 use crate::clock::SystemClock;
 
 pub(super) const GATED_EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent::TeammateIdle];
@@ -38,10 +38,8 @@ impl TeamHooks for HookGate {
 
 async fn ask_hook(hook: &HookListener, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
     let asked = match &hook.target {
-        HookTarget::Program => {
-            command::run_hook_program(&hook.settings.command, event, body, hook_timeout(&hook.settings)).await
-        }
-        // A URL is only notified; it cannot refuse.
+        HookTarget::Program(program) => command::run_hook_program(program, event, body).await,
+        // An address is told; it decides nothing.
         HookTarget::Address(hook) => hook.post_event(body).await.map_err(command::HookFailure::Failed),
     };
     match asked {

@@ -77,6 +77,56 @@ command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
 }
 
 #[test]
+fn a_hook_whose_program_agents_can_write_is_refused() {
+    let model = ModelServer::start();
+    let home = Home::with_model_and(&model, "");
+    let (script, elsewhere) = (home.path().join("workspace/notify.sh"), tempfile::tempdir().unwrap());
+    let ran = elsewhere.path().join("ran");
+    fs::create_dir_all(script.parent().unwrap()).unwrap();
+    fs::write(&script, format!("touch {}\n", ran.display())).unwrap();
+    let (link, script) = (elsewhere.path().join("link"), script.display().to_string());
+    std::os::unix::fs::symlink(&script, &link).unwrap();
+    let config = fs::read_to_string(home.path().join("config.toml")).unwrap();
+    for words in [
+        format!(r#""/bin/sh", "{script}""#),
+        format!(r#""{script}""#),
+        format!(r#""/bin/sh", "{}""#, link.display()),
+        format!(r#""/bin/sh", "-c", "sh {script}""#),
+    ] {
+        let hook = format!("{config}\n[[hooks]]\non = [\"turn.done\"]\ncommand = [{words}]\n");
+        fs::write(home.path().join("config.toml"), hook).unwrap();
+        let log = elsewhere.path().join("log");
+        let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
+        let mut started = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        let began = std::time::Instant::now();
+        while started.try_wait().unwrap().is_none() && home.run(&["status", "--json"]).code != 0 {
+            assert!(began.elapsed() < PATIENCE);
+        }
+        let accepted = started.try_wait().unwrap().is_none();
+        let _ = started.kill();
+        let _ = started.wait();
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(!accepted && said.contains("folder that agents write"), "{words}: {said}");
+    }
+    // Elsewhere when it was read, among the agents' files when it is to run.
+    fs::remove_file(&link).unwrap();
+    fs::write(&link, "exit 0\n").unwrap();
+    let told = elsewhere.path().join("told");
+    let hook = |words: String| format!("\n[[hooks]]\non = [\"turn.done\"]\ncommand = [{words}]\n");
+    let first = hook(format!(r#""/bin/sh", "{}""#, link.display()));
+    let hook = format!("{config}{first}{}", hook(format!(r#""/bin/touch", "{}""#, told.display())));
+    fs::write(home.path().join("config.toml"), hook).unwrap();
+    let _daemon = home.daemon();
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&script, &link).unwrap();
+    assert_eq!(home.run(&["agent", "--message", "hello"]).code, 0);
+    // The other hook of the same event was run, and this one was to be run before it.
+    until("hooks were told", || told.exists());
+    thread::sleep(std::time::Duration::from_millis(500));
+    assert!(!ran.exists());
+}
+
+#[test]
 fn a_hook_does_not_outlive_a_daemon_that_is_killed() {
     let model = ModelServer::start();
     let notes = tempfile::tempdir().unwrap();

@@ -4,18 +4,18 @@
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use polyclaw_domain::config::McpSandbox;
 
 use super::settings::ServerProgram;
+use crate::agent_folders::{AgentFolders, paths_in, resolved, safe_search_path};
 use crate::sandbox::SandboxGrants;
 
 /// Variables for user and locale. They contain no secrets.
 const PASSED_VARIABLES: [&str; 4] = ["USER", "LANG", "LC_ALL", "TZ"];
 /// Variables for unconfined programs only. A confined one has its own home and temporary folder.
 const UNCONFINED_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Variables that name folders to load code from.
 const CODE_PATH_VARIABLES: [&str; 9] = [
     "PATH",
@@ -139,35 +139,11 @@ fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> O
     program.args.iter().find(|word| paths_in(word).any(is_planted))
 }
 
-/// Returns the possible paths in an argument: the argument itself, the value joined to an option (`--file=/a`, `-I/a`),
-/// and the parts of a list.
-fn paths_in(word: &str) -> impl Iterator<Item = &str> {
-    let joined = word.find('/').filter(|_| word.starts_with('-')).map(|at| &word[at..]);
-    let parts = word.match_indices(['=', ':', ',', ';', ' ', '@']).map(|(at, _)| &word[at + 1..]);
-    let cut = |part: &'_ str| part.find([',', ';', ' ', ':']).unwrap_or(part.len());
-    let whole = std::iter::once(word).chain(joined).chain(parts);
-    whole.flat_map(move |part| [part, &part[..cut(part)]]).filter(|part| !part.is_empty())
-}
-
-/// Resolves a path that need not exist: links in its existing part are followed.
-fn resolved(path: &Path) -> PathBuf {
-    let real = |there: &Path| Some((there.canonicalize().ok()?, path.strip_prefix(there).ok()?));
-    let (real, missing) = path.ancestors().find_map(real).unwrap_or((PathBuf::new(), path));
-    missing.components().fold(real, |mut at, part| {
-        match part {
-            Component::ParentDir => drop(at.pop()),
-            part => at.push(part),
-        }
-        at
-    })
-}
-
-/// Whether a path is in a workspace or elsewhere in the instance's home. A missing path is judged by its name.
+/// Whether a path lies in a workspace, or elsewhere in the instance's home. What is not there yet is judged by its name.
 fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let path = real(path);
-    let mut folders = program.host.workspaces.iter().chain([&program.host.home]);
-    !path.starts_with(own) && folders.any(|folder| path.starts_with(real(folder)))
+    let folders = program.host.workspaces.iter().chain([&program.host.home]).cloned();
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    !path.starts_with(own) && AgentFolders::new(folders).contains(&path)
 }
 
 /// Returns the configured variables and the few that programs need.
@@ -177,24 +153,16 @@ fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, St
     if program.sandbox == McpSandbox::Off {
         environment.extend(UNCONFINED_VARIABLES.iter().filter_map(passed_on));
     }
-    environment.push(("PATH".to_owned(), search_path(program, folder)));
-    // Otherwise Python would load modules from the working folder before its own.
+    environment
+        .push(("PATH".to_owned(), safe_search_path(|entry| is_written_by_agents(entry, program, folder))));
+    // Python would else load modules from where it starts before its own.
     environment.push(("PYTHONSAFEPATH".to_owned(), "1".to_owned()));
     environment.retain(|(name, _)| !program.env.contains_key(name));
     environment.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment
 }
 
-/// Returns the daemon's PATH without entries that are relative or writable by agents.
-fn search_path(program: &ServerProgram, folder: &Path) -> String {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let entries = std::env::split_paths(&path);
-    let kept = entries.filter(|entry| entry.is_absolute() && !is_written_by_agents(entry, program, folder));
-    let kept = std::env::join_paths(kept).ok().and_then(|path| path.into_string().ok());
-    kept.filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned())
-}
-
-/// Returns the existing absolute paths in the command line. The operator named them, so they are readable.
+/// Paths among its words that are there: what the operator names is to be read.
 fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
     let words = std::iter::once(&program.command).chain(&program.args).map(Path::new);
     words.filter(|path| path.is_absolute()).filter_map(|path| path.canonicalize().ok())
