@@ -61,7 +61,8 @@ pub fn create_backup(
     let partial = make_partial_folder(to)?;
     let mut walk = BackupWalk::new(home, &partial, keys);
     let made = walk.copy_home().and_then(|()| {
-        let list = BackupManifest::new(version, now, walk.entries, walk.left_out);
+        let mut list = BackupManifest::new(version, now);
+        (list.entries, list.left_out) = (walk.entries, walk.left_out);
         list.write(&partial)?;
         Ok(list)
     });

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("folder", &[]),
     ("tree", &[]),
     ("store", &["domain"]),
-    ("engine", &["domain", "store", "tree"]),
-    ("control", &["domain", "store", "tree"]),
+    ("engine", &["domain", "folder", "store", "tree"]),
+    ("control", &["domain", "folder", "store", "tree"]),
     ("provider", &["domain"]),
-    ("tool", &["domain", "tree"]),
+    ("tool", &["domain", "folder", "tree"]),
     ("channel", &["domain"]),
     ("server", &["domain", "store", "engine", "control"]),
     ("testkit", &["domain", "store", "engine"]),
@@ -90,8 +91,10 @@ fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
     };
     let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
     assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
-    let manifests =
-        ["domain", "tree", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"];
+    let manifests = [
+        "domain", "folder", "tree", "store", "engine", "control", "tool", "channel", "server", "testkit",
+        "polyclaw",
+    ];
     for manifest in manifests {
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest).join("Cargo.toml");

@@ -45,19 +45,19 @@ pub struct BackupManifest {
     pub version: String,
     pub created_at: String,
     pub entries: Vec<BackupEntry>,
-    /// What of agents' and servers' own folders could not be copied, by its path.
+    /// Written only where there is something: programs of before know no such field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOutEntry>,
 }
 
 impl BackupManifest {
-    pub fn new(version: &str, now: Millis, entries: Vec<BackupEntry>, left_out: Vec<String>) -> Self {
+    pub fn new(version: &str, now: Millis) -> Self {
         Self {
             schema: MANIFEST_SCHEMA_VERSION,
             version: version.to_owned(),
             created_at: now.to_string(),
-            entries,
-            left_out,
+            entries: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 

@@ -1,17 +1,13 @@
 //! Walks through a home and copies what belongs in a backup.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use polyclaw_folder::{CopiedEntry, FolderCopy, FolderHandle, SkippedEntry};
 use polyclaw_store::registry::InstanceRecord;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 
 use super::manifest::{
     BackupEntry, LeftOutEntry, MANIFEST_FILE, describe_content, describe_file, describe_link,
@@ -43,17 +39,12 @@ const TRANSIENT_SUFFIXES: [&str; 11] = [
 /// that a newer team database has marked as relayed would be lost.
 const FOLDER_COPIED_FIRST: &str = "teams";
 
-/// The longest path below the home that is copied: a backup, and a home made of it, may lie deeper than this home, and no
-/// path may be longer than 4,096 bytes.
-const MAX_COPIED_PATH_BYTES: usize = 3072;
-
 pub(super) struct BackupWalk<'a> {
     home: &'a Path,
     to: &'a Path,
     keys: SecretKeys,
     pub entries: Vec<BackupEntry>,
-    /// What of agents' and servers' own folders can not be copied, by its path.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOutEntry>,
 }
 
 impl<'a> BackupWalk<'a> {
@@ -107,76 +98,27 @@ impl<'a> BackupWalk<'a> {
         Ok(())
     }
 
-    /// Copies what is at a path, with all that is in it. It does not call itself for each level: agents decide how deep
-    /// their folders are.
     fn copy_entry(&mut self, path: &Path) -> Result<()> {
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
-            let is_foreign = is_agent_content(&path) || is_of_servers(&path);
-            let names =
-                if is_foreign { self.copy_foreign_entry(&path)? } else { self.copy_own_entry(&path)? };
-            waiting.extend(names.iter().rev().map(|name| path.join(name)));
-        }
-        Ok(())
-    }
-
-    /// The names in it, where it is a folder.
-    fn copy_own_entry(&mut self, path: &Path) -> Result<Vec<OsString>> {
-        let Ok(found) = fs::symlink_metadata(self.home.join(path)) else {
-            // Whoever made it took it away again.
-            return Ok(Vec::new());
+        let from = self.home.join(path);
+        let Ok(kind) = fs::symlink_metadata(&from).map(|found| found.file_type()) else {
+            // Its owner removed it again.
+            return Ok(());
         };
-        let kind = found.file_type();
+        if kind.is_dir() && (is_agent_content(path) || is_of_servers(path)) {
+            return self.copy_foreign_folder(path);
+        }
         if kind.is_dir() {
             self.make_folder(path)?;
-            return self.list_names(path);
+            return self.list_names(path)?.iter().try_for_each(|name| self.copy_entry(&path.join(name)));
         }
-        if kind.is_file() || kind.is_symlink() {
-            self.copy_file(path)?;
-        }
-        Ok(Vec::new())
+        if kind.is_file() || kind.is_symlink() { self.copy_file(path) } else { Ok(()) }
     }
 
-    /// The same for what agents and servers keep. What of it can not be copied, such as a path that is too long, is no
-    /// reason to have no backup: it is noted and left out.
-    fn copy_foreign_entry(&mut self, path: &Path) -> Result<Vec<OsString>> {
-        match self.copy_by_handle(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) if is_owners_doing(&error) => {
-                self.left_out.push(path.to_string_lossy().into_owned());
-                Ok(Vec::new())
-            }
-            copied => copied.map_err(|error| Error::from_io(self.home.join(path), &error)),
-        }
-    }
-
-    fn copy_by_handle(&mut self, path: &Path) -> io::Result<Vec<OsString>> {
-        if path.as_os_str().len() > MAX_COPIED_PATH_BYTES {
-            return Err(io::ErrorKind::InvalidFilename.into());
-        }
-        let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
-        let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
-        let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                let folder = polyclaw_tree::open_owned_folder(parent.as_fd(), name)?;
-                file::make_private(&self.to.join(path))?;
-                return read_names(&folder, path);
-            }
-            FileType::RegularFile | FileType::Symlink => {
-                self.copy_without_links(path)?;
-                self.record_entry(path)?;
-            }
-            _ => {}
-        }
-        Ok(Vec::new())
-    }
-
-    fn list_names(&self, folder: &Path) -> Result<Vec<OsString>> {
+    fn list_names(&self, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
         let at = self.home.join(folder);
         let listed = fs::read_dir(&at).map_err(|error| Error::from_io(&at, &error))?;
         let names = listed.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<_> = names.filter(|name| is_copied(folder, name)).collect();
+        let mut names: Vec<_> = names.filter(|name| !is_transient(name)).collect();
         names.sort();
         Ok(names)
     }
@@ -199,70 +141,54 @@ impl<'a> BackupWalk<'a> {
         self.add_entry(path)
     }
 
-    /// Copies what is there as it is opened: agents may put a link in its place, or in that of a folder above it, at
-    /// any moment, and no link is followed.
-    fn copy_without_links(&self, path: &Path) -> io::Result<()> {
-        let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
-        let (name, to) = (path.file_name().ok_or(io::ErrorKind::NotFound)?, self.to.join(path));
-        match polyclaw_tree::open_owned_file(parent.as_fd(), name) {
-            Ok(file) => copy_from_open_file(file, &to),
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-                let link = rustix::fs::readlinkat(&parent, name, Vec::new())?;
-                std::os::unix::fs::symlink(OsStr::from_bytes(link.as_bytes()), to)
-            }
-            Err(error) => Err(error),
-        }
+    /// Copies a folder that agents or MCP servers write, as plain files. They may exchange anything in it with a link at
+    /// any moment. What can not be copied is named and left out: it must not prevent a backup.
+    fn copy_foreign_folder(&mut self, path: &Path) -> Result<()> {
+        let (from, to) = (self.home.join(path), self.to.join(path));
+        let Ok(source) = FolderHandle::open_below(self.home, &from) else { return Ok(()) };
+        self.make_folder(path)?;
+        let failed = |error: io::Error| Error::from_io(&to, &error);
+        let target = FolderHandle::open_base(&to).map_err(failed)?;
+        let is_excluded = |inside: &Path| is_of_servers(path) && is_cache(&path.join(inside));
+        let mut entries = Vec::new();
+        let mut add_entry = |inside: &Path, copied: CopiedEntry<'_>| {
+            let place = path.join(inside).to_string_lossy().into_owned();
+            entries.push(match copied {
+                CopiedEntry::Link(target) => describe_link(place, target),
+                CopiedEntry::File(file) => {
+                    file.rewind()?;
+                    describe_content(place, file)?
+                }
+            });
+            Ok(())
+        };
+        let skipped = FolderCopy::new(&is_excluded, &mut add_entry)
+            .below(path)
+            .run(&source, &target)
+            .map_err(failed)?;
+        self.entries.append(&mut entries);
+        self.left_out.extend(skipped.into_iter().map(|SkippedEntry { path: inside, reason }| LeftOutEntry {
+            path: path.join(inside).to_string_lossy().into_owned(),
+            reason,
+        }));
+        Ok(())
     }
 
+    /// Adds a copied file to the list.
     fn add_entry(&mut self, path: &Path) -> Result<()> {
-        self.record_entry(path).map_err(|error| Error::from_io(self.to.join(path), &error))
-    }
-
-    /// What was copied is on the list from now on.
-    fn record_entry(&mut self, path: &Path) -> io::Result<()> {
-        let entry = describe_file(path.to_string_lossy().into_owned(), &self.to.join(path))?;
-        self.entries.push(entry);
+        let to = self.to.join(path);
+        let entry = describe_file(path.to_string_lossy().into_owned(), &to);
+        self.entries.push(entry.map_err(|error| Error::from_io(&to, &error))?);
         Ok(())
     }
 }
 
-/// Whether it is so because an agent or a server wants it so: a path that is too long, or rights that are another user's
-/// to give.
-fn is_owners_doing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::PermissionDenied)
-}
-
-fn read_names(open: &OwnedFd, folder: &Path) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(open)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name != "." && name != ".." && is_copied(folder, name) {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// Whether what is in a folder under this name belongs in a backup.
-fn is_copied(folder: &Path, name: &OsStr) -> bool {
-    let is_left_out = is_cache(folder, name) || (is_transient(name) && !is_of_servers(folder));
-    is_agent_content(folder) || !is_left_out
-}
-
-/// A folder below `root`, through no link. One that became a link is gone, as far as a backup is concerned.
-fn open_below(root: &Path, folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(root, flags, Mode::empty())?;
-    if folder.as_os_str().is_empty() {
-        return Ok(root);
-    }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(&root, folder, flags, Mode::empty(), resolve) {
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => Err(io::ErrorKind::NotFound.into()),
-        opened => Ok(opened?),
-    }
+/// Copies a file of the home itself, which no agent writes. A link there is the operator's, and stays one.
+fn copy_plain_file(from: &Path, to: &Path) -> io::Result<()> {
+    let name = from.file_name().ok_or(io::ErrorKind::NotFound)?;
+    let parent = FolderHandle::open_base(from.parent().ok_or(io::ErrorKind::NotFound)?)?;
+    let target = FolderHandle::open_base(to.parent().ok_or(io::ErrorKind::NotFound)?)?;
+    polyclaw_folder::copy_entry((&parent, name), &target)
 }
 
 /// Whether the path belongs to agents. Their files are copied whatever their name.

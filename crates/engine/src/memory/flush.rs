@@ -87,7 +87,7 @@ impl TurnContext {
 
     /// The least authority of those for whom the turns of the first `at` lines worked.
     async fn folded_authority(&self, engine: &Engine, at: usize) -> crate::error::Result<Authority> {
-        let Some(through) = self.lines[..at].last().map(|line| line.ticket) else {
+        let Some(through) = self.lines[..at].last().map(|line| line.position) else {
             return Ok(Authority::Owner);
         };
         let (session, id) = (self.session.key.clone(), self.session_id.clone());

@@ -129,7 +129,7 @@ async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
         })
     };
     let rows: Vec<_> = all.iter().filter(|one| is_own_job(scope, one)).map(row).collect();
-    Ok(json!({ "errands": rows }).to_string())
+    Ok(json!({ "jobs": rows }).to_string())
 }
 
 /// Rejects a call made in a cron job's own run, which could otherwise create or run jobs endlessly without a person.

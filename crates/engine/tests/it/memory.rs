@@ -228,7 +228,7 @@ async fn facts_folded_from_lines_of_others_than_owners_stay_in_their_conversatio
     let world = World::with_provider(Arc::clone(&model) as _).await;
     for (peer, authority, text) in [
         ("op", Authority::Operator, "by the operator"),
-        ("guest", Authority::Guest, "by the guest"),
+        ("guest", Authority::NonOwner, "by the guest"),
         ("boss", Authority::Owner, "by the owner"),
     ] {
         let session = SessionKey::parse(&format!("agent:main:web:dm:{peer}")).unwrap();

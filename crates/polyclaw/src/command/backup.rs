@@ -47,14 +47,8 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         [] => String::new(),
         keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
     };
-    let left_out = match list.left_out.as_slice() {
-        [] => String::new(),
-        paths => format!(
-            "\nLeft out, because the path is too long or closed to this user: {}.",
-            paths.iter().map(|path| visible_line(path)).collect::<Vec<_>>().join(", ")
-        ),
-    };
-    let head = || format!("Copied to {}: {}.{left}{left_out}", visible_line(&place), backup_summary(&list));
+    let skipped = left_out_lines(&list);
+    let head = || format!("Copied to {}: {}.{left}{skipped}", visible_line(&place), backup_summary(&list));
     Ok(context.output.print_value(&answer, |_| head())?)
 }
 
@@ -84,7 +78,6 @@ pub fn describe_backup(place: &str, list: &BackupManifest) -> Value {
         "version": list.version,
         "created_at": list.created_at,
         "sum": list.sum_totals(),
-        "left_out": list.left_out,
         "missing_keys": backup::find_missing_keys(list),
         "left_out": list.left_out,
         "files": list.entries.iter().map(entry).collect::<Vec<_>>(),

@@ -118,7 +118,7 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return EXIT_REFUSED };
     let ended = watch_program(program, plan, watch);
-    if plan.way == NamespaceMode::Bare {
+    if plan.namespace_mode == NamespaceMode::Bare {
         kill_all();
     }
     // In a namespace our exit ends all processes at the same time, which no loop could do against a fork bomb.

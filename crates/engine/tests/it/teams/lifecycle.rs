@@ -436,7 +436,7 @@ async fn teams_of_guests_leave_room_for_those_of_owners(hall: Hall) {
     for n in 0..10 {
         let peer = format!("guest{n}");
         let mut inbound = World::inbound(&peer, "hello");
-        Authority::Guest.write_to_meta(&mut inbound.meta);
+        Authority::NonOwner.write_to_meta(&mut inbound.meta);
         let accepted = hall.world.engine.accept_message(inbound).await.unwrap();
         hall.world.wait_answer(&accepted).await;
         let new = NewTeam {
