@@ -111,7 +111,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let notice = world.engine.load_session(&SessionKey::for_cron_job("mail")).await.unwrap();
     assert_eq!(notice.agent, AgentId::main());
     let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
-    assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
+    assert_eq!((&listed["jobs"][0]["id"], &listed["jobs"][0]["yours"]), (&json!("mail"), &json!(true)));
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
     assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "mail is removed.");
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_cron_job"));
