@@ -260,6 +260,7 @@ impl Engine {
 
     pub async fn opening_prompt(&self, id: &AgentId) -> Result<Prompt> {
         let spec = self.load_agent(id).await?.spec;
+        self.resolve_workspace(&spec).await?;
         let tools =
             self.explain_tools(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
         let tools: Vec<_> = tools.map(|explained| explained.tool).collect();

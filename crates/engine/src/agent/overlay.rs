@@ -34,7 +34,7 @@ impl Engine {
     pub async fn load_overlay(&self, id: &AgentId, file: &'static str) -> Result<AgentFileOverlay> {
         let spec = self.load_agent(id).await?.spec;
         let root = self.settings().workspace.clone();
-        let (own, workspace) = (root.join(agent_folder(id)), self.agent_workspace(&spec));
+        let (own, workspace) = (root.join(agent_folder(id)), self.resolve_workspace(&spec).await?);
         let in_use = spec.workspace.overlay;
         run_blocking_io(move || {
             let shared = match read_agent_file(&root, &workspace, file)? {

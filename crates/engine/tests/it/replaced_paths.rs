@@ -177,6 +177,11 @@ async fn a_stored_agent_with_a_workspace_inside_another_ones_does_not_run() {
     world.engine.run_command(&key, "/agent ops").await.unwrap().unwrap();
     let answer = world.send_and_wait("hello").await.text;
     assert!(answer.contains("lies in that of agent \"main\""), "{answer}");
+    let ops = AgentId::parse("ops").unwrap();
+    let shown = world.engine.load_overlay(&ops, "SOUL.md").await.map(drop);
+    for refused in [shown, world.engine.opening_prompt(&ops).await.map(drop)] {
+        assert_eq!(refused.unwrap_err().code(), "unsafe_workspace");
+    }
 }
 
 /// A folder above the workspace is exchanged with a link: the agent no longer works where it was let.

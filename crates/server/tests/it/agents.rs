@@ -150,10 +150,14 @@ async fn a_spec_that_names_what_is_not_there_is_refused_with_the_nearest_word() 
     let mcp = json!({ "agent_id": "ops", "name": "ops", "mcp": ["files"] });
     instance.post("/api/v1/agents", mcp).await.refuses(400, "invalid_agent");
     instance.get("/api/v1/agents/ops").await.refuses(404, "unknown_agent");
-    let forms = json!({ "agent_id": "ops", "name": "ops", "workspace": "x",
+    let nested = json!({ "agent_id": "ops", "name": "ops", "workspace": "x" });
+    let refused = instance.post("/api/v1/agents", nested).await;
+    refused.refuses(400, "invalid_agent");
+    assert!(refused.body.to_string().contains("lies in that of agent"), "{}", refused.body);
+    let forms = json!({ "agent_id": "ops", "name": "ops", "workspace": ".",
         "defaults": { "model": { "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] } } });
     let made = instance.post("/api/v1/agents", forms).await;
-    assert_eq!(made.ok()["workspace"], json!({ "dir": "x", "overlay": true }));
+    assert_eq!(made.ok()["workspace"], json!({ "dir": ".", "overlay": true }));
     assert_eq!(made.body["defaults"], json!({ "model": "p/m", "fallbacks": ["p/n"], "temperature": 0.5 }));
     let colder = json!({ "defaults": { "model": { "provider": "p", "model": "m", "temperature": 0.1 } } });
     let changed = instance.patch("/api/v1/agents/ops", colder).await;
