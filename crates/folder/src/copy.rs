@@ -33,8 +33,9 @@ pub struct SkippedEntry {
 
 type CopyObserver<'a> = &'a mut dyn FnMut(&Path, CopiedEntry<'_>) -> io::Result<()>;
 
-/// One copy. Links stay links; pipes, sockets and devices are left out. What can not be read, or lies too deep, is skipped
-/// and named: an agent must not be able to prevent a backup.
+/// One copy. Links stay links; pipes, sockets and devices are left out. Files and folders that their owner cannot read
+/// are made readable first. Anything else that cannot be read, or lies too deep, is skipped and reported: an agent must
+/// not be able to prevent a backup.
 pub struct FolderCopy<'a> {
     excluded: &'a dyn Fn(&Path) -> bool,
     on_copied: CopyObserver<'a>,
@@ -98,7 +99,7 @@ impl<'a> FolderCopy<'a> {
         }
         match file_type(&stat) {
             FileType::Directory if (self.excluded)(inside) => Ok(()),
-            FileType::Directory => match from.open_child(name) {
+            FileType::Directory => match from.open_owned_child(name) {
                 Ok(child) => {
                     to.create_folder(name, PRIVATE_FOLDER_MODE)?;
                     let copy = to.open_child(name)?;
@@ -106,7 +107,7 @@ impl<'a> FolderCopy<'a> {
                 }
                 Err(error) => self.skip(inside, &error),
             },
-            FileType::RegularFile => match from.open_regular_file(name) {
+            FileType::RegularFile => match from.open_owned_file(name) {
                 Ok(file) => self.copy_file(file, to, (name, inside)),
                 Err(error) => self.skip(inside, &error),
             },

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 
@@ -52,6 +52,14 @@ const BENEATH_FLAGS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 /// The flags in words, for the record of a call.
 pub const RESOLUTION_FACT: &str = "openat2: beneath, no_symlinks, no_magiclinks";
+
+fn only_regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+    }
+}
 
 fn folder_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
@@ -145,11 +153,17 @@ impl FolderHandle {
 
     /// Opens a regular file for reading, and nothing else: a device may act, a pipe may block.
     pub fn open_regular_file(&self, name: &OsStr) -> io::Result<File> {
-        let file = self.open_file(name)?;
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-        }
+        only_regular(self.open_file(name)?)
+    }
+
+    /// Opens a child folder. Grants its owner the right to read it if the owner lacks it.
+    pub(crate) fn open_owned_child(&self, name: &OsStr) -> io::Result<Self> {
+        polyclaw_tree::open_owned_folder(self.0.as_fd(), name).map(Self)
+    }
+
+    /// Opens a regular file. Grants its owner the right to read it if the owner lacks it.
+    pub(crate) fn open_owned_file(&self, name: &OsStr) -> io::Result<File> {
+        only_regular(polyclaw_tree::open_owned_file(self.0.as_fd(), name)?)
     }
 
     /// The content of a regular file of at most `most` bytes.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("folder", &[]),
+    ("folder", &["tree"]),
     ("tree", &[]),
     ("store", &["domain"]),
     ("engine", &["domain", "folder", "store", "tree"]),

@@ -41,7 +41,10 @@ fn a_backup_leaves_out_what_no_path_can_name_and_says_so() {
     let (exit, made) = plane.run(&["backup", &to.display().to_string()]);
     assert_eq!(exit, 0, "{made}");
     let left_out = made["ok"]["left_out"].as_array().unwrap();
-    assert!(left_out.len() == 1 && left_out[0].as_str().unwrap().contains("workspace/ddd"), "{left_out:?}");
+    assert!(
+        left_out.len() == 1 && left_out[0]["path"].as_str().unwrap().contains("workspace/ddd"),
+        "{left_out:?}"
+    );
     let restored = Plane::idle();
     let (exit, answer) = restored.run(&["restore", &to.display().to_string()]);
     assert_eq!(exit, 0, "{answer}");
