@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
 use crate::folder_access::{LISTING_RIGHTS, grant_owner_rights, open_subfolder};
@@ -107,6 +107,7 @@ impl MeasuringWalk {
         }
         let mut level =
             MeasuredLevel { identity: file_identity(&rustix::fs::fstat(folder)?), folders: Vec::new() };
+        let mount = if self.rule.contains(ResolveFlags::NO_XDEV) { mount_id(folder, c".") } else { None };
         for entry in rustix::fs::Dir::read_from(folder)? {
             let Ok(entry) = entry else { break };
             let name = entry.file_name();
@@ -114,6 +115,10 @@ impl MeasuringWalk {
                 continue;
             }
             let Ok(stat) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            // A single file can be a mount too: the sandbox binds its own program into the `/tmp` of a run.
+            if mount.is_some() && mount_id(folder, name) != mount {
+                continue;
+            }
             self.used = self.used.saturating_add(disk_bytes(&stat));
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 level.folders.push(name.to_owned());
@@ -122,6 +127,12 @@ impl MeasuringWalk {
         self.levels.push(level);
         Ok(())
     }
+}
+
+/// Identifies the mount on which an entry of a folder lies. `None` if the kernel does not report it.
+fn mount_id(folder: &OwnedFd, name: &CStr) -> Option<u64> {
+    let stat = rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
+    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
 }
 
 /// The names of a folder itself and of the one above it.
