@@ -110,7 +110,8 @@ async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
     assert!(waiting(&hall).await > 50, "the announces wait for a person");
     let asked = hall.world.send_text("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
-    hall.until("nothing waits", async || waiting(&hall).await == 0).await;
+    // The person's message also lets the member run. Its idle notice may arrive after the lead's turn, and then waits.
+    hall.until("the results are read", async || waiting(&hall).await <= 1).await;
 }
 
 async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Hall) {
