@@ -67,7 +67,7 @@ async def tools(editor, agent):
     await agent.cancel(session_id=session)
     done = await asyncio.wait_for(waiting, 20)
     assert done.stop_reason == "cancelled", done
-    print("acp client: permission granted and rejected, cancel")
+    print("acp client: permission given and refused, cancel")
 
 
 async def main(binary, verb):
