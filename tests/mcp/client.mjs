@@ -1,7 +1,7 @@
-// A client of somebody else's making (the protocol's own SDK) that calls one server and prints what it got:
+// A third-party MCP client (the protocol's official SDK) that calls one server and prints the results:
 // node client.mjs <program> <arguments as JSON> <calls as JSON: [[tool, arguments], …]>   over stdio
 // node client.mjs <url> <token> <calls as JSON>                                            over streamable HTTP
-// Before a call `["sign", {}]` it says so on stderr and waits for a line on stdin.
+// For the entry `["sign", {}]` it prints `waiting` on stderr and waits for a line on stdin.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

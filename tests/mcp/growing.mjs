@@ -1,5 +1,5 @@
-// A server, made with the protocol's own SDK, whose tools change while it runs, whose words are hostile, and that notes
-// when a call was stopped: node growing.mjs <file to note it in>
+// An MCP server (the protocol's official SDK) whose tools change at run time and whose texts are hostile. It writes to a file when a
+// call is cancelled: node growing.mjs <file>
 import { writeFileSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";

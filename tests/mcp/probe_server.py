@@ -1,5 +1,5 @@
-"""An MCP server without any library. Its tool `probe` says where it runs and what it can open; `quit` ends it; `deep`
-answers with something no parser should follow."""
+"""An MCP server without any library. Its tool `probe` reports its environment and which files it can open; `quit` exits; `deep`
+returns JSON that is nested too deeply for any parser."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def main():
         if "id" in message:
             result = json.dumps(answer(message["method"], message.get("params", {})))
             if result == "null":
-                # Nested far deeper than any parser follows.
+                # Nested deeper than any parser should follow.
                 result = '{"content":[],"structuredContent":{"a":' + "[" * 200_000 + "]" * 200_000 + "}}"
             print('{"jsonrpc":"2.0","id":%s,"result":%s}' % (json.dumps(message["id"]), result), flush=True)
 

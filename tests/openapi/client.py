@@ -1,4 +1,4 @@
-"""A client of generated Python code, against the running servers."""
+"""Uses the generated Python clients with the running servers."""
 import os
 
 from polyclaw_control.api.instances import list_instances

@@ -1,4 +1,4 @@
-// A client of generated types: it compiles only if the documents say what it uses, and works only if the servers do what they say.
+// Uses the generated types: it compiles only if the documents match this code, and passes only if the servers match the documents.
 import createClient from "openapi-fetch";
 import type { paths as ControlPaths } from "./control.js";
 import type { paths as InstancePaths } from "./instance.js";

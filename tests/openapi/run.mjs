@@ -1,5 +1,5 @@
-// The OpenAPI documents of an instance and of a control plane, as linters and generators of other projects see them: both pass Redocly
-// and Spectral, and generated TypeScript and Python clients talk to the running binary.
+// Tests the OpenAPI documents of an instance and of a control plane with third-party tools: both documents pass Redocly and Spectral,
+// and the generated TypeScript and Python clients work with the running binary.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ const bin = (name) => path.join(here, "node_modules/.bin", name);
 const python = path.join(here, "../../.tools/python/bin/python");
 const work = await mkdtemp(path.join(os.tmpdir(), "polyclaw-openapi-"));
 
-/** Runs a program to its end; its output is shown when it fails. */
+/** Runs a program to completion. An error contains its output. */
 async function run(program, args, options = {}) {
   try {
     const { stdout } = await promisify(execFile)(program, args, { cwd: work, maxBuffer: 64 << 20, ...options });
@@ -25,7 +25,7 @@ async function run(program, args, options = {}) {
   }
 }
 
-/** Each operation has an id of its own, a summary and a description; each response and tag is described. */
+/** Checks that each operation has a unique id, a summary and a description, and that each tag is described. */
 function checkTexts(name, document) {
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
   const ids = operations.map((operation) => operation.operationId);
@@ -42,7 +42,7 @@ async function lint(name, file) {
   console.log(`  ${name}: passes redocly and spectral`);
 }
 
-/** Generates the types, checks a client that uses them with the TypeScript compiler, and runs it. */
+/** Generates the types, compiles a client that uses them, and runs it. */
 async function typescript(files, env) {
   const folder = path.join(work, "typescript");
   await mkdir(folder);

@@ -1,5 +1,5 @@
-"""A client of somebody else's making (the protocol's own SDK) that asks an exposed agent by A2A. What the model says does
-not matter here. `a2a_client.py check <url> <token>` | `send <url> <token> <messageId> <text>` | `get <url> <token> <id>`"""
+"""A third-party A2A client (the protocol's official SDK) that calls an exposed agent. The text of the model does not matter.
+`a2a_client.py check <url> <token>` | `send <url> <token> <messageId> <text>` | `get <url> <token> <id>`"""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class Caller:
         return ClientFactory(config).create(self.card)
 
     async def say(self, sent, streaming=False, polling=False):
-        """The last state of the task, and how many updates there were."""
+        """Returns the last state of the task and the number of updates."""
         client, task, updates = await self.client(streaming, polling), None, 0
         async for task, update in client.send_message(sent):
             updates += update is not None
@@ -63,7 +63,7 @@ async def check(url, token):
     for refused in (client.get_task(TaskQueryParams(id="none")), client.cancel_task(TaskIdParams(id=task.id))):
         try:
             await refused
-            raise AssertionError("what is not there, or is over, was taken")
+            raise AssertionError("a call for an unknown or ended task was accepted")
         except A2AClientError as error:
             assert error.error.code in (-32001, -32002), error
     stranger = httpx.get(url + "/.well-known/agent-card.json", trust_env=False)

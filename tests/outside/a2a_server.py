@@ -1,5 +1,5 @@
-"""An agent of somebody else's making (the protocol's own SDK) that answers by A2A: `a2a_server.py <port> <note file>`. It
-says back what it is told; told to wait, it does until it is cancelled, and then notes that it was."""
+"""A third-party A2A agent (the protocol's official SDK): `a2a_server.py <port> <note file>`. It echoes each message. For a message
+that starts with `wait` it waits until it is cancelled, and then writes `cancelled` to the file."""
 
 import asyncio
 import sys
@@ -36,7 +36,7 @@ class Echo(AgentExecutor):
 
 
 class Guarded:
-    """Lets in who shows the token."""
+    """Accepts only requests with the token."""
 
     def __init__(self, app):
         self.app = app

@@ -1,5 +1,5 @@
-"""An editor of somebody else's making (the protocol's own SDK) on the other end of `polyclaw acp`:
-`acp_client.py <binary> plain` talks and loads; `acp_client.py <binary> tools` lets a tool run once and refuses it once."""
+"""A third-party ACP client (the protocol's official SDK) of `polyclaw acp`: `acp_client.py <binary> plain` prompts and loads a
+session; `acp_client.py <binary> tools` allows a tool call once, rejects it once and cancels a turn."""
 
 import asyncio
 import os
@@ -30,8 +30,8 @@ class Editor(Client):
 
 
 async def plain(editor, agent):
-    begun = await agent.initialize(protocol_version=PROTOCOL_VERSION)
-    assert begun.protocol_version == 1 and begun.agent_capabilities.load_session, begun
+    started = await agent.initialize(protocol_version=PROTOCOL_VERSION)
+    assert started.protocol_version == 1 and started.agent_capabilities.load_session, started
     session = (await agent.new_session(cwd=os.getcwd(), mcp_servers=[])).session_id
     done = await agent.prompt(session_id=session, prompt=[text_block("Say hello.")])
     assert done.stop_reason in ("end_turn", "max_tokens"), done
@@ -42,7 +42,7 @@ async def plain(editor, agent):
     assert editor.said() == answer and "Say hello." in editor.said("user_message_chunk"), editor.updates
     try:
         await agent.load_session(session_id="agent:main:none", cwd=os.getcwd(), mcp_servers=[])
-        raise AssertionError("a session nobody began was loaded")
+        raise AssertionError("an unknown session was loaded")
     except RequestError as error:
         assert error.code == -32002, error
     print("acp client: initialize, new, prompt, load, errors")

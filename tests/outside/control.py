@@ -1,4 +1,4 @@
-"""The control plane's API under odd requests, with an instance that can be started, changed and removed by them."""
+"""Runs schemathesis against the API of a control plane that has one instance."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def check(binary):
         try:
             token = ready(url, home)
             call(url, token, "/instances", {"name": "one", "port": free_port()})
-            # Whoever waits for a daemon to start or end, or for a message, waits long: those calls have tests of their own.
+            # Calls that wait for a daemon to start or stop, or for a message, are slow. Other tests cover them.
             odd.requests(
                 "the control plane", url + "/api/openapi.json", token,
                 "/(metrics|start|stop|restart|archive|download|gateway|pending)(/|$)", odd.CHECKS,

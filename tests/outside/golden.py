@@ -1,6 +1,6 @@
-"""What llama.cpp makes of the same model file: token ids of many texts, and how well it foresees a fixed one; and how
-the embedding model's own tokenizer cuts the same texts. Rust tests hold the embedded engine against these files;
-run.py holds the files against those who know. `golden.py` writes them anew."""
+"""Golden files of reference implementations: llama.cpp's token ids of many texts and its mean surprise over a fixed text, and the
+tokens of the embedding model's own tokenizer. Rust tests compare the embedded engine with these files; run.py compares the files
+with the reference implementations. `golden.py` rewrites them."""
 
 import json
 import math
@@ -59,7 +59,7 @@ SENTENCES = [
 
 def texts():
     found = list(SENTENCES)
-    # The same sentences in other surroundings: what stands before and after decides how a text is cut.
+    # The same sentences in other contexts, because the text before and after changes the tokens.
     found += [" " + text for text in SENTENCES[:30]] + [text + "\n" + other for text, other in zip(SENTENCES[:40], SENTENCES[20:])]
     found += [f"{text} {len(text)}" for text in SENTENCES[:30]] + [text.upper() for text in SENTENCES[1:20]]
     found += [text[::-1] for text in SENTENCES[:40]] + [text.replace(" ", "") for text in SENTENCES[:20]]
@@ -79,7 +79,8 @@ def tokenize(url, text):
 
 
 def pieces():
-    """By the tokenizer that all-MiniLM-L6-v2 is published with. A text without words has none: ours is not embedded."""
+    """Returns the tokens of the tokenizer that all-MiniLM-L6-v2 is published with. A text without words has no tokens, because
+    Polyclaw does not embed it."""
     from tokenizers import BertWordPieceTokenizer
 
     encode = BertWordPieceTokenizer(VOCABULARY, lowercase=True).encode
@@ -93,7 +94,7 @@ def save(path, rows):
 
 
 def surprise(url, tokens, most):
-    """The mean of -ln p over the tokens after the first. The next token is forced, its own likelihood is reported."""
+    """Returns the mean of -ln p over the tokens after the first. Each next token is forced, and its own probability is reported."""
     total = 0.0
     count = min(len(tokens), most)
     for at in range(1, count):
@@ -108,7 +109,7 @@ def surprise(url, tokens, most):
 
 
 def speed(url):
-    """Tokens a second of a long prompt and of an answer, as the server itself reports them; one thread."""
+    """Returns tokens per second of a long prompt and of an answer, as the server reports them, with one thread."""
     ask = lambda prompt, most: post(url, "/completion", {
         "prompt": prompt, "n_predict": most, "cache_prompt": False, "temperature": 0.0, "ignore_eos": True})["timings"]
     long = ask(PROSE * 2, 1)
@@ -133,7 +134,7 @@ def check(url):
     rows = json.load(open(TOKENS))
     wrong = [row["text"] for row in rows if tokenize(url, row["text"]) != row["tokens"]]
     assert len(rows) >= 200 and not wrong, wrong[:3]
-    assert json.load(open(PIECES)) == pieces(), "golden.py writes the pieces anew"
+    assert json.load(open(PIECES)) == pieces(), "run golden.py to rewrite the pieces"
     known = json.load(open(SURPRISE))
     mean = surprise(url, tokenize(url, known["text"]), known["tokens"])
     assert math.isclose(mean, known["nll"], rel_tol=0.002), (mean, known["nll"])

@@ -1,5 +1,5 @@
-"""llama.cpp's own server on the file the embedded engine reads, one thread. `llama.py` alone prints its address and
-serves until its input ends, so it outlives nobody who started it; an argument is the key it then wants."""
+"""Runs llama.cpp's server with the model file of the embedded engine, on one thread. `llama.py [key]` prints the address and serves
+until its standard input ends, so it never outlives its parent. With a key, requests must send it."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ def free_port():
 
 
 def serve(key=None):
-    """The server, which runs in this process as long as somebody holds it, and its address."""
+    """Returns the server and its address. It runs in this process as long as the object is referenced."""
     import xllamacpp as xlc
 
     params = xlc.CommonParams()
@@ -37,5 +37,5 @@ if __name__ == "__main__":
     server, url = serve(*sys.argv[1:])
     print(url, flush=True)
     sys.stdin.read()
-    # llama.cpp's threads outlive their server; nothing is left to wait for.
+    # llama.cpp's threads outlive their server, so exit without waiting for them.
     os._exit(0)

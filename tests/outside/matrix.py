@@ -1,5 +1,5 @@
-"""The Matrix adapter on a real homeserver: Synapse with SQLite on loopback, two people and rooms. The adapter is
-driven by the example `echo` of its crate, which answers with what it hears."""
+"""Tests the Matrix adapter on a real homeserver: Synapse with SQLite on loopback, with two users and several rooms. The example
+`echo` of the adapter's crate echoes each message."""
 
 import json
 import os
@@ -32,7 +32,7 @@ presence: {{enabled: false}}
 listeners:
   - {{port: {port}, bind_addresses: ["127.0.0.1"], type: http, tls: false, resources: [{{names: [client]}}]}}
 database: {{name: sqlite3, args: {{database: "{folder}/db"}}}}
-# Slow enough that the account is told to wait, quick enough for a test.
+# Low enough to trigger rate limiting, high enough for a quick test.
 rc_message: {{per_second: 40, burst_count: 20}}
 rc_registration: {{per_second: 1000, burst_count: 1000}}
 rc_login: {{address: &many {{per_second: 1000, burst_count: 1000}}, account: *many}}
@@ -59,7 +59,7 @@ class Homeserver:
                 return
             except OSError:
                 time.sleep(0.1)
-        raise SystemExit("matrix.py: the homeserver does not start")
+        raise SystemExit("matrix.py: the homeserver did not start")
 
     def stop(self):
         self.process.kill()
@@ -87,7 +87,7 @@ class Person:
                 if error.code != 429:
                     raise AssertionError(f"{method} {url}: {error.code} {error.read()}")
                 time.sleep(json.load(error).get("retry_after_ms", 100) / 1000)
-        raise AssertionError(f"{method} {url}: told to wait for ever")
+        raise AssertionError(f"{method} {url}: rate limited for too long")
 
     def room(self, invited, **more):
         return self.call("POST", ["v3", "createRoom"], {"invite": invited, "preset": "private_chat", **more})["room_id"]
@@ -98,7 +98,7 @@ class Person:
         return self.call("PUT", path, {"msgtype": "m.text", "body": text, **more})["event_id"]
 
     def messages(self, room, sender):
-        """All of a sender in a room, oldest first."""
+        """Returns all messages of a sender in a room, oldest first."""
         said, start = [], ""
         while True:
             page = self.call("GET", ["v3", "rooms", room, "messages"], query=f"?dir=b&limit=500{start}")
@@ -108,7 +108,7 @@ class Person:
             start = "&from=" + urllib.parse.quote(page["end"])
 
     def wait_for(self, room, sender, expected):
-        """Until the texts of a sender in a room are these; then a moment longer, for one too many."""
+        """Waits until a room has these texts of a sender, and a moment longer to detect duplicates."""
         for _ in range(300):
             texts = [event["content"].get("body") for event in self.messages(room, sender)]
             if len(texts) >= len(expected):
@@ -135,7 +135,7 @@ class Bot:
 
 
 def conversation(ann, claw, homeserver):
-    """An invitation, and what was said right after it; an answer that is changed; a file."""
+    """An invitation with a message right after it, an edited answer and a file."""
     room = ann.room([claw.id], is_direct=True)
     ann.say(room, "hello")
     ann.wait_for(room, claw.id, ["echo: hello"])
@@ -153,7 +153,7 @@ def conversation(ann, claw, homeserver):
 
 
 def group(ann, bob, claw):
-    """Among three it answers who speaks to it: by name, by mention, and in threads that it began."""
+    """In a group it answers only when addressed: by name, by mention, or in a thread that it started."""
     room = ann.room([bob.id, claw.id])
     bob.call("POST", ["v3", "rooms", room, "join"], {})
     ann.say(room, "claw: hi")
@@ -168,7 +168,7 @@ def group(ann, bob, claw):
 
 
 def refusals(ann, claw):
-    """An encrypted room is not entered, and who invited is told why."""
+    """An invitation to an encrypted room is declined with a reason."""
     sealed = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
     room = ann.room([claw.id], is_direct=True, initial_state=[sealed])
     for _ in range(100):
@@ -180,7 +180,7 @@ def refusals(ann, claw):
 
 
 def absence(ann, claw, bot):
-    """More is said while it is dead than one answer of the homeserver holds; then it is killed again and again."""
+    """While the bot is stopped, more messages arrive than one sync response holds. Then the bot is killed several times."""
     room = ann.room([claw.id], is_direct=True)
     ann.say(room, "first")
     ann.wait_for(room, claw.id, ["echo: first"])
@@ -197,7 +197,7 @@ def absence(ann, claw, bot):
         bot.start()
     ann.wait_for(room, claw.id, [f"echo: {text}" for text in texts])
     heard = open(bot.log).read()
-    assert heard.count('"first"') == 1, "what was taken before it went away was read again"
+    assert heard.count('"first"') == 1, "a message that was accepted before the stop was read again"
 
 
 def check():
@@ -223,7 +223,7 @@ def check():
             if bot:
                 bot.kill()
             homeserver.stop()
-    print(f"matrix: a real homeserver, two people, rooms, threads, 64 messages over four kills: {time.monotonic() - began:.0f} s")
+    print(f"matrix: a real homeserver, two users, rooms, threads, 64 messages over four kills: {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

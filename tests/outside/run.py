@@ -1,6 +1,6 @@
-"""Polyclaw between two things nobody here wrote: the official OpenAI client on one side, llama.cpp's server with a
-small real model on the other; clients of A2A and ACP ask the same. What the model says is never checked, only its shape. Then schemathesis throws odd
-requests at the APIs of an instance and of a control plane, and the Matrix adapter talks to a real homeserver. Needs POLYCLAW_BIN."""
+"""Tests Polyclaw with third-party software: the official OpenAI client and clients of A2A and ACP on one side, llama.cpp's server with
+a small real model on the other. Only the shape of answers is checked, never the text. Then schemathesis tests the APIs of an instance
+and of a control plane, and the Matrix adapter runs on a real homeserver. Needs POLYCLAW_BIN."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ class Daemon:
 
 
 def embedded_model(folder, url):
-    """The engine inside Polyclaw beside llama.cpp, on the same file, in the same minute."""
+    """Compares the embedded engine with llama.cpp on the same model file."""
     golden.check(url)
     home = os.path.join(folder, "embedded")
     env = dict(os.environ, HOME=home, POLYCLAW_HOME=home)
@@ -105,7 +105,7 @@ def openai_client(daemon):
     assert [m["role"] for m in transcript["messages"]] == ["user", "assistant"] * 2, transcript
 
     answer = client.responses.create(model="polyclaw/main", input="Say hello.")
-    # A small model may run into its token limit: then the answer has to say so.
+    # A small model may reach its token limit. The answer must report that.
     assert answer.output_text and answer.status in ("completed", "incomplete"), answer
     assert (answer.status == "incomplete") == (answer.incomplete_details is not None), answer
     events = list(client.responses.create(model="polyclaw/main", input="Say hello.", stream=True))
@@ -130,14 +130,14 @@ def command_line(daemon):
 
 
 def agent_protocols(daemon):
-    """Clients of A2A and ACP that others wrote, with a real model behind the agent."""
+    """Runs third-party clients of A2A and ACP against an agent with a real model."""
     asyncio.run(a2a_client.check(daemon.url, TOKEN))
     command = [sys.executable, os.path.join(HERE, "acp_client.py"), BINARY, "plain"]
     subprocess.run(command, env=daemon.env, check=True, timeout=120)
 
 
 def killed_in_the_middle(daemon):
-    """kill -9 while the real model is answering: one answer after the restart."""
+    """Kills the daemon with SIGKILL during an answer. After the restart there is exactly one answer."""
     key = "agent%3Amain%3Aweb%3Adm%3Akilled"
     body = {"text": "Write a long story about the sea.", "idempotency_key": "k"}
     daemon.call(f"/api/v1/sessions/{key}/messages", body)
@@ -148,7 +148,7 @@ def killed_in_the_middle(daemon):
     assert again["duplicate"] and again["reply"]["text"], again
     transcript = daemon.call(f"/api/v1/sessions/{key}/transcript")
     assert [m["role"] for m in transcript["messages"]] == ["user", "assistant"], transcript
-    print("kill -9 in the middle of an answer: one answer")
+    print("SIGKILL during an answer: one answer")
 
 
 def main():
@@ -165,7 +165,7 @@ def main():
             agent_protocols(daemon)
             killed_in_the_middle(daemon)
             daemon.kill()
-            # The odd requests need no model: one that refuses at once keeps them quick.
+            # These requests need no model. A closed port refuses immediately, which keeps them quick.
             closed = f'[providers.none]\nkind = "openai_compatible"\nbase_url = "http://127.0.0.1:{free_port()}/v1"\n'
             defaults = '[agents.defaults]\nmodel = "none/m"\n'
             daemon = Daemon(os.path.join(folder, "odd"), closed + defaults)
@@ -181,5 +181,5 @@ def main():
 
 
 main()
-# llama.cpp's threads outlive their server; nothing is left to wait for.
+# llama.cpp's threads outlive their server, so exit without waiting for them.
 os._exit(0)

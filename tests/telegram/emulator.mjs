@@ -1,4 +1,4 @@
-// A Bot API that others wrote, on a free port: prints its address, and serves until its standard input ends.
+// A third-party Telegram Bot API on a free port: prints its address and serves until its standard input ends.
 import net from "node:net";
 import { createRequire } from "node:module";
 

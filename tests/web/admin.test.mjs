@@ -1,4 +1,4 @@
-// What an operator of a real control plane does: tokens, restart policy, import, teams, and two people at one config.
+// Operator tasks on a real control plane: tokens, restart policy, import, teams and concurrent config changes.
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -23,7 +23,7 @@ before(async () => {
 after(async () => { await browser?.close(); front?.stop(); await plane?.remove(); });
 beforeEach(async () => {
   visit = await Visit.of(browser, front.url);
-  // Not logged in at first; and the socket of an instance ends with it.
+  // The page is not logged in at first, and the socket of an instance closes when the instance stops.
   visit.expected = new RegExp(`401|${UNREACHABLE.source}`);
   page = visit.page;
   await page.getByLabel("Or paste the token").fill(plane.token);
@@ -32,10 +32,10 @@ beforeEach(async () => {
 });
 afterEach(() => visit.end());
 
-/** Somebody who came in with a token of their own. */
+/** Opens a page that is logged in with this token. */
 async function enteredWith(secret, options) {
   const guest = await Visit.of(browser, front.url, options);
-  // Before they are in; after that nothing is tried that is not theirs.
+  // Only before the login. Afterwards the page makes no forbidden call.
   guest.expected = /401/;
   await guest.page.getByLabel("Or paste the token").fill(secret);
   await guest.page.getByRole("button", { name: "Log in" }).click();
@@ -44,7 +44,7 @@ async function enteredWith(secret, options) {
 }
 
 describe("tokens", () => {
-  it("are made for a scope, shown once, good for that much, and revoked", async () => {
+  it("are created with a scope, shown once, limited to that scope and revocable", async () => {
     await go("#/access");
     await page.getByText("No tokens yet").waitFor();
     await page.getByRole("button", { name: "New token" }).first().click();
@@ -55,7 +55,7 @@ describe("tokens", () => {
     const secret = (await dialog().locator("pre, code").first().innerText()).trim();
     const call = (method, route) => fetch(`${plane.url}/api${route}`, { method, headers: { authorization: `Bearer ${secret}` } });
     assert.equal((await call("GET", "/instances")).status, 200);
-    assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "it may look, and no more");
+    assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "a read-only token cannot stop an instance");
     await dialog().getByRole("button", { name: "Close" }).last().click();
     const guest = await enteredWith(secret);
     const only = "Your login has read-only access.";
@@ -65,13 +65,13 @@ describe("tokens", () => {
       assert.deepEqual([await button.isDisabled(), await button.getAttribute("title")], [true, only], name);
     }
     for (const name of ["Tokens", "Audit"]) assert.equal(await guest.page.getByRole("navigation").getByRole("link", { name, exact: true }).count(), 0, name);
-    // Whoever may only look is told so, and sees what is new all the same.
+    // A read-only login shows a notice and still receives live updates.
     const looks = guest.page.getByText("This token is read-only.", { exact: false });
     const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
     await show(`#/i/${main.id}/sessions`);
     await looks.waitFor();
-    await plane.api(`/instances/${main.id}/gateway/sessions`, "POST", { title: "Begun meanwhile" });
-    await guest.page.getByText("Begun meanwhile").first().waitFor();
+    await plane.api(`/instances/${main.id}/gateway/sessions`, "POST", { title: "Started meanwhile" });
+    await guest.page.getByText("Started meanwhile").first().waitFor();
     await shot(guest.page, "may-only-look");
     for (const view of ["chat", "agents", "usage"]) {
       await show(`#/i/${main.id}/${view}`);
@@ -88,7 +88,7 @@ describe("tokens", () => {
     await shot(guest.page, "tokens-refused");
     const row = page.locator("main li", { hasText: "dashboard" });
     await row.getByText("Read-only").waitFor();
-    assert.ok(!(await page.content()).includes(secret), "the token is gone from the page");
+    assert.ok(!(await page.content()).includes(secret), "the page no longer contains the token");
     await row.getByRole("button", { name: "Revoke" }).click();
     await dialog().getByRole("button", { name: "Revoke" }).click();
     await page.getByText("No tokens yet").waitFor();
@@ -100,7 +100,7 @@ describe("tokens", () => {
     await row.getByText("Revoked", { exact: true }).waitFor();
   });
 
-  it("that may operate are offered to start, stop and chat, and told why the rest is not theirs", async () => {
+  it("with operate scope allow start, stop and chat and explain why other actions are disabled", async () => {
     const { secret } = await plane.api("/tokens", "POST", { name: "Night shift", scope: "operate" });
     const guest = await enteredWith(secret, LOOKS["phone-dark"]);
     const inMain = (name) => guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
@@ -123,8 +123,8 @@ describe("tokens", () => {
   });
 });
 
-describe("an instance", () => {
-  it("is started again by itself or not, as was chosen", async () => {
+describe("instance", () => {
+  it("saves the chosen restart policy", async () => {
     await go(`#/i/${main.id}/overview`);
     const choice = page.getByLabel("Automatic restart");
     assert.equal(await choice.inputValue(), "on-failure");
@@ -135,7 +135,7 @@ describe("an instance", () => {
     await page.waitForFunction(() => [...document.querySelectorAll("select")].some((one) => one.value === "never"));
   });
 
-  it("comes from another gateway: first a look, then all of it, and no second time", async () => {
+  it("is imported from OpenClaw after a preview, and only once", async () => {
     const home = path.join(plane.home, "their-claw");
     await mkdir(path.join(home, "workspace"), { recursive: true });
     await writeFile(path.join(home, "openclaw.json"), `{ agents: { list: [{ id: "ops" }] }, gateway: { port: 1, ${Array.from({ length: 20 }, (_, n) => `key${n}: 1`).join()} }, channels: { discord: { token: "${CANARY}" } } }`);
@@ -149,9 +149,9 @@ describe("an instance", () => {
     await dialog().getByText("channels.discord.token").waitFor();
     await dialog().getByText("1 agent, 0 channel accounts").waitFor();
     await shot(page, "import");
-    assert.deepEqual(await barriers(page), [], "a list that scrolls can be reached by keys");
+    assert.deepEqual(await barriers(page), [], "scrollable lists are reachable by keyboard");
     assert.ok(!(await page.content()).includes(CANARY));
-    assert.equal((await plane.api("/instances")).instances.length, 1, "so far it was a look");
+    assert.equal((await plane.api("/instances")).instances.length, 1, "the preview creates no instance");
     await dialog().getByRole("button", { name: "Import", exact: true }).click();
     await card("their-claw").getByText("Stopped", { exact: true }).waitFor();
     await fill();
@@ -163,7 +163,7 @@ describe("an instance", () => {
     await page.getByText("There is nothing to import at this location.").waitFor();
   });
 
-  it("has teams that are made here", async () => {
+  it("has teams that can be created on the page", async () => {
     await go(`#/i/${main.id}/teams`);
     await page.getByRole("button", { name: "New team" }).click();
     await dialog().getByLabel("Name").fill("release");
@@ -179,7 +179,7 @@ describe("an instance", () => {
   });
 });
 
-describe("a config", () => {
+describe("config", () => {
   const save = async (where) => {
     await where.getByRole("button", { name: "Review and save" }).click();
     await where.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
@@ -191,7 +191,7 @@ describe("a config", () => {
     await where.getByText("Valid", { exact: true }).waitFor();
   };
 
-  it("that two people change is decided by the second, who sees both", async () => {
+  it("shows a conflict to the second of two editors, who chooses the version", async () => {
     visit.expected = /401|412|WebSocket/;
     await go(`#/i/${main.id}/config`);
     await page.locator(".cm-content").waitFor();
@@ -209,7 +209,7 @@ describe("a config", () => {
     assert.equal(await other.locator(".cm-line", { hasText: "[memory]" }).count(), 0);
   });
 
-  it("that is no TOML says in which line, and what was not saved is there when one comes back", async () => {
+  it("marks the line of a TOML error and keeps unsaved changes across views", async () => {
     await go(`#/i/${main.id}/config`);
     await page.locator(".cm-content").waitFor();
     const lines = (await plane.api(`/instances/${main.id}/config`)).toml.split("\n").length;
@@ -228,14 +228,14 @@ describe("a config", () => {
     await page.getByText(new RegExp(`Line ${lines}:`)).waitFor();
     await page.locator(".cm-content").focus();
     for (const key of ["Escape", "Tab"]) await page.keyboard.press(key);
-    assert.equal(await page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.className ?? ""), "", "as the line below the editor says, Escape and Tab lead out of it");
+    assert.equal(await page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.className ?? ""), "", "Escape and Tab leave the editor, as its hint says");
     await page.getByRole("button", { name: "Discard changes" }).click();
     await page.locator(".cm-line", { hasText: /^\[turns$/ }).waitFor({ state: "detached" });
   });
 
-  it("that the running instance cannot work with is put back, and the page says why", async () => {
+  it("is rolled back with a reason if the running instance refuses it", async () => {
     visit.expected = /401|409|WebSocket/;
-    // The instance has an agent of that name, which no check of the file can know.
+    // The instance already has an agent of that name, which a check of the file cannot detect.
     await plane.api(`/instances/${main.id}/gateway/agents`, "POST", { agent_id: "made", name: "Made" });
     await go(`#/i/${main.id}/config`);
     await page.locator(".cm-content").waitFor();
@@ -246,7 +246,7 @@ describe("a config", () => {
     await type(page, '\n[[agents.list]]\nid = "other"\nname = "Made"\n');
     await save(page);
     await page.getByText("The previous config was restored", { exact: false }).first().waitFor();
-    assert.equal(await page.getByText("The running instance uses the new config.").count(), 0, "what was saved before is no news any more");
+    assert.equal(await page.getByText("The running instance uses the new config.").count(), 0, "the notice of the earlier save is gone");
     await shot(page, "config-put-back");
     assert.equal((await plane.api(`/instances/${main.id}/config`)).toml, kept);
     assert.equal((await plane.api(`/instances/${main.id}`)).status, "running");

@@ -1,4 +1,4 @@
-// What an agent is told and has: its own files, written by two people, and its skills with the rule that decided.
+// Agents: their own workspace files with concurrent edits, and their skills with the deciding rule.
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -32,12 +32,12 @@ async function enter(options, hash) {
 }
 
 for (const [look, options] of Object.entries(LOOKS)) {
-  describe(`${look}: an agent`, () => {
+  describe(`${look}: agent`, () => {
     const id = `a-${look}`;
     const own = () => path.join(daemon.home, "workspace/agents", id, "SOUL.md");
     before(() => daemon.api("POST", "/agents", { agent_id: id, name: `Agent ${look}`, policy: { skills: { deny: ["tides"] } } }));
 
-    it("stands alone where there is no room for two, and beside the others where there is", async () => {
+    it("is shown next to the list on desktops and alone on phones", async () => {
       const visit = await enter(options, "#/i/this/agents");
       const { page } = visit;
       const list = page.getByRole("list", { name: "Agents" });
@@ -49,7 +49,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await visit.end();
     });
 
-    it("is told what is written in its file, by whoever wrote last and saw what was there", async () => {
+    it("uses its own file, and a conflicting edit must be confirmed", async () => {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       const { page } = visit;
       await page.getByRole("tab", { name: "Files" }).click();
@@ -85,7 +85,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await visit.end();
     });
 
-    it("keeps what was not saved of its file, and says why one cannot be read", async () => {
+    it("keeps unsaved file changes and offers a retry if a file cannot be read", async () => {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       visit.expected = /500/;
       const { page } = visit;
@@ -112,7 +112,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await visit.end();
     });
 
-    it("says of each skill whether it has it, and why", async () => {
+    it("lists each skill with its permission and the reason", async () => {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       const { page } = visit;
       await page.getByRole("tab", { name: "Skills" }).click();
@@ -124,8 +124,8 @@ for (const [look, options] of Object.entries(LOOKS)) {
   });
 }
 
-describe("the agent that everybody has", () => {
-  it("is changed on the page, and answers so from its next turn on", async () => {
+describe("default agent", () => {
+  it("can be edited on the page, with effect from its next turn", async () => {
     const visit = await enter({}, "#/i/this/agents/main");
     const { page } = visit;
     await page.getByText("No config file defines this agent.").waitFor();
@@ -146,7 +146,7 @@ describe("the agent that everybody has", () => {
     await visit.end();
   });
 
-  it("looks read-only where a config file writes it, and is", async () => {
+  it("is shown as read-only if a config file defines it", async () => {
     const written = await Daemon.start(model.url, undefined, '[[agents.list]]\nid = "main"\n');
     const ahead = await frontOf(written);
     try {

@@ -33,15 +33,15 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await context.close();
-  assert.deepEqual(faults.filter((fault) => !expected?.test(fault)), [], "the console stays clean");
+  assert.deepEqual(faults.filter((fault) => !expected?.test(fault)), [], "the console has no unexpected messages");
 });
 
-/** Opens the page as a new visitor, in an empty chat. */
+/** Opens the page in a new browser context, with an empty chat. */
 async function visit(options = {}) {
   await context?.close();
   faults = [];
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
-  await context.addInitScript(watchForTwins);
+  await context.addInitScript(watchForDuplicates);
   page = await context.newPage();
   page.setDefaultTimeout(10_000);
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
@@ -51,11 +51,11 @@ async function visit(options = {}) {
   if (await page.locator("#sessions li").count()) await page.locator("#new-chat").evaluate((node) => node.click());
 }
 
-/** Runs in the page: complains whenever a reply, whole or in part, is on it twice, be it for a moment. */
-function watchForTwins() {
+/** Runs in the page: logs an error whenever a reply, or the start of one, is shown twice, even briefly. */
+function watchForDuplicates() {
   const look = () => {
     const texts = [...document.querySelectorAll("#log .text")].map((node) => node.textContent.replace(/^… /, "")).filter(Boolean);
-    texts.sort().forEach((text, at) => { if (texts[at + 1]?.startsWith(text)) console.error(`twice on the page: ${text}`); });
+    texts.sort().forEach((text, at) => { if (texts[at + 1]?.startsWith(text)) console.error(`shown twice: ${text}`); });
   };
   document.addEventListener("DOMContentLoaded", () =>
     new MutationObserver(look).observe(document.getElementById("log"), { childList: true, subtree: true, characterData: true }));
@@ -69,10 +69,10 @@ async function say(text) {
 const shot = (name) => take(page, `small-${name}`);
 const see = (text) => page.locator("#log").getByText(text, { exact: true }).first().waitFor();
 const count = (text) => page.locator("#log").getByText(text, { exact: true }).count();
-/** Nothing runs, and the page shows all that is stored. */
+/** Waits until no turn runs and the page shows all stored messages. */
 async function idle() {
   let seen;
-  for (const patience = Date.now() + 15_000; Date.now() < patience; await pause(50)) {
+  for (const deadline = Date.now() + 15_000; Date.now() < deadline; await pause(50)) {
     seen = await page.evaluate(() => ({ key: chat.key, messages: chat.messages.size, busy: chat.turns.size + outgoing.length }));
     if (!seen.key || seen.busy) continue;
     const route = `/sessions/${encodeURIComponent(seen.key)}`;
@@ -81,21 +81,21 @@ async function idle() {
     const isIdle = session.running_turn_id === null && session.queued === 0 && messages.length > 0;
     if (isIdle && seen.messages === messages.length) return;
   }
-  assert.fail(`the page does not come to rest: ${JSON.stringify(seen)}`);
+  assert.fail(`the page does not become idle: ${JSON.stringify(seen)}`);
 }
-/** Who said what, from top to bottom. */
+/** Returns the shown messages from top to bottom. */
 const said = () => page.locator("#stored > .user .bubble, #stored > .reply > .text, #stored > .note").allInnerTexts();
 const says = (text) => async function* () { yield { text }; };
 
-describe("getting in", () => {
-  it("opens with a one-time link and keeps the code out of the address", async () => {
+describe("login", () => {
+  it("logs in with a one-time link and removes the code from the URL", async () => {
     assert.equal(new URL(page.url()).search, "");
     assert.equal(await page.locator("#composer-text").evaluate((field) => field === document.activeElement), true);
-    assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+    assert.equal(await page.evaluate(() => document.cookie), "", "scripts cannot read the cookie");
     await shot("empty");
   });
 
-  it("says plainly that a link is used up and a token wrong", async () => {
+  it("shows errors for a used link and a wrong token", async () => {
     expected = /401/;
     await context.clearCookies();
     await page.goto(`${daemon.url}/?code=used`);
@@ -107,7 +107,7 @@ describe("getting in", () => {
     assert.equal(await page.locator("#app").isVisible(), false);
   });
 
-  it("says plainly that a token is missing, and takes the right one", async () => {
+  it("asks for a missing token and accepts the correct one", async () => {
     expected = /401/;
     await context.clearCookies();
     await page.goto(daemon.url);
@@ -122,8 +122,8 @@ describe("getting in", () => {
   });
 });
 
-describe("talking", () => {
-  it("shows text as it streams, and the stored message in the end", async () => {
+describe("conversation", () => {
+  it("shows streamed text, then the stored message", async () => {
     const more = gate();
     model.answer = async function* () {
       yield { text: "The first half" };
@@ -144,7 +144,7 @@ describe("talking", () => {
     assert.equal(await page.locator("#sessions [aria-current] .name").innerText(), "Tell me something");
   });
 
-  it("writes a new line with Shift+Enter and sends none while a character is being chosen", async () => {
+  it("inserts a new line with Shift+Enter and does not send during IME composition", async () => {
     model.answer = says("Two lines.");
     await page.locator("#composer-text").fill("one");
     await page.locator("#composer-text").press("Shift+Enter");
@@ -156,7 +156,7 @@ describe("talking", () => {
     assert.deepEqual(await said(), ["one\ntwo", "Two lines."]);
   });
 
-  it("shows a tool's call and result as a card that opens", async () => {
+  it("shows a tool call and its result in an expandable card", async () => {
     model.answer = async function* (asked) {
       if (followsTool(asked)) { yield { text: "It is empty." }; return; }
       yield { text: "Let me look." };
@@ -175,7 +175,7 @@ describe("talking", () => {
     await shot("tool");
   });
 
-  it("asks before a risky tool runs, here for a message that came from a terminal", async () => {
+  it("asks for approval before a risky tool runs, also for a message from the CLI", async () => {
     model.answer = says("Hello.");
     await say("Hi");
     await idle();
@@ -196,7 +196,7 @@ describe("talking", () => {
     assert.equal(await count("Ran it."), 1);
   });
 
-  it("shows a message sent meanwhile as waiting, and answers both in order", async () => {
+  it("shows a message sent during a turn as waiting and answers both in order", async () => {
     const more = gate();
     model.answer = async function* (asked) {
       if (!lastUserText(asked).includes("First")) { yield { text: "Second answer." }; return; }
@@ -218,7 +218,7 @@ describe("talking", () => {
     assert.deepEqual(await said(), ["First question", "First answer.", "Another question", "Second answer."]);
   });
 
-  it("sets a task aside for a newer message and goes on with it afterwards", async () => {
+  it("interrupts a task for a newer message and resumes it afterwards", async () => {
     const more = gate();
     const answers = [
       async function* () {
@@ -243,7 +243,7 @@ describe("talking", () => {
     await shot("steered");
   });
 
-  it("stops when told to", async () => {
+  it("stops a running turn with the Stop button", async () => {
     const never = gate();
     model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
     await say("Count for ever");
@@ -255,21 +255,21 @@ describe("talking", () => {
     never.open();
   });
 
-  it("runs commands, sends a line with a slash that is none, and shows what went wrong", async () => {
+  it("runs commands, sends unknown slash lines as messages and shows command errors", async () => {
     expected = /40\d/;
     model.answer = says("A path.");
     await say("/help");
     await page.locator(".note", { hasText: "what you can type" }).waitFor();
     await say("/etc/hosts is what?");
     await idle();
-    assert.equal(await page.locator("#stored > :first-child").evaluate((node) => node.matches(".note")), true, "in the order of typing");
+    assert.equal(await page.locator("#stored > :first-child").evaluate((node) => node.matches(".note")), true, "the note is in the order of typing");
     await say("/agent nobody");
     await page.locator("#problem", { hasText: "nobody" }).waitFor();
-    assert.equal(await page.locator("#composer-text").inputValue(), "/agent nobody", "what was typed is not lost");
+    assert.equal(await page.locator("#composer-text").inputValue(), "/agent nobody", "the typed text is kept");
     await shot("problem");
   });
 
-  it("shows a failed turn in words", async () => {
+  it("shows the error text of a failed turn", async () => {
     model.answer = async function* () { throw new Error("gone"); };
     await say("Will this work?");
     await page.locator("#stored .failed").waitFor({ timeout: 60_000 });
@@ -278,8 +278,8 @@ describe("talking", () => {
   });
 });
 
-describe("never twice", () => {
-  it("shows the same transcript after a reload, once", async () => {
+describe("no duplicates", () => {
+  it("shows the same transcript once after a reload", async () => {
     model.answer = says("A lasting answer.");
     await say("Remember this");
     await idle();
@@ -290,7 +290,7 @@ describe("never twice", () => {
     assert.deepEqual(first, ["Remember this", "A lasting answer."]);
   });
 
-  it("joins a running answer after a reload and ends with one", async () => {
+  it("continues a streaming answer after a reload without duplicating it", async () => {
     const more = gate();
     model.answer = async function* (asked) {
       if (!followsTool(asked)) {
@@ -313,7 +313,7 @@ describe("never twice", () => {
     assert.deepEqual(await said(), ["Go on", "Looking first.", "Half of it and the rest."]);
   });
 
-  it("ends with exactly one answer when the daemon is killed in mid-answer", async () => {
+  it("shows exactly one answer when the daemon is killed during the answer", async () => {
     expected = UNREACHABLE;
     const never = gate();
     model.answer = async function* () { yield { text: "An answer cut sho" }; await never.passed; };
@@ -334,7 +334,7 @@ describe("never twice", () => {
     never.open();
   });
 
-  it("keeps what is written while the daemon is away and sends it once", async () => {
+  it("keeps messages written while the daemon is stopped and sends them once", async () => {
     expected = UNREACHABLE;
     model.answer = says("Here I am.");
     await say("Hello");
@@ -351,8 +351,8 @@ describe("never twice", () => {
   });
 });
 
-describe("for everybody", () => {
-  it("fits 360 pixels without scrolling sideways, with a drawer for the chats", async () => {
+describe("accessibility and languages", () => {
+  it("fits 360 pixels without horizontal scrolling and shows the chats in a drawer", async () => {
     await visit({ viewport: { width: 360, height: 720 }, isMobile: true, hasTouch: true, reducedMotion: "reduce" });
     model.answer = says(`A ${"verylongword".repeat(20)} and\n\n\`\`\`sh\n${"echo a long line ".repeat(12)}\n\`\`\`\n\n- one\n- two`);
     await say("Narrow?");
@@ -369,7 +369,7 @@ describe("for everybody", () => {
     await page.locator("#side").waitFor({ state: "hidden" });
   });
 
-  it("speaks Chinese to those whose browser does, and remembers a switch", async () => {
+  it("uses Chinese for Chinese browsers and remembers a language switch", async () => {
     await visit({ locale: "zh-CN", colorScheme: "dark" });
     model.answer = says("你好！");
     await say("你好吗？");
@@ -393,7 +393,7 @@ describe("for everybody", () => {
     assert.deepEqual(used.filter((name) => !en.includes(name)), []);
   });
 
-  it("reaches everything with the keyboard, focus in sight", async () => {
+  it("is usable by keyboard with visible focus", async () => {
     const seen = new Set();
     for (let step = 0; step < 80 && !seen.has("composer-text"); step += 1) {
       await page.keyboard.press("Tab");
@@ -411,9 +411,9 @@ describe("for everybody", () => {
 });
 
 describe("the demo model", () => {
-  it("is called one, in both languages, with the way to a real one", async () => {
-    assert.equal(await page.locator("#demo").isVisible(), false, "not where another answers");
-    // Named, it is listed whether or not its weights are here.
+  it("is labelled as a demo in both languages, with instructions for a real model", async () => {
+    assert.equal(await page.locator("#demo").isVisible(), false, "no notice while another model answers");
+    // A model that the config names is listed even if its weights are missing.
     const [scripted, demo] = [daemon, await Daemon.start(model.url, "embedded/smollm2-135m")];
     daemon = demo;
     try {
@@ -430,8 +430,8 @@ describe("the demo model", () => {
   });
 });
 
-describe("the list of chats", () => {
-  it("begins with the newest, shows older ones when asked, and opens any by its address", async () => {
+describe("chat list", () => {
+  it("starts with the newest chats, loads older ones on request and opens any chat by URL", async () => {
     const { session_key: oldest } = await daemon.api("POST", "/sessions", { title: "The oldest chat" });
     for (let n = 0; n < 101; n += 1) await daemon.api("POST", "/sessions", { title: `Chat ${n}` });
     await page.reload();
@@ -451,8 +451,8 @@ describe("the list of chats", () => {
   });
 });
 
-describe("the files", () => {
-  it("are small, and ask for nothing from elsewhere", async () => {
+describe("page files", () => {
+  it("are small and load nothing from other origins", async () => {
     const asked = [];
     page.on("request", (request) => asked.push(request.url()));
     await page.reload();
@@ -480,30 +480,30 @@ describe("markdown", () => {
     ["<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"],
     ["a\n\n---\n\nb", "<p>a</p><hr><p>b</p>"],
   ];
-  it("makes elements of what it knows and text of everything else", async () => {
+  it("renders supported syntax as elements and everything else as text", async () => {
     for (const [text, html] of rows) {
       const made = await page.evaluate((given) => { const box = document.createElement("div"); box.append(markdown(given)); return box.innerHTML; }, text);
       assert.equal(made, html);
     }
   });
 
-  it("shows code as it is, closed or not", async () => {
+  it("shows code unchanged, with or without a closing fence", async () => {
     for (const text of ["```js\nlet a = `b`;\n\n<b>\n```", "```js\nlet a = `b`;\n\n<b>"]) {
       const code = await page.evaluate((given) => markdown(given).querySelector("pre code").textContent, text);
       assert.equal(code, "let a = `b`;\n\n<b>");
     }
   });
 
-  it("is done quickly with what is meant to slow it down", async () => {
+  it("takes linear time for adversarial input", async () => {
     for (const piece of ["*", "`", "[", "[a](", "- ", "> ", "  ", "https://"]) {
       const took = await growth((size) => page.evaluate((given) => { const start = performance.now(); markdown(given); return performance.now() - start; }, `${piece.repeat(size / piece.length)}x`));
-      assert.ok(took < 3, `${piece}: twice as much took ${took} times as long`);
+      assert.ok(took < 3, `${piece}: doubling the input took ${took} times as long`);
     }
   });
 });
 
-describe("another agent", () => {
-  const FAMILY = `
+describe("delegate", () => {
+  const DELEGATION_CONFIG = `
 [[agents.list]]
 id = "main"
 default = true
@@ -513,9 +513,9 @@ id = "expert"
 name = "Expert"
 `;
 
-  it("speaks under its name while the one that asked it waits, and once", async () => {
+  it("is shown once under its own name while the delegating agent waits", async () => {
     const usual = daemon;
-    daemon = await Daemon.start(model.url, "scripted/steady", FAMILY);
+    daemon = await Daemon.start(model.url, "scripted/steady", DELEGATION_CONFIG);
     try {
       await visit();
       const held = gate();

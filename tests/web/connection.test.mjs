@@ -1,4 +1,4 @@
-// A connection that is lost, or that only half works: what is said of it, and what comes of what was written meanwhile.
+// Lost and partly working connections: their notices, and messages written meanwhile.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { UNREACHABLE, Visit, launch, shot, stored } from "./browser.mjs";
@@ -26,8 +26,8 @@ const log = () => page.getByRole("log");
 const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
 async function say(text) { await page.getByRole("textbox", { name: "Message" }).fill(text); await page.getByRole("textbox", { name: "Message" }).press("Enter"); }
 
-describe("a connection", () => {
-  it("that ends in mid-answer is said to be lost, comes back by itself, and shows one answer", async () => {
+describe("connection", () => {
+  it("lost during an answer is reported, reconnects and shows one answer", async () => {
     visit.expected = UNREACHABLE;
     const never = gate();
     model.answer = async function* () { yield { text: "An answer cut sho" }; await never.passed; };
@@ -47,7 +47,7 @@ describe("a connection", () => {
     never.open();
   });
 
-  it("without sockets is asked every few seconds, which is said, and takes them when they are there", async () => {
+  it("without WebSockets polls with a notice and switches back when they work", async () => {
     visit.expected = /WebSocket/;
     model.answer = says("Heard without a socket.");
     await say("Before");
@@ -66,7 +66,7 @@ describe("a connection", () => {
     await page.getByText("No live connection").waitFor({ state: "hidden" });
   });
 
-  it("that no call gets through is said, though its sockets seem to be open, and that one call failed is not", async () => {
+  it("is reported as lost when all calls fail, but not when a single call fails", async () => {
     visit.expected = /ERR_FAILED|502/;
     const said = page.getByText("No connection to the server", { exact: false });
     await page.route("**/sessions?*", (route) => route.fulfill({ status: 502, body: "" }));
@@ -78,7 +78,7 @@ describe("a connection", () => {
     await page.route(/\/api\/v1\/|\/health$/, (route) => route.abort());
     await go("#/i/this/usage");
     await said.waitFor();
-    assert.equal(await page.getByText("Retrying in").count(), 0, "no line waits");
+    assert.equal(await page.getByText("Retrying in").count(), 0, "no retry countdown is shown");
     await page.unrouteAll();
     await said.waitFor({ state: "hidden" });
   });

@@ -1,4 +1,4 @@
-// The real binary, on a home of its own.
+// Runs the real binary in a temporary home.
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import net from "node:net";
@@ -46,10 +46,10 @@ ${rest}`, { mode: 0o600 });
       if (response?.ok) return;
       await pause(50);
     }
-    throw new Error(`the daemon did not come up:\n${this.output}`);
+    throw new Error(`the daemon did not start:\n${this.output}`);
   }
 
-  /** As the machine would: no drain, no goodbye. */
+  /** Kills the process without drain, like a crash of the machine. */
   async kill() {
     this.child.kill("SIGKILL");
     await this.exited;
@@ -68,7 +68,7 @@ ${rest}`, { mode: 0o600 });
   }
 }
 
-/** Below those that a system gives to outgoing calls: one of these could have it before a server comes back to it. */
+/** Returns a free port below the ephemeral range, so that no outgoing connection takes it while a server restarts. */
 export async function freePort() {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);

@@ -1,8 +1,8 @@
-// A small world for the page: a real control plane, real instances behind it, a scripted model, and some history.
+// Test environment for the page: a real control plane, real instances, a scripted model and some history.
 import { Model, followsTool, lastUserText } from "./model.mjs";
 import { Plane, frontOf, until } from "./plane.mjs";
 
-/** What an instance needs that talks to the scripted model. */
+/** Returns the config of an instance that uses the scripted model. */
 export const scripted = ({ url }) => ({
   providers: { scripted: { kind: "openai_compatible", base_url: url, api_key: "a-key-for-tests", models: ["steady"] } },
   models: { "scripted/steady": { input_usd_per_million: 2, output_usd_per_million: 8 } },
@@ -10,7 +10,7 @@ export const scripted = ({ url }) => ({
   tools: { approvals: { shell: "always" } },
 });
 
-/** `main` runs, `research-lab` does not. */
+/** Starts a control plane with two instances: `main` runs, `research-lab` is stopped. */
 export async function world() {
   const model = await new Model().start();
   const plane = await new Plane().start();
@@ -22,7 +22,7 @@ export async function world() {
   return { model, plane, main, lab, front, link, async end() { front.stop(); await plane.remove(); model.stop(); } };
 }
 
-/** The secret is written as somebody who may would write it. */
+/** Creates an instance. A header allows the config patch to write secrets. */
 async function made(plane, name, config) {
   const one = await plane.make(name);
   const { etag } = await plane.api(`/instances/${one.id}/config`);
@@ -31,7 +31,7 @@ async function made(plane, name, config) {
   return one;
 }
 
-/** Something to see in every view. */
+/** Creates data for every view. */
 export async function furnish(set) {
   const { plane, main } = set;
   const shop = await plane.make("shop-support", null, { restart: "never" });
@@ -44,10 +44,10 @@ export async function furnish(set) {
   const at = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString();
   const texts = ["turn ended state=done model=scripted/steady", "message accepted session.key=agent:main:web:dm:1", "delivery retried channel=telegram attempt=2", "slow tool tool=shell ms=2310"];
   await plane.log(main.id, ...Array.from({ length: 400 }, (_, n) => `${at(0)}  ${n % 37 === 0 ? "WARN" : n % 61 === 0 ? "ERROR" : "INFO"} ${texts[n % 4]} n=${n}`));
-  await until("the crash is seen", async () => (await plane.api(`/instances/${shop.id}`)).status === "crashed");
+  await until("the crash is detected", async () => (await plane.api(`/instances/${shop.id}`)).status === "crashed");
 }
 
-/** A handoff that is answered, and one to somebody who is away for longer than it may wait. */
+/** Sends a handoff that is answered, and a message that expires because its recipient is stopped. */
 async function mail({ plane, model, main, lab }) {
   const rule = (from, to, type, more) => plane.api("/routing-rules", "POST", { from, to, type, ...more });
   await rule(main.id, lab.id, "task.*");
@@ -55,15 +55,15 @@ async function mail({ plane, model, main, lab }) {
   for (const type of ["task.*", "response"]) await rule(lab.id, main.id, type);
   const send = (type, payload, correlation_id) => plane.api("/messages", "POST", { from: main.id, to: lab.id, type, payload, correlation_id });
   const dead = await send("note.short", { text: "Translate the summary" }, "c-42");
-  await until("it is a dead letter", async () => (await plane.api(`/messages/${dead.id}`)).state === "dead_letter");
+  await until("the message is a dead letter", async () => (await plane.api(`/messages/${dead.id}`)).state === "dead_letter");
   model.answer = async function* () { yield { text: "All three agree." }; };
   await plane.act(lab.id, "start");
   await send("task.handoff", { task: "Compare the three papers" }, "c-41");
-  await until("the answer is there", async () => (await plane.api("/messages?correlation_id=c-41")).messages.some((one) => one.type === "task.result" && one.state === "acknowledged"), 30_000);
+  await until("the answer is acknowledged", async () => (await plane.api("/messages?correlation_id=c-41")).messages.some((one) => one.type === "task.result" && one.state === "acknowledged"), 30_000);
   await plane.act(lab.id, "stop");
 }
 
-/** A team in the middle of its work. Its members rest: what they do is done in their name. */
+/** Creates a team with tasks in several states. Its members are idle; the calls act in their name. */
 async function team({ main, model }) {
   model.answer = async function* () { yield { text: "I wait." }; };
   await main.api("/teams", "POST", { name: "release", description: "Gets 0.1.0 out of the door" });
@@ -101,7 +101,7 @@ async function talk({ model, main }) {
   }
 }
 
-/** A question that waits for a person. */
+/** Starts a turn that waits for an approval. Returns its session key. */
 export async function question({ model, main }, command = "rm -r build") {
   model.answer = async function* (asked) {
     if (followsTool(asked)) yield { text: "Cleaned up." };
@@ -109,6 +109,6 @@ export async function question({ model, main }, command = "rm -r build") {
   };
   const { session_key } = await main.api("/sessions", "POST", { title: "Clean up the build" });
   await main.api(`/sessions/${encodeURIComponent(session_key)}/messages`, "POST", { text: "Clean up the build folder" });
-  await until("it asks", async () => (await main.api("/approvals")).approvals.some((one) => one.session_key === session_key && one.state === "pending"));
+  await until("the approval is pending", async () => (await main.api("/approvals")).approvals.some((one) => one.session_key === session_key && one.state === "pending"));
   return session_key;
 }

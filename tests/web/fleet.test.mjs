@@ -1,4 +1,4 @@
-// What a fleet is like to work with: refusals in words, what is away, what happens elsewhere.
+// The fleet: error messages, unreachable servers and changes made elsewhere.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { LOOKS, UNREACHABLE, Visit, launch, shot, stored } from "./browser.mjs";
@@ -12,12 +12,11 @@ const ofMain = (view) => go(`#/i/${set.main.id}/${view}`);
 const card = (name) => page.locator("main li", { has: page.getByRole("link", { name, exact: true }) });
 const dialog = () => page.getByRole("dialog");
 
-/** How often a page asks for something in ten quiet seconds: once at most, by the look that is due every thirty. Whoever polled
-    would ask more often. */
+/** Counts requests of a page in ten idle seconds. The refresh every thirty seconds makes at most one; polling would make more. */
 async function asksFor(one, name) {
   let [asked, last] = [0, Date.now()];
   one.on("request", (request) => { if (name.test(request.url())) { asked += 1; last = Date.now(); } });
-  await until("what happened was read", () => Date.now() - last > 1500);
+  await until("earlier changes were read", () => Date.now() - last > 1500);
   asked = 0;
   await one.waitForTimeout(10_000);
   return asked;
@@ -32,14 +31,14 @@ beforeEach(async () => {
 });
 afterEach(() => visit.end());
 
-describe("the fleet", () => {
-  it("says how each instance is: its health, how long it is up, what it took, why it does not run", async () => {
+describe("fleet", () => {
+  it("shows health, uptime, usage and failure reason of each instance", async () => {
     for (const text of ["Healthy", /^\d+.*(sec|min|hr)/]) await card("main").getByText(text).first().waitFor({ timeout: 20_000 });
     await card("main").getByText(/^\d+(\.\d)?k$/).waitFor({ timeout: 20_000 });
     await card("main").getByText(/^\$0\.\d+/).waitFor();
     await card("shop-support").getByText("Crashed", { exact: true }).waitFor();
-    assert.equal(await card("shop-support").getByText("Unknown").count(), 0, "where nothing was used there is no riddle");
-    await until("cards are of one height", () => page.evaluate(() => {
+    assert.equal(await card("shop-support").getByText("Unknown").count(), 0, "no usage is not shown as unknown");
+    await until("cards have equal height", () => page.evaluate(() => {
       const heights = [...document.querySelectorAll("main ul.grid > li")].slice(0, 2).map((one) => one.getBoundingClientRect().height);
       return heights.length === 2 && heights[0] === heights[1];
     }));
@@ -47,7 +46,7 @@ describe("the fleet", () => {
     await page.getByText("What would you like to do?").waitFor();
   });
 
-  it("shows at once what was done before it was opened, of instances that rest too", async () => {
+  it("shows earlier activity immediately, also of stopped instances", async () => {
     for (const name of ["main", "research-lab"]) {
       await card(name).getByText(/^Last turn /).waitFor({ timeout: 3000 });
       const heights = (await card(name).locator("svg[role=img] path").getAttribute("d")).split(/[ML]/).filter(Boolean).map((point) => Number(point.split(" ")[1]));
@@ -56,13 +55,13 @@ describe("the fleet", () => {
     assert.equal(await card("shop-support").getByText(/^Last turn /).count(), 0);
   });
 
-  it("says of an instance that runs and was never used that it took nothing yet, which is not unknown", async () => {
+  it("shows no usage yet, instead of unknown, for an unused running instance", async () => {
     visit.expected = UNREACHABLE;
     const fresh = await set.plane.make("fresh");
     await set.plane.act(fresh.id, "start");
-    await until("both are said", async () => await card("fresh").getByText("None yet", { exact: true }).count() === 2);
+    await until("both labels are shown", async () => await card("fresh").getByText("None yet", { exact: true }).count() === 2);
     await go(`#/i/${fresh.id}/overview`);
-    await until("both are said there too", async () => await page.locator("main dd").getByText("None yet", { exact: true }).count() === 2);
+    await until("both labels are shown in the overview", async () => await page.locator("main dd").getByText("None yet", { exact: true }).count() === 2);
     await page.getByText("Add Telegram, Slack and other channels in the config.", { exact: false }).waitFor();
     assert.equal(await page.locator("main").getByText("Unknown", { exact: true }).count(), 0);
     await set.plane.act(fresh.id, "stop");
@@ -70,12 +69,12 @@ describe("the fleet", () => {
     await set.plane.api(`/instances/${fresh.id}`, "DELETE");
   });
 
-  it("offers the models that are known for a new instance, and says whose they are", async () => {
+  it("suggests known models for a new instance and names their instance", async () => {
     await page.getByRole("button", { name: "New instance" }).first().click();
     await dialog().locator("datalist option[value='scripted/steady']", { hasText: "Same as main" }).waitFor({ state: "attached" });
   });
 
-  it("says a refusal in words, and in Chinese too", async () => {
+  it("shows error messages in English and Chinese", async () => {
     visit.expected = /409/;
     const create = async () => { await page.locator("main header button").last().click(); await dialog().locator("input").first().fill("main"); await dialog().locator("button[type=submit]").click(); };
     await create();
@@ -86,7 +85,7 @@ describe("the fleet", () => {
     await page.getByText("该名称已被使用。").waitFor();
   });
 
-  it("says in a dialog what went wrong there, where it can be read and put away", async () => {
+  it("shows errors of a dialog inside it, and they can be dismissed", async () => {
     visit.expected = /409/;
     await page.getByRole("button", { name: "New instance" }).first().click();
     const make = async (name) => { await dialog().getByLabel("Name").fill(name); await dialog().locator("button[type=submit]").click(); };
@@ -100,13 +99,13 @@ describe("the fleet", () => {
     await dialog().getByText("'main'", { exact: false }).waitFor();
     await make("research-lab");
     await dialog().getByText("'research-lab'", { exact: false }).waitFor();
-    assert.equal(await page.getByText("This name is already in use.").count(), 1, "what was tried again is told anew");
+    assert.equal(await page.getByText("This name is already in use.").count(), 1, "a repeated attempt shows a new message");
     await page.keyboard.press("Escape");
     await dialog().waitFor({ state: "hidden" });
     await page.getByText("This name is already in use.").waitFor({ state: "detached" });
   });
 
-  it("keeps what was typed for a clone whose name is taken", async () => {
+  it("keeps the typed text when the name of a clone is taken", async () => {
     visit.expected = /409/;
     await card("main").getByRole("button", { name: /Clone/ }).click();
     await dialog().getByLabel("Name").fill("research-lab");
@@ -115,7 +114,7 @@ describe("the fleet", () => {
     assert.equal(await dialog().getByLabel("Name").inputValue(), "research-lab");
   });
 
-  it("says what went wrong beside what can be pressed, on a phone too, until one goes elsewhere or some time passed", async () => {
+  it("shows error toasts below the view until navigation or a timeout, also on phones", async () => {
     for (const options of [LOOKS["desktop-light"], LOOKS["phone-light"]]) {
       const one = await Visit.of(browser, await set.link(), options);
       one.expected = /502/;
@@ -129,7 +128,7 @@ describe("the fleet", () => {
       };
       await fail();
       const [toast, view] = await Promise.all([".toast", "main"].map((name) => one.page.locator(name).first().boundingBox()));
-      assert.ok(toast.y >= view.y + view.height, "it lies over nothing of the view");
+      assert.ok(toast.y >= view.y + view.height, "the toast does not cover the view");
       await one.page.evaluate(() => { location.hash = "#/audit"; });
       await one.page.locator(".toast").waitFor({ state: "detached" });
       await one.page.evaluate(() => { location.hash = "#/fleet"; });
@@ -140,7 +139,7 @@ describe("the fleet", () => {
     }
   });
 
-  it("says that nothing answers and of when it is, and shows a view that was opened meanwhile when it can", async () => {
+  it("reports a lost server with the age of its data and loads a view opened meanwhile after recovery", async () => {
     visit.expected = /./;
     await card("main").getByText("Running", { exact: true }).waitFor();
     await page.route("**/assets/Access*", (route) => route.abort());
@@ -150,7 +149,7 @@ describe("the fleet", () => {
       assert.doesNotMatch(await page.locator("#instance-switch").innerText(), /running/i);
       await shot(page, "away");
       await go("#/audit");
-      // Its code may be at hand already, or not: both are said in words.
+      // The code of the view may be loaded already or not. Both cases show a message.
       await page.getByText(/Could not load the audit log|Polyclaw is not responding/).first().waitFor();
       await go("#/access");
       await page.getByText("Polyclaw is not responding").waitFor();
@@ -161,7 +160,7 @@ describe("the fleet", () => {
     await page.getByText("No connection to the server").waitFor({ state: "hidden" });
   });
 
-  it("reads a view again that was opened while nothing answered", async () => {
+  it("reloads a view that was opened while the server was unreachable", async () => {
     visit.expected = /./;
     await go("#/access");
     await page.getByText("Grafana").waitFor();
@@ -174,7 +173,7 @@ describe("the fleet", () => {
     await page.getByText("Grafana").waitFor({ timeout: 40_000 });
   });
 
-  it("offers to start what does not run, and shows the view once it does", async () => {
+  it("offers to start a stopped instance and shows the view once it runs", async () => {
     visit.expected = UNREACHABLE;
     for (const view of ["chat", "sessions", "agents", "teams", "usage", "events"]) {
       await go(`#/i/${set.lab.id}/${view}`);
@@ -190,24 +189,24 @@ describe("the fleet", () => {
     await page.getByRole("heading", { name: "Teams", exact: true }).waitFor();
   });
 
-  it("shows at once what happens elsewhere, a crash too", async () => {
+  it("shows changes made elsewhere immediately, including a crash", async () => {
     visit.expected = UNREACHABLE;
     const { pid } = await set.plane.act(set.lab.id, "start");
     await card("research-lab").getByText("Running", { exact: true }).waitFor();
     process.kill(pid, "SIGKILL");
-    await until("it is started again", async () => { const one = await set.plane.api(`/instances/${set.lab.id}`); return one.status === "running" && one.pid && one.pid !== pid; }, 40_000);
+    await until("the instance is restarted", async () => { const one = await set.plane.api(`/instances/${set.lab.id}`); return one.status === "running" && one.pid && one.pid !== pid; }, 40_000);
     const again = String((await set.plane.api(`/instances/${set.lab.id}`)).pid);
     await card("research-lab").getByText(again, { exact: true }).waitFor();
     await set.plane.act(set.lab.id, "stop");
     await card("research-lab").getByText("Stopped", { exact: true }).waitFor();
   });
 
-  it("does not say that nothing is there when it could not look", async () => {
+  it("shows an error instead of an empty list when loading fails", async () => {
     visit.expected = /502/;
     let fails = true;
     await page.route("**/api/audit?*", (route) => (fails ? route.fulfill({ status: 502, body: "" }) : route.continue()));
     await go("#/audit");
-    // Its code may be at hand already, or not: both are said in words.
+    // The code of the view may be loaded already or not. Both cases show a message.
     await page.getByText(/Could not load the audit log|Polyclaw is not responding/).first().waitFor();
     assert.equal(await page.getByText("No entries").count(), 0);
     fails = false;
@@ -215,14 +214,14 @@ describe("the fleet", () => {
     await page.getByText("Instance started").first().waitFor();
   });
 
-  it("says what is wrong with an address", async () => {
+  it("explains an unknown address", async () => {
     await go("#/i/nobody/overview");
     await page.getByText("Instance “nobody” not found").waitFor();
   });
 });
 
 describe("approvals", () => {
-  it("are said to be none only when they were asked for, and come and go without asking again", async () => {
+  it("show an empty inbox only after loading and update without polling", async () => {
     const key = await question(set);
     const cold = await Visit.of(browser, await set.link());
     await cold.page.getByRole("heading", { name: "Fleet" }).waitFor();
@@ -237,8 +236,8 @@ describe("approvals", () => {
     assert.equal(await cold.page.evaluate(() => globalThis.wasSaid), false);
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
     await cold.page.getByText("No pending approvals").waitFor();
-    await until("the turn that was denied is over", async () => !(await set.main.api(`/sessions/${encodeURIComponent(key)}`)).running_turn_id);
-    assert.ok(await asksFor(cold.page, /\/approvals$/) <= 1, "nothing happened, so nothing is asked");
+    await until("the denied turn has ended", async () => !(await set.main.api(`/sessions/${encodeURIComponent(key)}`)).running_turn_id);
+    assert.ok(await asksFor(cold.page, /\/approvals$/) <= 1, "an idle page makes no requests");
     await question(set, "rm -r dist");
     await cold.page.getByText("rm -r dist").first().waitFor({ timeout: 15_000 });
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
@@ -247,8 +246,8 @@ describe("approvals", () => {
   });
 });
 
-describe("lists of an instance", () => {
-  it("follow what happens there, and ask nothing while nothing does", async () => {
+describe("instance lists", () => {
+  it("update live and make no requests while idle", async () => {
     await ofMain("sessions");
     await page.getByRole("link", { name: /Plan the week/ }).waitFor();
     assert.ok(await asksFor(page, /\/sessions\?/) <= 1);
@@ -260,8 +259,8 @@ describe("lists of an instance", () => {
   });
 });
 
-describe("a conversation", () => {
-  it("keeps what a command said where it was said", async () => {
+describe("conversation", () => {
+  it("keeps command replies in their position", async () => {
     const say = async (text, answer) => {
       set.model.answer = says(answer);
       await page.getByRole("textbox", { name: "Message" }).fill(text);
@@ -277,10 +276,10 @@ describe("a conversation", () => {
     const said = await page.getByRole("log").innerText();
     const places = ["First answer.", "/help", "Second answer."].map((text) => said.indexOf(text));
     assert.deepEqual(places, places.toSorted((a, b) => a - b), said);
-    await until("the newest answer is in sight", () => page.getByRole("log").getByText("Second answer.").first().evaluate((node) => node.getBoundingClientRect().bottom < innerHeight));
+    await until("the newest answer is in view", () => page.getByRole("log").getByText("Second answer.").first().evaluate((node) => node.getBoundingClientRect().bottom < innerHeight));
   });
 
-  it("says of a call that somebody denied that it was not allowed, and not that it failed", async () => {
+  it("shows a denied tool call as denied instead of failed", async () => {
     const key = await question(set, "rm -r old");
     await ofMain(`chat/${encodeURIComponent(key)}`);
     await page.getByRole("button", { name: "Deny" }).click();
@@ -289,7 +288,7 @@ describe("a conversation", () => {
     assert.equal(await page.getByRole("log").getByText("Failed", { exact: true }).count(), 0);
   });
 
-  it("hostile names of agents and subjects of tasks are text everywhere", async () => {
+  it("shows hostile agent names and task subjects as plain text", async () => {
     const named = `<img src=x onerror="document.title='owned'">👾`;
     const hostile = `${named}\u202E`;
     await set.main.api("/agents", "POST", { agent_id: "hostile", name: `${named}${"long".repeat(8)}`, description: hostile.repeat(3), identity: { emoji: "<b>" } });
@@ -306,7 +305,7 @@ describe("a conversation", () => {
         if (view.startsWith("teams")) { await one.page.getByRole("tab", { name: "Dependencies" }).click(); await one.page.locator("svg text", { hasText: "<img" }).first().waitFor(); }
         assert.equal(await one.page.locator("main img").count(), 0, view);
         if (/hostile/.test(view)) await shot(one.page, `hostile-${view.split("/")[0]}-${look}`);
-        assert.ok(await one.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} sticks out on ${look}`);
+        assert.ok(await one.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} is wider than the viewport on ${look}`);
       }
       assert.doesNotMatch(await one.page.title(), /^owned/);
       await one.end();
@@ -315,9 +314,9 @@ describe("a conversation", () => {
   });
 });
 
-describe("a config", () => {
+describe("config", () => {
   const write = async (text) => { await page.locator(".cm-content").click(); await page.keyboard.press("Control+End"); await page.keyboard.insertText(text); };
-  it("hides secrets, keeps them when it is saved, and asks before one is written", async () => {
+  it("hides secrets, keeps them on save and asks before it writes one", async () => {
     visit.expected = /400/;
     await ofMain("config");
     await page.locator(".cm-content").waitFor();

@@ -1,4 +1,4 @@
-// What most people do, on the real control plane: in a window and on a phone, in light and in dark.
+// Common workflows on the real control plane: on desktops and phones, in the light and the dark theme.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -13,7 +13,7 @@ before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
 for (const [look, options] of Object.entries(LOOKS)) {
-  describe(`${look}: from the first link to the last instance`, () => {
+  describe(`${look}: complete workflow`, () => {
     let plane, front, model, visit, page, id;
     const dialog = () => page.getByRole("dialog");
     const card = (name) => page.locator("main li", { has: page.getByRole("link", { name, exact: true }) });
@@ -32,12 +32,12 @@ for (const [look, options] of Object.entries(LOOKS)) {
     });
     after(async () => { try { await visit?.end(); } finally { front?.stop(); await plane?.remove(); model?.stop(); } });
     beforeEach(() => { visit.expected = UNREACHABLE; });
-    afterEach(async () => assert.ok(await sticksOut(page) <= 0, "nothing sticks out"));
+    afterEach(async () => assert.ok(await sticksOut(page) <= 0, "nothing is wider than the viewport"));
 
-    it("lets the link in, says that nothing is there yet, makes an instance and starts it", async () => {
+    it("logs in by link, shows an empty fleet, creates an instance and starts it", async () => {
       await page.getByText("No instances yet").waitFor();
       assert.equal(page.url().includes("code="), false);
-      assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+      assert.equal(await page.evaluate(() => document.cookie), "", "scripts cannot read the cookie");
       await shot(page, `first-${look}`);
       await page.getByRole("button", { name: "New instance" }).first().click();
       await dialog().getByLabel("Name").fill("first");
@@ -49,7 +49,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await card("first").getByText(/^\d+(\.\d)? (sec|min)/).waitFor();
     });
 
-    it("edits the config: checked, shown as a difference, saved, in use", async () => {
+    it("edits the config: validated, shown as a diff, saved and applied", async () => {
       await go(`#/i/${id}/config`);
       const { providers, tools } = scripted(model);
       await page.locator(".cm-content").click();
@@ -67,7 +67,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByText("The running instance uses the new config.").waitFor();
     });
 
-    it("makes an agent, talks to it as it streams, and switches agent and model", async () => {
+    it("creates an agent, streams its answer and switches agent and model", async () => {
       await go(`#/i/${id}/agents/%2B`);
       await page.getByLabel("ID *").fill("talker");
       await page.getByLabel("Name *").fill("Talker");
@@ -93,7 +93,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await log().getByText("By main.").waitFor();
     });
 
-    it("takes a word meanwhile, asks before a tool runs, and stops when told to", async () => {
+    it("accepts a message during a turn, asks for approval of a tool and stops a turn", async () => {
       const more = gate();
       const answers = [
         async function* () { yield { text: "Working on it." }; await more.passed; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; },
@@ -124,7 +124,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       never.open();
     });
 
-    it("says that the control plane was killed, comes back with the truth, without a reload", async () => {
+    it("reports a killed control plane and shows the current state after recovery without a reload", async () => {
       await go("#/fleet");
       await card("first").getByText("Running", { exact: true }).waitFor();
       await page.evaluate(() => { globalThis.wasNotReloaded = true; });
@@ -134,24 +134,24 @@ for (const [look, options] of Object.entries(LOOKS)) {
         process.kill(Number.parseInt(await readFile(`${plane.home}/cp/instances/${id}/daemon.pid`, "utf8"), 10), "SIGKILL");
       });
       await page.getByText("No connection to the server").waitFor({ state: "hidden", timeout: 40_000 });
-      // It was killed while nobody looked; what it is now is read, not remembered.
-      await until("it runs again", async () => (await plane.api(`/instances/${id}`)).status === "running", 40_000);
+      // The instance was killed while the control plane was down. The page must read the new state.
+      await until("the instance runs again", async () => (await plane.api(`/instances/${id}`)).status === "running", 40_000);
       await card("first").getByText("Running", { exact: true }).waitFor({ timeout: 40_000 });
       assert.equal(await page.evaluate(() => globalThis.wasNotReloaded), true);
     });
 
-    it("restarts when told to, and is well as another process", async () => {
+    it("restarts an instance as a new healthy process", async () => {
       const { pid } = await plane.api(`/instances/${id}`);
       await card("first").getByRole("button", { name: "Restart" }).click();
       await dialog().getByRole("button", { name: "Restart" }).click();
       let now;
-      await until("it is another process", async () => { now = await plane.api(`/instances/${id}`); return now.status === "running" && now.pid && now.pid !== pid; }, 40_000);
+      await until("the instance has a new process", async () => { now = await plane.api(`/instances/${id}`); return now.status === "running" && now.pid && now.pid !== pid; }, 40_000);
       await card("first").getByText(String(now.pid), { exact: true }).waitFor({ timeout: 20_000 });
       await card("first").getByText("Running", { exact: true }).waitFor();
       await card("first").getByText("Healthy", { exact: true }).waitFor({ timeout: 20_000 });
     });
 
-    it("clones, archives, brings back and deletes, each asked for twice, all of it in the audit", async () => {
+    it("clones, archives, unarchives and deletes with confirmation, and the audit log lists each", async () => {
       await card("first").getByRole("button", { name: "Stop" }).click();
       await dialog().getByRole("button", { name: "Stop" }).click();
       await card("first").getByText("Stopped", { exact: true }).waitFor({ timeout: 40_000 });
@@ -172,7 +172,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await dialog().getByRole("button", { name: "Archive", exact: true }).click();
       await card("first").getByText("Archived", { exact: true }).waitFor();
       await card("first").getByRole("button", { name: "Delete" }).click();
-      assert.equal(await dialog().getByRole("button", { name: "Delete" }).isEnabled(), false, "its name must be typed first");
+      assert.equal(await dialog().getByRole("button", { name: "Delete" }).isEnabled(), false, "the name must be typed first");
       await shot(page, `delete-${look}`);
       await dialog().getByLabel(/Type/).fill("first");
       await dialog().getByRole("button", { name: "Delete" }).click();
@@ -180,7 +180,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       assert.deepEqual((await plane.api("/instances?include_archived=true")).instances.map((one) => one.name), ["second"]);
       await go("#/audit");
       for (const done of ["Instance created", "Instance started", "Instance cloned", "Instance archived", "Instance unarchived", "Instance deleted"]) {
-        // Whatever else was changed stands between them.
+        // Other entries may be in between, so each is searched.
         await page.getByRole("searchbox").fill(done);
         await page.getByRole("list").getByText(done).first().waitFor();
       }

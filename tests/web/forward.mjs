@@ -1,4 +1,4 @@
-// Hands a call or a socket on to another server, as a reverse proxy does.
+// Forwards requests and WebSockets to another server, like a reverse proxy.
 import http from "node:http";
 
 export function forward(request, response, target, path, headers = {}) {

@@ -1,4 +1,4 @@
-// Serves the page as it is built now in front of a server whose own is older or missing, with the headers it would send.
+// Serves the newest build of the page in front of a server whose embedded page is older or missing, with the same headers.
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import path from "node:path";
@@ -9,10 +9,10 @@ const KINDS = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; ch
 const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const FOLDER = "/app/";
-/** Whether an address is the page's: it and its files are in this folder, and nowhere else. */
+/** Returns whether a URL belongs to the page. All its files are in this folder. */
 const isOfApp = ({ pathname }) => pathname.startsWith(FOLDER);
 
-/** A file of the page, or its index. */
+/** Serves a file of the page, or its index. */
 async function appFile(pathname, response) {
   const name = pathname.slice(FOLDER.length) || "index.html";
   const found = await readFile(path.join(DIST, path.normalize(name))).catch(() => null);
@@ -36,11 +36,11 @@ export class Front {
   stop() { this.server.closeAllConnections(); this.server.close(); }
 }
 
-/** Whether the page that was built last is another than the one a binary has in it. */
+/** Returns whether the newest build differs from the page in the binary. */
 export async function isNewer(url) {
   const [built, own] = await Promise.all([readFile(path.join(DIST, "index.html"), "utf8").catch(() => null), fetch(`${url}/app/`).then((answer) => answer.text())]);
   return built !== null && built !== own;
 }
 
-/** Where the page of a daemon is: its own, unless it was built anew since. */
+/** Returns the server of a daemon's page: the daemon itself, or a front with a newer build. */
 export const frontOf = async (daemon) => ((await isNewer(daemon.url)) ? new Front().start(daemon.url) : { url: daemon.url, stop() {} });

@@ -1,9 +1,9 @@
-// Whether something is quick, told apart from whether the machine is.
+// Measures how run time grows with the size of the input, independent of the speed of the machine.
 
-/** How much longer something takes with twice as much: twice where it looks at each sign once, four times where it looks back at
-    all of them. The best of three each, for others work here too. */
+/** Returns how much longer a run takes with twice the input: 2 for linear time, 4 for quadratic time. The best of three runs
+    each, because the machine may be busy. */
 export async function growth(run) {
   const best = async (size) => Math.min(await run(size), await run(size), await run(size));
-  // What takes next to nothing is not measured well.
+  // Very short times are imprecise, so the baseline is at least 20 ms.
   return await best(60_000) / Math.max(await best(30_000), 20);
 }

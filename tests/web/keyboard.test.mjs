@@ -1,4 +1,4 @@
-// Everything without a mouse: made, started, talked to, allowed, stopped, by keys alone.
+// Complete workflow by keyboard: create, start, chat, approve, stop.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { LOOKS, UNREACHABLE, Visit, launch, shot } from "./browser.mjs";
@@ -11,19 +11,19 @@ let browser, plane, front, model;
 before(async () => { browser = await launch(); model = await new Model().start(); plane = await new Plane().start(); front = await frontOf(plane); });
 after(async () => { await browser?.close(); front?.stop(); await plane?.remove(); model?.stop(); });
 
-/** Presses Tab until it has the focus, as a person without a pointer would. */
+/** Presses a key until the target has the focus. */
 async function reach(page, target, key = "Tab") {
   await target.waitFor();
   for (let step = 0; step < 120; step += 1) {
     if (await target.evaluate((node) => node === document.activeElement)) return;
     await page.keyboard.press(key);
   }
-  assert.fail(`no way there by ${key}: ${target}`);
+  assert.fail(`not reachable by ${key}: ${target}`);
 }
 async function press(page, target) { await reach(page, target); await page.keyboard.press("Enter"); }
 
-describe("by keyboard alone", () => {
-  it("an instance is made, started, talked to, allowed a tool, and stopped", async () => {
+describe("keyboard only", () => {
+  it("creates and starts an instance, chats, approves a tool and stops the instance", async () => {
     const visit = await Visit.of(browser, front.url + await plane.link(), LOOKS["desktop-dark"]);
     visit.expected = UNREACHABLE;
     const { page } = visit;
@@ -43,7 +43,7 @@ describe("by keyboard alone", () => {
     delete providers.scripted.api_key;
     await plane.configure(id, { providers, models, agents, tools });
     await press(page, button("Start by-hand"));
-    await until("it runs", async () => (await plane.api(`/instances/${id}`)).status === "running", 30_000);
+    await until("the instance runs", async () => (await plane.api(`/instances/${id}`)).status === "running", 30_000);
     await page.keyboard.press("Control+k");
     await page.keyboard.type("chat");
     await page.keyboard.press("Enter");
@@ -64,7 +64,7 @@ describe("by keyboard alone", () => {
     await page.getByRole("heading", { name: "Fleet" }).waitFor();
     await press(page, button("Stop by-hand"));
     await press(page, button("Stop", dialog));
-    await until("it is stopped", async () => (await plane.api(`/instances/${id}`)).status === "stopped", 40_000);
+    await until("the instance is stopped", async () => (await plane.api(`/instances/${id}`)).status === "stopped", 40_000);
     await page.locator("main").getByText("Stopped", { exact: true }).waitFor();
     await visit.end();
   });

@@ -1,4 +1,4 @@
-// The login of a browser: what another program on this machine can do with what it is sent of it, and how it ends.
+// Browser logins: another program on this machine cannot use the cookie, and logout ends the login.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, before, describe, it } from "node:test";
@@ -23,8 +23,8 @@ async function enter() {
   return visit;
 }
 
-describe("a login", () => {
-  it("is of no use to a program on another port, which is sent its cookie", async () => {
+describe("login", () => {
+  it("cannot be used by a program on another port that receives its cookie", async () => {
     const seen = [];
     const thief = http.createServer((request, response) => { seen.push(request.headers.cookie ?? ""); response.end("preview"); });
     await new Promise((resolve) => thief.listen(0, "127.0.0.1", resolve));
@@ -33,12 +33,12 @@ describe("a login", () => {
       const other = await visit.context.newPage();
       await other.goto(`http://127.0.0.1:${thief.address().port}/`);
       const cookie = seen.find((one) => one.includes("polyclaw_"));
-      assert.ok(cookie, "browsers send it to every port");
+      assert.ok(cookie, "browsers send the cookie to every port");
       for (const [method, route] of [["GET", "/sessions"], ["POST", "/agents"], ["POST", "/logins"]]) {
         const answer = await fetch(`${daemon.url}/api/v1${route}`, { method, headers: { cookie } });
         assert.equal(answer.status, 401, `${method} ${route}`);
       }
-      assert.equal(await other.evaluate(() => localStorage.getItem("polyclaw.login")), null, "the key stays with its page");
+      assert.equal(await other.evaluate(() => localStorage.getItem("polyclaw.login")), null, "the key is not available on another origin");
     } finally {
       thief.closeAllConnections();
       thief.close();
@@ -46,7 +46,7 @@ describe("a login", () => {
     }
   });
 
-  it("ends with the button, for every page of the browser", async () => {
+  it("ends on all pages of the browser with the logout button", async () => {
     const visit = await enter();
     visit.expected = /401|WebSocket/;
     await visit.page.getByRole("button", { name: "Log out" }).click();

@@ -1,4 +1,4 @@
-// Logs of a real instance: followed, searched, paged, downloaded; a hundred thousand lines of them.
+// Logs of a real instance: follow, search, page and download, also with 100,000 lines.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -7,7 +7,7 @@ import { furnish, world } from "./fixture.mjs";
 import { until } from "./plane.mjs";
 
 let set, browser, visit, page, heard;
-/** Of one that does not run nobody writes a line but these tests. */
+/** A stopped instance, so that only these tests write to its log. */
 let id;
 before(async () => {
   set = await world();
@@ -19,8 +19,8 @@ before(async () => {
 after(async () => { await browser?.close(); await set?.end(); });
 const dialog = () => page.getByRole("dialog");
 const now = () => new Date().toISOString();
-/** A row may be in the page and below what is seen of it. */
-const isInSight = (row) => until("it is in sight", () => row.evaluate((node) => {
+/** A row can be in the DOM but scrolled out of view. */
+const isInView = (row) => until("the row is in view", () => row.evaluate((node) => {
   const [one, list] = [node, node.closest("[role=list]")].map((each) => each.getBoundingClientRect());
   return one.top >= list.top && one.bottom <= list.bottom + 1;
 }));
@@ -34,29 +34,29 @@ async function enter(of, options) {
 }
 
 for (const [look, options] of Object.entries(LOOKS)) {
-  describe(`${look}: a log`, () => {
+  describe(`${look}: log`, () => {
     beforeEach(() => enter(id, options));
     afterEach(() => visit.end());
 
-    it("is followed, filtered, held, read from its beginning, and downloaded", async () => {
+    it("is followed, filtered, paused, read from the beginning and downloaded", async () => {
       await page.getByText(/^100 of 100 lines/).waitFor();
       await set.plane.log(id, `${now()} ERROR <b>something broke</b> loudly ${look}`);
       await page.getByText(`<b>something broke</b> loudly ${look}`).waitFor();
-      await isInSight(page.getByRole("listitem").filter({ hasText: `loudly ${look}` }));
+      await isInView(page.getByRole("listitem").filter({ hasText: `loudly ${look}` }));
       await page.getByLabel("Level").selectOption("error");
       await page.getByRole("searchbox").fill(`loudly ${look}`);
       await page.getByText(/^1 of 101 lines/).waitFor();
       await shot(page, `logs-found-${look}`);
       await page.getByRole("button", { name: "Pause" }).click();
       await set.plane.log(id, `${now()} ERROR loudly ${look} again`);
-      await until("it came", () => heard.includes(`loudly ${look} again`));
+      await until("the line arrived", () => heard.includes(`loudly ${look} again`));
       await page.getByText(/^1 of 101 lines/).waitFor();
       await page.getByRole("button", { name: "Resume" }).click();
       await page.getByText(/^2 of 102 lines/).waitFor();
       const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
       assert.equal(file.suggestedFilename(), "daemon.log");
       const text = await readFile(await file.path(), "utf8");
-      assert.ok(text.includes(`loudly ${look} again`) && text.includes("ready"), "all of it, from its beginning");
+      assert.ok(text.includes(`loudly ${look} again`) && text.includes("ready"), "the download contains the whole log");
       await page.getByRole("button", { name: /again/ }).click();
       await dialog().getByText("again", { exact: false }).first().waitFor();
       await page.keyboard.press("Escape");
@@ -70,21 +70,21 @@ for (const [look, options] of Object.entries(LOOKS)) {
 }
 
 for (const reducedMotion of ["reduce", "no-preference"]) {
-  it(`a log is followed to its end while many lines come, motion: ${reducedMotion}`, async () => {
+  it(`a log is followed to its end while many lines arrive, motion: ${reducedMotion}`, async () => {
     await enter(id, { reducedMotion });
     await page.getByText(/of 100 lines/).waitFor();
     for (let round = 0; round < 5; round += 1) {
       await set.plane.log(id, ...Array.from({ length: 60 }, (_, n) => `${now()}  INFO ${reducedMotion} ${round} n=${n}`));
-      await isInSight(page.getByRole("listitem").filter({ hasText: `${reducedMotion} ${round}` }).filter({ hasText: "n=59" }));
+      await isInView(page.getByRole("listitem").filter({ hasText: `${reducedMotion} ${round}` }).filter({ hasText: "n=59" }));
     }
     await visit.end();
   });
 }
 
-describe("a long log", () => {
+describe("long log", () => {
   afterEach(() => visit.end());
 
-  it("says what happened first in each line, and is searched to its end", async () => {
+  it("shows the message first in each line and is searched to its end", async () => {
     const straw = (from) => Array.from({ length: 2500 }, (_, n) => `${now()}  INFO straw n=${from + n}`);
     const needle = `${now()}  INFO turn{turn.id=${"x".repeat(60)} session.key=${"y".repeat(60)}}: the needle was found place=haystack`;
     await set.plane.log(set.main.id, ...straw(0), needle, ...straw(2500));
@@ -99,7 +99,7 @@ describe("a long log", () => {
     await shot(page, "log-line");
   });
 
-  it("of a hundred thousand lines scrolls smoothly, with few of them in the page", async () => {
+  it("scrolls 100,000 lines smoothly with few of them in the DOM", async () => {
     await set.plane.act(set.lab.id, "start");
     await set.plane.act(set.lab.id, "stop");
     for (let n = 0; n < 100_000; n += 20_000) await set.plane.log(set.lab.id, ...Array.from({ length: 20_000 }, (_, at) => `2026-01-01T00:00:00.000Z  INFO line number ${n + at}`));
@@ -108,28 +108,28 @@ describe("a long log", () => {
     const list = page.getByRole("list", { name: "Logs" });
     await list.getByRole("listitem").nth(5).waitFor();
     const took = await scrolled(list);
-    console.log(`two frames of scrolling 100,000 lines: ${took.toFixed(1)} ms in the middle`);
+    console.log(`two frames of scrolling 100,000 lines: median ${took.toFixed(1)} ms`);
     assert.ok(took < 150, `${took} ms`);
     assert.ok(await list.getByRole("listitem").count() < 120);
   });
 
-  it("is searched no further when somebody goes elsewhere or looks for something else", async () => {
+  it("stops a search on navigation or a new query", async () => {
     await enter(set.lab.id);
     const pages = [];
-    // A page takes its time, so that somebody can go meanwhile.
+    // Each page is delayed, so that navigation can happen during the search.
     await page.route("**/logs?mode=page*", async (route) => { pages.push(route.request().url()); await new Promise((resolve) => setTimeout(resolve, 100)); await route.continue(); });
     await page.getByRole("tab", { name: "From the beginning" }).click();
-    const isOnItsWay = async (least) => { await until("it is searched", () => pages.length >= least); };
+    const untilPagesRead = async (least) => { await until("the search has read pages", () => pages.length >= least); };
     await page.getByRole("searchbox").fill("nowhere to be found");
-    await isOnItsWay(5);
+    await untilPagesRead(5);
     await page.getByRole("searchbox").fill("line number 42");
     await page.getByRole("list", { name: "Logs" }).getByText("line number 42", { exact: true }).waitFor();
     await page.getByRole("searchbox").fill("nowhere to be found");
-    await isOnItsWay(pages.length + 3);
+    await untilPagesRead(pages.length + 3);
     await page.evaluate(() => { location.hash = "#/audit"; });
     await page.getByRole("heading", { name: "Audit" }).waitFor();
     const asked = pages.length;
     await page.waitForTimeout(1000);
-    assert.ok(pages.length <= asked + 1, `${pages.length - asked} pages were read for nobody`);
+    assert.ok(pages.length <= asked + 1, `${pages.length - asked} pages were read after the search was abandoned`);
   });
 });

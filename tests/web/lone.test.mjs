@@ -1,4 +1,4 @@
-// The command center of one instance without a control plane: the real binary, a scripted model, a real browser.
+// The command center of a single instance without a control plane: the real binary, a scripted model, a real browser.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -9,11 +9,11 @@ import { Model, followsTool, gate, lastUserText, says } from "./model.mjs";
 import { until } from "./plane.mjs";
 
 let model, daemon, front, browser, visit, page;
-/** An account everybody may write to, of a platform that is away. */
+/** An account that accepts messages from everyone, on an unreachable platform. */
 const telegram = `[session]\ndm_scope = "per-channel-peer"\n[channels.telegram.default]\nbot_token = "1:t"\napi_url = "http://127.0.0.1:9"\ndm_policy = "open"\n`;
 
-/** One agent that may ask another. */
-const FAMILY = `
+/** An agent that may delegate to another. */
+const DELEGATION_CONFIG = `
 [[agents.list]]
 id = "main"
 default = true
@@ -34,11 +34,11 @@ after(async () => { await browser?.close(); front?.stop(); await daemon?.remove(
 beforeEach(async () => { visit = await enter(); page = visit.page; });
 afterEach(() => visit.end());
 
-/** Logs in with a one-time code, as a link does. */
+/** Logs in with a one-time code, like a link. */
 async function enter(options = {}, hash = "#/i/this/chat") {
   const { code } = await daemon.api("POST", "/logins");
   const one = await Visit.of(browser, `${front.url}/?code=${code}`, options);
-  // The small chat page behind that link is not what is looked at here.
+  // The link opens the small chat page, which other tests cover.
   await one.page.goto(`${front.url}/app/${hash}`);
   await one.page.locator("#main").waitFor();
   one.faults.length = 0;
@@ -51,8 +51,8 @@ const see = (text) => log().getByText(text, { exact: true }).first().waitFor();
 const count = (text) => log().getByText(text, { exact: true }).count();
 const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
 
-describe("getting in", () => {
-  it("asks who is not logged in for a link or the token, in words", async () => {
+describe("login", () => {
+  it("asks for a link or token, with clear error messages", async () => {
     visit.expected = /401|ERR_FAILED/;
     await visit.context.clearCookies();
     await page.goto(`${front.url}/app/?code=used`);
@@ -70,10 +70,10 @@ describe("getting in", () => {
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("navigation").waitFor();
     assert.equal(page.url().includes("code=") || page.url().includes(TOKEN), false);
-    assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+    assert.equal(await page.evaluate(() => document.cookie), "", "scripts cannot read the cookie");
   });
 
-  it("leaves out what needs the control plane, and says why", async () => {
+  it("hides views that need the control plane and explains why", async () => {
     const names = await page.getByRole("navigation").getByRole("link").allInnerTexts();
     assert.ok(names.includes("Chat") && !names.includes("Fleet") && !names.includes("Logs"), String(names));
     await page.getByRole("navigation").getByText("require the control plane").waitFor();
@@ -83,7 +83,7 @@ describe("getting in", () => {
 });
 
 describe("chat", () => {
-  it("streams, and ends with the stored text, once", async () => {
+  it("streams text and then shows the stored message once", async () => {
     const more = gate();
     model.answer = async function* () { yield { text: "The first half" }; await more.passed; yield { text: " and the **second**." }; };
     await say("Tell me something");
@@ -94,14 +94,14 @@ describe("chat", () => {
     await log().getByText("second").waitFor();
     await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
     assert.equal(await count("Tell me something"), 1);
-    // Not what is drawn of it: that may be a moment later.
+    // The DOM text, not the rendered text, which may be drawn later.
     assert.equal(await log().locator("strong").textContent(), "second");
     await page.reload();
     await log().getByText("second").waitFor();
     assert.equal(await log().locator("article").count(), 2);
   });
 
-  it("shows a tool's call with what it got, what came back and what it was kept to", async () => {
+  it("shows a tool call with its arguments, result and sandbox", async () => {
     model.answer = async function* (asked) {
       if (followsTool(asked)) yield { text: "It is empty." };
       else { yield { text: "Let me look." }; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; }
@@ -115,7 +115,7 @@ describe("chat", () => {
     assert.match(await card.innerText(), /list_dir[\s\S]*Done[\s\S]*Arguments[\s\S]*"path": "\."[\s\S]*Result[\s\S]*Sandbox:/);
   });
 
-  it("asks in place before a risky tool runs, also after a reload, and goes on with the answer", async () => {
+  it("asks for approval in the chat, also after a reload, and continues after the decision", async () => {
     model.answer = async function* (asked) {
       if (followsTool(asked)) yield { text: "Ran it." };
       else { yield { text: "I would run this." }; yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } }; }
@@ -124,7 +124,7 @@ describe("chat", () => {
     await page.getByText("Approval needed: shell").waitFor();
     await page.reload();
     await page.getByText("Approval needed: shell").waitFor();
-    assert.equal(await count("I would run this."), 1, "not twice, stored and streamed");
+    assert.equal(await count("I would run this."), 1, "the text is not shown both stored and streamed");
     await page.getByRole("button", { name: "Allow" }).click();
     await stored(page, "Ran it.");
     assert.equal(await log().locator("details").count(), 1);
@@ -133,7 +133,7 @@ describe("chat", () => {
     assert.equal(await page.getByText("Approval needed").count(), 0);
   });
 
-  it("takes a message meanwhile, sets the task aside for it and goes on afterwards", async () => {
+  it("accepts a message during a turn, interrupts the task and resumes it afterwards", async () => {
     const more = gate();
     const answers = [
       async function* () { yield { text: "Working on it." }; await more.passed; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; },
@@ -146,11 +146,11 @@ describe("chat", () => {
     await page.getByText("Waiting: will be handled at the next step").waitFor();
     more.open();
     await stored(page, "The long task is done.");
-    for (const text of ["A long task", "A quick question", "A quick answer.", "The long task is done."]) await until(`"${text}" is there once`, async () => await count(text) === 1);
+    for (const text of ["A long task", "A quick question", "A quick answer.", "The long task is done."]) await until(`"${text}" is shown once`, async () => await count(text) === 1);
     await see("Resuming the earlier task.");
   });
 
-  it("shows what a sub-agent says, live and under its name", async () => {
+  it("shows the output of a sub-agent live under its name", async () => {
     const more = gate();
     model.answer = async function* (asked) {
       if (lastUserText(asked).includes("Count the stars")) { yield { text: "One, two" }; await more.passed; yield { text: ", three." }; return; }
@@ -165,9 +165,9 @@ describe("chat", () => {
     await log().getByText("is working for this chat").waitFor({ state: "detached" });
   });
 
-  it("shows what a delegated agent says once, while it speaks and afterwards", async () => {
+  it("shows the output of a delegate once, during and after streaming", async () => {
     const [usual, usualFront] = [daemon, front];
-    daemon = await Daemon.start(model.url, "scripted/steady", FAMILY);
+    daemon = await Daemon.start(model.url, "scripted/steady", DELEGATION_CONFIG);
     front = await frontOf(daemon);
     const one = await enter();
     try {
@@ -183,7 +183,7 @@ describe("chat", () => {
       const speeches = () => log().getByRole("region", { name: "Expert" });
       await say("What is it?");
       await speeches().getByText("It must be", { exact: false }).first().waitFor();
-      await until("its own session is known, and not shown beside what it says here", () => isListed);
+      await until("the delegate's own session is listed and not shown in addition", () => isListed);
       assert.equal(await speeches().count(), 1);
       await shot(page, "chat-delegate-live");
       more.open();
@@ -192,7 +192,7 @@ describe("chat", () => {
         if (again) { await page.reload(); await see("So says the expert."); }
         await speeches().getByText("It must be forty-two.").waitFor();
         assert.equal(await speeches().count(), 1);
-        assert.equal(await log().getByText("finish", { exact: false }).count(), 0, "what the model reads is not for people");
+        assert.equal(await log().getByText("finish", { exact: false }).count(), 0, "text for the model is not shown to people");
       }
       await shot(page, "chat-delegate-end");
     } finally {
@@ -203,7 +203,7 @@ describe("chat", () => {
     }
   });
 
-  it("stops when told to, keeps what was said until then, and what a command answered stands below the question", async () => {
+  it("stops a turn, keeps its partial text and shows command replies below the question", async () => {
     const never = gate();
     model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
     await say("Count for ever");
@@ -226,7 +226,7 @@ describe("chat", () => {
     never.open();
   });
 
-  it("says of a call that was stopped while its question waited that it was stopped", async () => {
+  it("shows a tool call as stopped if its turn is stopped during the approval", async () => {
     model.answer = async function* () { yield { call: { id: "call-1", name: "shell", arguments: { command: "date" } } }; };
     await say("What time is it?");
     await page.getByRole("button", { name: "Allow", exact: false }).first().waitFor();
@@ -237,7 +237,7 @@ describe("chat", () => {
     await shot(page, "call-stopped");
   });
 
-  it("explains the fields of an agent in the language that is spoken", async () => {
+  it("explains agent fields in the selected language", async () => {
     const chinese = await enter({ locale: "zh-CN" }, "#/i/this/agents/%2B");
     await chinese.page.getByText("由哪个模型回答。", { exact: false }).waitFor();
     for (const group of await chinese.page.locator("form details").all()) await group.evaluate((node) => { node.open = true; });
@@ -247,7 +247,7 @@ describe("chat", () => {
     await chinese.end();
   });
 
-  it("says that the first message of a chat was not sent, keeps it and what else was written, and sends it once", async () => {
+  it("keeps an unsent first message and drafts, and sends the message once", async () => {
     visit.expected = /ERR_FAILED/;
     model.answer = async function* (asked) { yield { text: `Heard: ${lastUserText(asked)}` }; };
     await page.route("**/messages", (route) => route.abort());
@@ -259,7 +259,7 @@ describe("chat", () => {
     await page.locator("form .files").getByText("notes.txt").waitFor();
     await go("#/i/this/chat");
     await page.getByText("What would you like to do?").waitFor();
-    assert.equal(await composer().inputValue(), "", "what is written for one chat is not for another");
+    assert.equal(await composer().inputValue(), "", "a draft belongs to one chat");
     await go("#/i/this/usage");
     await page.getByRole("heading", { name: "Usage" }).waitFor();
     await page.unroute("**/messages");
@@ -270,7 +270,7 @@ describe("chat", () => {
     await page.locator("form .files").getByText("notes.txt").waitFor();
   });
 
-  it("gives back what was attached when a chat could not be begun, and says which file could not be read", async () => {
+  it("restores attachments if a chat cannot be created and names unreadable files", async () => {
     visit.expected = /500/;
     await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") }]);
     await page.locator("form .files").getByText("notes.txt").waitFor();
@@ -299,7 +299,7 @@ describe("chat", () => {
     await log().getByText("Research").waitFor();
   });
 
-  it("shows a picture in the composer, to the model and in the transcript", async () => {
+  it("shows an image in the composer, to the model and in the transcript", async () => {
     let seen = null;
     model.answer = async function* (asked) { seen = asked.messages.at(-1).content; yield { text: "A red dot." }; };
     const pixel = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC", "base64");
@@ -314,7 +314,7 @@ describe("chat", () => {
     });
   });
 
-  it("attaches text, refuses other pictures in words, runs commands and shows what went wrong", async () => {
+  it("attaches text, refuses unsupported images, runs commands and shows errors", async () => {
     visit.expected = /40\d/;
     model.answer = async function* (asked) { yield { text: lastUserText(asked).includes("secret of the file") ? "I read it." : "No file." }; };
     await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("secret of the file") }, { name: "a.svg", mimeType: "image/svg+xml", buffer: Buffer.from("x") }]);
@@ -326,10 +326,10 @@ describe("chat", () => {
     await log().getByText("what you can type").waitFor();
     await say("/agent nobody");
     await page.getByText("Agent not found.").waitFor();
-    assert.equal(await composer().inputValue(), "/agent nobody", "what was typed is not lost");
+    assert.equal(await composer().inputValue(), "/agent nobody", "the typed text is kept");
   });
 
-  it("shows hostile names and texts as text", async () => {
+  it("shows hostile names and messages as plain text", async () => {
     const hostile = `<img src=x onerror="document.title='owned'"> <script>document.title='owned'</script> [x](javascript:alert(1)) \u202Ertl\u202C ${"verylongword".repeat(900)} 👾`;
     model.answer = says(hostile);
     await say(hostile);
@@ -345,7 +345,7 @@ describe("chat", () => {
 });
 
 describe("sessions, agents, usage, events", () => {
-  it("shows a session's transcript with where it came from, and stops and deletes several at once", async () => {
+  it("shows a session transcript with its origin and deletes several sessions together", async () => {
     model.answer = says("For the list.");
     for (const title of ["First of two", "Second of two"]) {
       const { session_key } = await daemon.api("POST", "/sessions", { title });
@@ -363,7 +363,7 @@ describe("sessions, agents, usage, events", () => {
     visit.expected = /404/;
   });
 
-  it("keeps those in the list that could not be deleted", async () => {
+  it("keeps sessions in the list that could not be deleted", async () => {
     visit.expected = /500/;
     const made = {};
     for (const title of ["Stays here", "Goes away"]) made[title] = (await daemon.api("POST", "/sessions", { title })).session_key;
@@ -377,7 +377,7 @@ describe("sessions, agents, usage, events", () => {
     assert.equal(await page.getByRole("link", { name: /Stays here/ }).count(), 1);
   });
 
-  it("says why a list could not be read, once, and shows it when it can", async () => {
+  it("shows a list error once and the list after recovery", async () => {
     visit.expected = /500/;
     await page.route("**/sessions?*", (route) => route.fulfill({ status: 500, json: { error: { code: "internal", message: "The disk is full." } } }));
     await go("#/i/this/sessions");
@@ -389,7 +389,7 @@ describe("sessions, agents, usage, events", () => {
     await page.getByRole("link", { name: /Readable again/ }).waitFor();
   });
 
-  it("makes, changes and deletes an agent by its form, and says why a tool is decided so", async () => {
+  it("creates, edits and deletes an agent with its form and explains a tool decision", async () => {
     visit.expected = /40\d/;
     await go("#/i/this/agents/%2B");
     await page.getByLabel("ID *").fill("My Helper");
@@ -405,7 +405,7 @@ describe("sessions, agents, usage, events", () => {
     assert.equal((await daemon.api("GET", "/agents/helper")).defaults.system_prompt, "Be brief.");
     await page.getByLabel("Description", { exact: true }).fill("Helps.");
     await page.getByRole("button", { name: "Save" }).click();
-    await until("it is saved", async () => (await daemon.api("GET", "/agents/helper")).description === "Helps.");
+    await until("the change is saved", async () => (await daemon.api("GET", "/agents/helper")).description === "Helps.");
     await page.getByRole("tab", { name: "Tools" }).click();
     await page.getByRole("searchbox").fill("shell");
     await page.getByRole("button", { name: "Why?" }).first().click();
@@ -423,14 +423,14 @@ describe("sessions, agents, usage, events", () => {
     await page.getByText("main would answer.").waitFor();
   });
 
-  it("says unknown where a provider told nothing, and draws what was told", async () => {
+  it("shows unknown usage as unknown and draws charts of known usage", async () => {
     await go("#/i/this/usage");
     await page.getByText("The token count of", { exact: false }).waitFor();
     assert.ok(await page.getByRole("cell", { name: "Unknown" }).count() > 0);
     await page.locator("canvas").first().waitFor();
   });
 
-  it("answers a question in the inbox", async () => {
+  it("decides an approval in the inbox", async () => {
     model.answer = async function* (asked) {
       if (followsTool(asked)) yield { text: "Not done, then." };
       else yield { call: { id: "call-1", name: "shell", arguments: { command: "rm -r everything" } } };
@@ -447,8 +447,8 @@ describe("sessions, agents, usage, events", () => {
   });
 });
 
-describe("for everybody", () => {
-  it("works on a phone: menu, chat, no sideways scrolling", async () => {
+describe("accessibility and languages", () => {
+  it("works on a phone: menu, chat, no horizontal scrolling", async () => {
     await visit.end();
     visit = await enter({ ...PHONE, colorScheme: "dark" });
     page = visit.page;
@@ -459,7 +459,7 @@ describe("for everybody", () => {
     await shot(page, "chat-phone-dark");
     await page.getByRole("button", { name: "Chats" }).click();
     await page.getByRole("dialog").getByText("Narrow?").waitFor();
-    for (const [role, name] of [["heading", "Chats"], ["button", "New chat"]]) assert.equal(await page.getByRole("dialog").getByRole(role, { name }).count(), 1, `${name} is said once`);
+    for (const [role, name] of [["heading", "Chats"], ["button", "New chat"]]) assert.equal(await page.getByRole("dialog").getByRole(role, { name }).count(), 1, `${name} is shown once`);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("link", { name: "Sessions" }).waitFor();
@@ -468,13 +468,13 @@ describe("for everybody", () => {
     await page.getByRole("heading", { name: "Sessions" }).waitFor();
   });
 
-  it("goes from a chat to its session and from what it took to it, and calls both the same", async () => {
+  it("links chat, session, usage and events of one conversation", async () => {
     model.answer = async function* (asked) {
       if (followsTool(asked)) yield { text: "Seen from two sides." };
       else yield { call: { id: "call-1", name: "shell", arguments: { command: "true" } } };
     };
     await say("One thing, two views");
-    // A question is something that happens, which the events tell.
+    // The approval creates an event.
     await page.getByRole("button", { name: "Deny" }).click();
     await stored(page, "Seen from two sides.");
     await page.getByRole("button", { name: "Session details", exact: false }).click();
@@ -489,7 +489,7 @@ describe("for everybody", () => {
     await page.getByRole("button", { name: "Open as chat" }).waitFor();
   });
 
-  it("goes everywhere by keyboard, with the palette", async () => {
+  it("navigates by keyboard with the command palette", async () => {
     await page.keyboard.press("Control+k");
     await page.keyboard.type("usage");
     await page.keyboard.press("Enter");
@@ -506,7 +506,7 @@ describe("for everybody", () => {
     }
   });
 
-  it("speaks Chinese to those whose browser does, and remembers a switch", async () => {
+  it("uses Chinese for Chinese browsers and remembers a language switch", async () => {
     await visit.end();
     visit = await enter({ locale: "zh-CN" }, "#/i/this/overview");
     page = visit.page;
@@ -519,7 +519,7 @@ describe("for everybody", () => {
     await page.getByRole("link", { name: "Chat" }).first().waitFor();
   });
 
-  it("loads little, from here alone, under a policy that allows no inline script", async () => {
+  it("loads little, only from its own origin, under a policy without inline scripts", async () => {
     await go("#/i/this/overview");
     const asked = [];
     page.on("response", (response) => asked.push(response));

@@ -1,4 +1,4 @@
-// Messages between real instances: as a picture, dead and sent again, by rules, and looked for.
+// Messages between real instances: diagrams, resent dead letters, filters and routing rules.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
@@ -18,29 +18,29 @@ for (const [look, options] of Object.entries(LOOKS)) {
       return visit;
     };
 
-    it("are drawn from asked to answered, by keyboard too", async () => {
+    it("are drawn as a sequence diagram that is usable by keyboard", async () => {
       const visit = await enter(`#/i/${set.main.id}/messages`);
       const { page } = visit;
       const dialog = page.getByRole("dialog");
       await page.getByRole("button", { name: /task\.result/ }).first().click();
       await dialog.getByRole("group", { name: "Conversation diagram" }).waitFor();
       const arrows = dialog.locator("svg g[role=button]");
-      await until("all that belong together are drawn", async () => await arrows.count() >= 2);
+      await until("all messages of the conversation are drawn", async () => await arrows.count() >= 2);
       await shot(page, `sequence-${look}`);
       await arrows.first().focus();
       await page.keyboard.press("Space");
       await dialog.getByRole("heading", { name: "task.handoff" }).waitFor();
       await dialog.getByText("Compare the three papers").waitFor();
-      assert.ok((await dialog.locator("pre").boundingBox()).height > 40, "what does not fit is scrolled to, and not pressed together");
+      assert.ok((await dialog.locator("pre").boundingBox()).height > 40, "long content scrolls instead of being squeezed");
       assert.deepEqual(await barriers(page), []);
       assert.ok(await sticksOut(page) <= 0);
       await visit.end();
     });
 
-    it("that are dead are sent again, and arrive when somebody is there", async () => {
+    it("can be resent as dead letters and arrive when the recipient runs", async () => {
       const { plane, main, lab } = set;
       const sent = await plane.api("/messages", "POST", { from: main.id, to: lab.id, type: "note.short", payload: { text: "Again" }, correlation_id: look });
-      await until("it is dead", async () => (await plane.api(`/messages/${sent.id}`)).state === "dead_letter");
+      await until("the message is a dead letter", async () => (await plane.api(`/messages/${sent.id}`)).state === "dead_letter");
       const visit = await enter(`#/i/${main.id}/messages`);
       const { page } = visit;
       await page.getByRole("tab", { name: "Dead letters" }).click();
@@ -48,12 +48,12 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const dialog = page.getByRole("dialog");
       await dialog.getByText("its time to live is over", { exact: false }).first().waitFor();
       await plane.act(lab.id, "start");
-      await until("somebody is there", async () => (await fetch(`http://127.0.0.1:${lab.port}/health`).catch(() => null))?.ok);
+      await until("the recipient answers", async () => (await fetch(`http://127.0.0.1:${lab.port}/health`).catch(() => null))?.ok);
       set.model.answer = async function* () { yield { text: "Thank you." }; };
       await dialog.getByRole("button", { name: "Resend" }).click();
       await page.getByText("The message was resent.").waitFor();
-      // It lives for a few seconds only, and where all are busy it may die once more.
-      await until("it is taken up", async () => {
+      // The message expires after a few seconds, so on a busy machine it may become a dead letter again.
+      await until("the message is acknowledged", async () => {
         const { state } = await plane.api(`/messages/${sent.id}`);
         if (state === "dead_letter") await plane.call(`/messages/${sent.id}/replay`, "POST", {});
         return state === "acknowledged";
@@ -62,13 +62,13 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await shot(page, `replayed-${look}`);
       await page.keyboard.press("Escape");
       await page.getByRole("listitem").getByRole("button", { name: new RegExp(look) }).waitFor({ state: "detached" });
-      // Whoever asks an instance in the moment it ends is told that it does not answer.
+      // Calls to an instance that is just stopping may fail.
       visit.expected = /gateway\/\w+$/;
       await plane.act(lab.id, "stop");
       await visit.end();
     });
 
-    it("are found by state, type and time, where the server looks", async () => {
+    it("are filtered on the server by state, type and time", async () => {
       const visit = await enter("#/messages");
       const { page } = visit;
       const rows = page.getByRole("list", { name: "Messages" }).or(page.getByRole("list").last()).getByRole("listitem");
@@ -92,7 +92,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await visit.end();
     });
 
-    it("need a rule, which is made and taken away", async () => {
+    it("require a routing rule, which can be created and deleted", async () => {
       const visit = await enter("#/messages");
       visit.expected = /409/;
       const { page } = visit;

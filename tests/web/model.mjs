@@ -1,7 +1,7 @@
-// A model server on the wire, for one test at a time: OpenAI's chat completions, streamed.
+// A model server for one test at a time: the streaming chat completions API of OpenAI.
 import http from "node:http";
 
-/** A promise with its handle, for a test that decides when the model goes on. */
+/** A promise with its resolver, for tests that decide when the model continues. */
 export function gate() {
   let open;
   const passed = new Promise((resolve) => { open = resolve; });
@@ -9,9 +9,9 @@ export function gate() {
 }
 
 export class Model {
-  /** What every answer says it took, if anything. */
+  /** The usage that every answer reports, or null. */
   usage = null;
-  /** Yields `{ text }` and `{ call: { id, name, arguments } }`; awaits whatever it likes between. */
+  /** Yields `{ text }` and `{ call: { id, name, arguments } }`; may await in between. */
   answer = async function* () { yield { text: "Hello." }; };
   requests = [];
 
@@ -58,14 +58,14 @@ export class Model {
   }
 }
 
-/** The newest thing a person said, as the model got it. */
+/** Returns the last user message as the model received it. */
 export function lastUserText(asked) {
   const { content } = asked.messages.findLast((message) => message.role === "user");
   return typeof content === "string" ? content : content.map((part) => part.text ?? "").join("");
 }
 
-/** Whether this call of the model follows a tool's result. */
+/** Returns whether this model call follows a tool result. */
 export const followsTool = (asked) => asked.messages.at(-1).role === "tool";
 
-/** A model that says one thing. */
+/** Returns a model that always answers with this text. */
 export const says = (text) => async function* () { yield { text }; };

@@ -1,4 +1,4 @@
-// The real binary as a control plane, and instances that it starts.
+// Runs the real binary as a control plane that starts instances.
 import { spawn } from "node:child_process";
 import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import os from "node:os";
@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "./daemon.mjs";
 import { Front, isNewer } from "./front.mjs";
 
-/** A control plane on a home of its own. */
+/** A control plane with a temporary home. */
 export class Plane {
   async start() {
     this.home = await mkdtemp(path.join(os.tmpdir(), "polyclaw-plane-"));
@@ -26,13 +26,13 @@ export class Plane {
     await until("the control plane answers", async () => (await fetch(`${this.url}/health`).catch(() => null))?.ok);
   }
 
-  /** As the machine would: no goodbye to anybody. Its instances go on. */
+  /** Kills the process without shutdown, like a crash of the machine. Its instances keep running. */
   async kill() {
     this.child.kill("SIGKILL");
     await this.exited;
   }
 
-  /** What is so while it is dead; whatever happens, those who come after find it alive. */
+  /** Runs a function while the control plane is killed, and always restarts it afterwards. */
   async away(run) {
     await this.kill();
     try { await run(); } finally { await this.run(); }
@@ -43,14 +43,14 @@ export class Plane {
     return fetch(`${this.url}/api${route}`, { method, headers: all, body: body && JSON.stringify(body) });
   }
 
-  /** What must go well; for what may not there is `call`. */
+  /** Makes a call and throws if it fails. Use `call` for calls that may fail. */
   async api(route, method, body, headers) {
     const response = await this.call(route, method, body, headers);
     if (!response.ok) throw new Error(`${method ?? "GET"} ${route}: ${response.status} ${await response.text()}`);
     return response.status === 204 ? null : response.json();
   }
 
-  /** An instance that is not there yet, with this in its config. */
+  /** Creates an instance with this config. */
   async make(name, config, more = {}) {
     const made = await this.api("/instances", "POST", { name, port: await freePort(), ...more });
     if (config) await this.configure(made.id, config);
@@ -65,26 +65,26 @@ export class Plane {
 
   act(id, action) { return this.api(`/instances/${id}/${action}`, "POST", {}); }
 
-  /** A link that lets one browser in, once. */
+  /** Returns the path of a one-time login link. */
   async link() { return (await this.api("/logins", "POST", {})).path; }
 
   logOf(id) { return path.join(this.home, "cp/instances", id, "logs/daemon.log"); }
   log(id, ...lines) { return appendFile(this.logOf(id), lines.map((line) => `${line}\n`).join("")); }
 
-  /** Instances outlive the control plane, so they are ended one by one. */
+  /** Instances outlive the control plane, so each is killed separately. */
   async remove() {
     const { instances } = await this.api("/instances?include_archived=true").catch(() => ({ instances: [] }));
     await this.kill();
-    for (const { pid } of instances) if (pid) try { process.kill(pid, "SIGKILL"); } catch { /* It ended meanwhile. */ }
+    for (const { pid } of instances) if (pid) try { process.kill(pid, "SIGKILL"); } catch { /* It has already ended. */ }
     await rm(this.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-/** Waits until something is so. */
-export async function until(what, is, patience = 20_000) {
-  for (const end = Date.now() + patience; Date.now() < end; await pause(50)) if (await is()) return;
-  throw new Error(`not so: ${what}`);
+/** Waits until a condition holds. */
+export async function until(what, is, timeoutMs = 20_000) {
+  for (const end = Date.now() + timeoutMs; Date.now() < end; await pause(50)) if (await is()) return;
+  throw new Error(`timed out waiting until ${what}`);
 }
 
-/** The page of a control plane: its own, unless it was built anew since. */
+/** Returns the server of a control plane's page: the control plane itself, or a front with a newer build. */
 export const frontOf = async (plane) => ((await isNewer(plane.url)) ? new Front().start(plane.url) : { url: plane.url, stop() {} });

@@ -1,5 +1,5 @@
-// Runs the browser tests, one file after the other: `node run.mjs [file]...`. Each file has a world of its own, and each is run
-// once: one that fails by chance is to be fixed. How long each took is printed at the end.
+// Runs the browser tests, one file after the other: `node run.mjs [file]...`. Each file has its own environment and runs once:
+// a test that fails by chance must be fixed. Prints the duration of each file at the end.
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import os from "node:os";
@@ -9,7 +9,7 @@ const loud = (text) => console.log(`\x1b[1;31m${text}\x1b[0m`);
 const folder = await mkdtemp(path.join(os.tmpdir(), "polyclaw-browser-"));
 const env = { ...process.env, POLYCLAW_SHOTS: process.env.POLYCLAW_SHOTS ?? path.join(os.tmpdir(), `polyclaw-shots-${process.pid}`) };
 
-/** How one run of a file went. A file that ends before it can count has failed. */
+/** Runs a file and returns its counts. A file that ends without a report has failed. */
 async function run(file) {
   const counted = path.join(folder, "counted");
   await rm(counted, { force: true });

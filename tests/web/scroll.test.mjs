@@ -1,4 +1,4 @@
-// Where the reader is in a conversation, in both chat pages: the end is followed, and nothing but the reader leaves it.
+// Scroll position in both chat pages: the end is followed until the reader scrolls away.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { PHONE, Visit, launch, shot } from "./browser.mjs";
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(async () => { await browser?.close(); front?.stop(); await daemon?.remove(); model?.stop(); });
 
-/** The two pages that show a conversation, and how each names its parts. */
+/** The two chat pages and the selectors of their parts. */
 const PAGES = {
   "command center": {
     path: "/app/#/i/this/chat",
@@ -42,13 +42,13 @@ const PAGES = {
 
 const place = (page, box) => page.locator(box).evaluate((node) => ({ top: node.scrollTop, height: node.scrollHeight, window: node.clientHeight }));
 const below = ({ top, height, window }) => height - top - window;
-/** Two frames: whatever the browser still has to measure is measured. */
+/** Waits some frames, so that the layout is complete. */
 const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
 const latest = (page) => page.getByRole("button", { name: "Jump to latest" });
 
 for (const [name, view] of Object.entries(PAGES)) {
   describe(name, () => {
-    /** Runs with a page in an empty chat. */
+    /** Runs a function with a page in an empty chat. */
     async function within(run, options = {}, expected = null) {
       const { code } = await daemon.api("POST", "/logins");
       const visit = await Visit.of(browser, `${front.url}/?code=${code}`, options);
@@ -57,7 +57,7 @@ for (const [name, view] of Object.entries(PAGES)) {
       await view.begin(visit.page);
       visit.faults.length = 0;
       try { await run(visit.page); } finally { await visit.context.close(); }
-      assert.deepEqual(visit.faults.filter((fault) => !expected?.test(fault)), [], "the console stays clean");
+      assert.deepEqual(visit.faults.filter((fault) => !expected?.test(fault)), [], "the console has no unexpected messages");
     }
     const say = async (page, text) => { await view.field(page).fill(text); await view.field(page).press("Enter"); };
     const atEnd = async (page, why) => {
@@ -70,7 +70,7 @@ for (const [name, view] of Object.entries(PAGES)) {
       const { top, bottom } = node.getBoundingClientRect();
       return top >= 0 && bottom <= innerHeight;
     });
-    /** Asks and waits until the answer is stored and drawn. */
+    /** Sends a message and waits until the answer is stored and drawn. */
     const ask = async (page, text, answer, end) => {
       model.answer = says(answer);
       await say(page, text);
@@ -84,13 +84,13 @@ for (const [name, view] of Object.entries(PAGES)) {
           await atEnd(page, `answer ${n} is followed to its end`);
         }
         await ask(page, "a last question", "Short.", "Short.");
-        await atEnd(page, "the next one, too");
-        assert.equal(await inView(page, "a last question"), true, "what was sent is in view");
+        await atEnd(page, "the next answer is followed too");
+        assert.equal(await inView(page, "a last question"), true, "the sent message is in view");
         await shot(page, `scroll-end-${kind.split(" ")[1]}-${name.split(" ")[0]}`);
       }, options));
     }
 
-    it("leaves a reader who went back where they are, and offers the way to the end", () => within(async (page) => {
+    it("keeps the position of a reader who scrolled back and offers a jump to the end", () => within(async (page) => {
       await ask(page, "something long", `${paragraphs(60)}\n\nEnd of it.`, "End of it.");
       const more = gate();
       model.answer = async function* () { yield { text: paragraphs(20, "Streamed") }; await more.passed; yield { text: `\n\n${paragraphs(20, "Later")}\n\nEnd of the second.` }; };
@@ -106,7 +106,7 @@ for (const [name, view] of Object.entries(PAGES)) {
       await drawn(page);
       const now = await place(page, view.box);
       assert.ok(now.height > before.height, "the answer grew");
-      assert.ok(Math.abs(now.top - before.top) < 40, `nothing moved under the reader: ${JSON.stringify([before, now])}`);
+      assert.ok(Math.abs(now.top - before.top) < 40, `the scroll position did not change: ${JSON.stringify([before, now])}`);
       await shot(page, `scroll-latest-${name.split(" ")[0]}`);
       await latest(page).click();
       await until("the end is in view", async () => below(await place(page, view.box)) < NEAR);
@@ -115,7 +115,7 @@ for (const [name, view] of Object.entries(PAGES)) {
       await atEnd(page, "the end is followed again");
     }));
 
-    it("shows a reader who went back what they send", () => within(async (page) => {
+    it("shows a sent message to a reader who scrolled back", () => within(async (page) => {
       await ask(page, "something long", `${paragraphs(60)}\n\nEnd of it.`, "End of it.");
       await page.locator(view.box).hover();
       await page.mouse.wheel(0, -1500);
@@ -123,14 +123,14 @@ for (const [name, view] of Object.entries(PAGES)) {
       const more = gate();
       model.answer = async function* (asked) { await more.passed; yield { text: `Heard: ${lastUserText(asked).length > 0}` }; };
       await say(page, "written while reading back");
-      await until("it is in view", () => inView(page, "written while reading back"));
-      await atEnd(page, "sending goes to the end");
+      await until("the message is in view", () => inView(page, "written while reading back"));
+      await atEnd(page, "sending scrolls to the end");
       more.open();
       await view.stored(page, "Heard: true").first().waitFor();
       await atEnd(page, "and its answer is followed");
     }));
 
-    it("stays on the page when the wheel turns on beyond the end", () => within(async (page) => {
+    it("does not scroll the page around the conversation beyond its end", () => within(async (page) => {
       for (const n of [1, 2, 3]) await ask(page, `question ${n}`, `${paragraphs(60)}\n\nEnd ${n}.`, `End ${n}.`);
       await atEnd(page, "the answers are followed to their end");
       await page.locator(view.box).hover();
@@ -144,10 +144,10 @@ for (const [name, view] of Object.entries(PAGES)) {
       assert.equal(await inView(page, "End 3."), true, "the end is still in view");
     }));
 
-    it("gives an unknown command back, and says so once", () => within(async (page) => {
+    it("restores an unknown command in the field and reports it once", () => within(async (page) => {
       await say(page, "/bogus");
       await page.getByText(view.refusal).first().waitFor();
-      await until("it is in the field again", async () => (await view.field(page).inputValue()) === "/bogus");
+      await until("the text is in the field again", async () => (await view.field(page).inputValue()) === "/bogus");
       assert.equal(await page.getByText("Not sent.").count(), 0);
       assert.equal(await page.getByText(view.refusal).count(), 1);
     }, {}, /status of 400/));

@@ -1,4 +1,4 @@
-// A module of the page by itself: bundled and imported, to try its pure functions without a browser.
+// Bundles and imports one module of the page, to test its pure functions without a browser.
 import { mkdtemp } from "node:fs/promises";
 import { createRequire } from "node:module";
 import os from "node:os";
@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 const web = path.join(import.meta.dirname, "../../web");
 
-// Outside the compiler a reactive value is just a value.
+// Without the Svelte compiler a reactive value is a plain value.
 globalThis.$state = Object.assign((value) => value, { raw: (value) => value, snapshot: (value) => value });
 
 export async function source(file) {

@@ -1,4 +1,4 @@
-// What the page is made of, piece by piece: words, types, markdown, differences, pauses.
+// Unit tests of the page's modules: translations, types, markdown, diffs, retry delays and others.
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import path from "node:path";
@@ -16,37 +16,37 @@ async function sources() {
   return Promise.all(files.map(async (name) => [name, await readFile(path.join(src, name), "utf8")]));
 }
 
-describe("the words", () => {
-  it("are the same in both languages, with the same gaps to fill", async () => {
+describe("translations", () => {
+  it("have the same keys and placeholders in both languages", async () => {
     const [en, zh] = [await words("en"), await words("zh")];
     assert.deepEqual(Object.keys(en), Object.keys(zh));
     const gaps = (text) => [...text.matchAll(/\{\w+\}/g)].map(([gap]) => gap).sort();
     for (const key of Object.keys(en)) assert.deepEqual(gaps(zh[key]), gaps(en[key]), key);
   });
 
-  it("are all there, and plain text stands in no view", async () => {
+  it("exist for every key in use, and no view injects HTML or inline styles", async () => {
     const en = await words("en");
     for (const [name, text] of await sources()) {
-      for (const [, key] of text.matchAll(/\bt\("([^"]+)"/g)) assert.ok(key in en, `${name} says ${key}`);
+      for (const [, key] of text.matchAll(/\bt\("([^"]+)"/g)) assert.ok(key in en, `${name} uses ${key}`);
       assert.doesNotMatch(text, /\{@html|innerHTML|insertAdjacentHTML|document\.write|\beval\(/, name);
       if (name.endsWith(".svelte")) assert.doesNotMatch(text.replace(/<style>[\s\S]*<\/style>/, ""), /\sstyle="/, `${name}: the policy forbids inline styles`);
     }
   });
 
-  it("are all of use: none is kept that no view says", async () => {
+  it("are all in use", async () => {
     const text = (await sources()).map(([, one]) => one).join("\n");
     const groups = new Set([...text.matchAll(/\bt(?:Word|Maybe)?\((?:"|`)(\w+)(?:"|\.\$)/g)].map(([, group]) => group));
     const unsaid = Object.keys(await words("en")).filter((key) => !text.includes(`"${key}"`) && !groups.has(key.split(".")[0]) && !key.endsWith("_one"));
     assert.deepEqual(unsaid, []);
   });
 
-  it("and colours have their places: no view names a colour of its own", async () => {
+  it("are separate from colours: no view defines its own colours", async () => {
     for (const [name, text] of await sources()) assert.doesNotMatch(text.split("<style>")[1] ?? "", /#[0-9a-f]{3,8}\b|\brgba?\(/i, name);
   });
 
-  it("have a sentence in both languages for every error that an instance or a control plane may answer with", async () => {
+  it("cover every error code of instance and control plane in both languages", async () => {
     const page = await readFile(path.join(src, "../../docs/errors.md"), "utf8");
-    // Models and terminals get the other codes.
+    // The other codes are for models and terminals only.
     const parts = ["Messages and sessions", "Turn failures", "Database", "HTTP and WebSocket", "Control plane"].map((title) => page.split(`\n## ${title}\n`)[1].split("\n## ")[0]);
     const codes = parts.flatMap((part) => part.split("\n").filter((line) => line.startsWith("| `")).flatMap((line) => [...line.split("|")[1].matchAll(/`(\w+)`/g)].map(([, code]) => code)));
     assert.ok(codes.length > 150, String(codes.length));
@@ -54,7 +54,7 @@ describe("the words", () => {
     assert.deepEqual(codes.filter((code) => !en[`error.${code}`] || !/[\u4e00-\u9fff]/.test(zh[`error.${code}`] ?? "")), []);
   });
 
-  it("have a sentence for one where they have one for many of the same", async () => {
+  it("have a plural form for every singular form", async () => {
     const [en, zh] = [await words("en"), await words("zh")];
     for (const key of Object.keys(en).filter((name) => name.endsWith("_one"))) {
       for (const all of [en, zh]) assert.match(all[key], /\{n\}|once|1 次/, key);
@@ -62,14 +62,14 @@ describe("the words", () => {
     }
   });
 
-  it("name in both languages every loop that an instance runs", async () => {
+  it("name every background loop in both languages", async () => {
     const tasks = await readFile(path.join(src, "../../crates/engine/src/background.rs"), "utf8");
     const names = [...tasks.matchAll(/Self::\w+ => "(\w+)"/g)].map(([, name]) => name);
     assert.ok(names.length > 9, String(names));
     for (const language of ["en", "zh"]) { const all = await words(language); assert.deepEqual(names.filter((name) => !all[`loop.${name}`]), [], language); }
   });
 
-  it("name in both languages what mail is about, who decides about a tool, and what happens", async () => {
+  it("name team message kinds, policy layers and events in both languages", async () => {
     const rust = (file) => readFile(path.join(src, "../../crates", file), "utf8");
     const named = (text) => [...text.matchAll(/=> "([\w.]+)"/g)].map(([, name]) => name);
     const mail = named((await rust("domain/src/team_message.rs")).split("pub fn as_str")[1].split("pub fn parse")[0]).filter((name) => name !== "message");
@@ -84,25 +84,25 @@ describe("the words", () => {
     }
   });
 
-  it("name the rules of skills and the files of agents", async () => {
+  it("name skill rules and agent files", async () => {
     const en = await words("en");
     for (const rule of ["open", "allowed", "denied", "not_listed", "no_tool"]) assert.ok(en[`skill_rule.${rule}`], rule);
     for (const file of ["agents", "soul", "identity", "user", "tools", "memory", "heartbeat", "bootstrap"]) assert.ok(en[`overlay.${file}`], file);
   });
 });
 
-describe("the types", () => {
+describe("instance API types", () => {
   let daemon;
   before(async () => { daemon = await Daemon.start("http://127.0.0.1:9/v1"); });
   after(() => daemon?.remove());
 
-  it("are what the instance says of itself", async () => {
+  it("match the instance's OpenAPI document", async () => {
     const document = await daemon.api("GET", "/openapi.json");
     const written = await readFile(path.join(src, "api/instance.types.ts"), "utf8");
     assert.equal(written, typesOf(document), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/v1/openapi.json > src/api/instance.types.ts");
   });
 
-  it("have a sentence in both languages for every field of an agent that is explained", async () => {
+  it("have help texts in both languages for every described agent field", async () => {
     const { kindOf, plain } = await source("pages/agents/schema.ts");
     const explained = (fields, before = "") => Object.entries(fields).flatMap(([name, schema]) => {
       const { properties, description } = plain(schema);
@@ -116,20 +116,20 @@ describe("the types", () => {
   });
 });
 
-describe("the types of the control plane", () => {
+describe("control plane API types", () => {
   let plane;
   before(async () => { plane = await new Plane().start(); });
   after(() => plane?.remove());
 
-  it("are what it says of itself", async () => {
+  it("match the control plane's OpenAPI document", async () => {
     const written = await readFile(path.join(src, "api/control.types.ts"), "utf8");
     assert.equal(written, typesOf(await plane.api("/openapi.json")), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/openapi.json > src/api/control.types.ts");
   });
 });
 
-describe("text that is to be approved", async () => {
+describe("text for approval", async () => {
   const { visible } = await source("text/visible.ts");
-  it("shows what turns it, hides in it or steers", () => {
+  it("shows bidi, invisible and control characters", () => {
     assert.equal(visible("All \u202ered\u202c\u200b.\u001b[2J"), "All <U+202E>red<U+202C><U+200B>.<U+001B>[2J");
     assert.equal(visible("\u{e0041}x"), "<U+E0041>x");
     assert.equal(visible("a\r\nb\tc 👩\u200d🚀"), "a\nb\tc 👩\u200d🚀");
@@ -161,11 +161,11 @@ describe("markdown", async () => {
     ["<img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>"],
     ["snake_case_name and 2*3*4", "snake_case_name and 2*3*4"],
   ];
-  it("knows what it knows, and the rest stays text", () => {
+  it("parses supported syntax and keeps the rest as text", () => {
     for (const [given, wanted] of rows) assert.equal(markdown(given).map(shown).join(" "), wanted, given);
   });
 
-  it("is done quickly with what is meant to slow it down", async () => {
+  it("takes linear time for adversarial input", async () => {
     for (const piece of ["*", "`", "[", "[a](", "- ", "> ", "  ", "https://", "|-", "_a", "~~a", "# ", "**a"]) {
       const took = await growth((size) => {
         const given = piece.repeat(size / piece.length);
@@ -173,13 +173,13 @@ describe("markdown", async () => {
         markdown(given);
         return performance.now() - start;
       });
-      assert.ok(took < 3, `${piece}: twice as much took ${took} times as long`);
+      assert.ok(took < 3, `${piece}: doubling the input took ${took} times as long`);
     }
   });
 });
 
-describe("a call that somebody denied, or that was stopped before it ran", () => {
-  it("is known by the sentence that the engine says of it", async () => {
+describe("denied or stopped tool call", () => {
+  it("is recognized by the engine's message", async () => {
     const files = ["pages/chat/ToolCard.svelte", "../../crates/engine/src/approval.rs", "../../crates/engine/src/turn/end.rs"];
     const [card, approval, end] = await Promise.all(files.map((file) => readFile(path.join(src, file), "utf8")));
     const [denied, stopped] = [...card.matchAll(/startsWith\("(.+?)"\)/g)].map(([, said]) => said);
@@ -188,17 +188,17 @@ describe("a call that somebody denied, or that was stopped before it ran", () =>
   });
 });
 
-describe("differences", async () => {
+describe("diff", async () => {
   const { diff, hunks } = await source("text/diff.ts");
   const signs = { same: " ", gone: "-", new: "+" };
   const shown = (before, after) => diff(before, after).map((line) => signs[line.kind] + line.text).join(",");
-  it("are the lines that went and came", () => {
+  it("lists removed and added lines", () => {
     assert.equal(shown("a\nb\nc", "a\nx\nc\nd"), " a,-b,+x, c,+d");
     assert.equal(shown("a", "a"), " a");
     assert.equal(shown("", "a\nb"), "-,+a,+b");
     assert.equal(shown("a\nb\nc\nd", "b\nd"), "-a, b,-c, d");
   });
-  it("come with a few lines around them, and the rest is left out", () => {
+  it("groups changes with a few context lines", () => {
     const long = Array.from({ length: 100 }, (_, n) => `line ${n}`);
     const parts = hunks(diff(long.join("\n"), long.with(10, "x").with(80, "y").join("\n")));
     assert.deepEqual(parts.map((part) => part.length), [8, 8]);
@@ -206,25 +206,25 @@ describe("differences", async () => {
   });
 });
 
-describe("a lost line", async () => {
+describe("lost connection", async () => {
   const { pause, PAUSES_S } = await source("api/line.ts");
-  it("is tried again after 1, 2, 4, 8, 16, 30 and then every 30 seconds, a little sooner or later", () => {
+  it("is retried after 1, 2, 4, 8, 16, 30 and then every 30 seconds, with jitter", () => {
     assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 99].map((failures) => pause(failures, 0.5)), [...PAUSES_S, 30, 30].map((s) => s * 1000));
     assert.deepEqual([pause(1, 0), Math.round(pause(1, 1))], [800, 1200]);
   });
 });
 
-describe("a tree of sessions", async () => {
+describe("session tree", async () => {
   const { treeOf } = await source("pages/sessions/tree.ts");
   const session = (session_key, owner_session_key = null) => ({ session_key, owner_session_key });
   const shown = (branches) => branches.map((one) => one.id + (one.children.length ? `(${shown(one.children)})` : "")).join(" ");
-  it("puts each under its owner, and loses none whose owner is not there or who own each other", () => {
+  it("puts each session under its owner and keeps orphans and cycles", () => {
     assert.equal(shown(treeOf([session("a"), session("b", "a"), session("c", "b"), session("d", "gone")])), "a(b(c)) d");
     assert.equal(shown(treeOf([session("a", "b"), session("b", "a")])).match(/[ab]/g).length, 2);
   });
 });
 
-describe("a turn that streams", async () => {
+describe("streaming turn", async () => {
   const { LiveTurn } = await source("live/turn.svelte.ts");
   const frame = (event, fields = {}) => ({ event, turn_id: "t", session_key: "s", ...fields });
   const after = (...frames) => {
@@ -238,18 +238,18 @@ describe("a turn that streams", async () => {
   const rows = [
     ["text in pieces", [started, ["turn.delta", { text: "a" }], ["turn.delta", { text: "b" }]], ["text:ab…"]],
     ["a tool between texts", [started, ["turn.delta", { text: "a" }], ["tool.started", { call_id: "c", name: "ls", arguments: {} }], ["tool.ended", { call_id: "c", name: "ls", is_error: false, text: "x", sandbox: null }], ["turn.delta", { text: "b" }]], ["text:a", "tool:ls=done", "text:b…"]],
-    ["a fallback that starts over", [started, ["turn.delta", { text: "a" }], ["turn.restarted"], ["turn.delta", { text: "b" }]], ["text:b…"]],
+    ["a fallback that restarts", [started, ["turn.delta", { text: "a" }], ["turn.restarted"], ["turn.delta", { text: "b" }]], ["text:b…"]],
     ["a turn that starts again", [started, ["turn.delta", { text: "a" }], started, ["turn.delta", { text: "b" }]], ["text:b…"]],
     ["a turn joined in the middle", [["turn.delta", { text: "b" }]], ["text:… b…"]],
-    ["another agent, live under its name, whole at its end", [started, ["turn.delta", { text: "I ask." }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "so f" }], ["delegate.delta", { ...speaker, text: "ar" }]], ["text:I ask.", "delegate:so far…"]],
-    ["another agent that begins again", [started, ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "no" }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "yes" }], ["delegate.ended", { ...speaker, text: "yes.", is_whole: true }]], ["delegate:yes."]],
+    ["a delegate streams under its name", [started, ["turn.delta", { text: "I ask." }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "so f" }], ["delegate.delta", { ...speaker, text: "ar" }]], ["text:I ask.", "delegate:so far…"]],
+    ["a delegate that restarts", [started, ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "no" }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "yes" }], ["delegate.ended", { ...speaker, text: "yes.", is_whole: true }]], ["delegate:yes."]],
   ];
-  it("shows what counts, in order", () => {
+  it("shows its items in order", () => {
     for (const [name, frames, wanted] of rows) assert.deepEqual(after(...frames), wanted, name);
   });
 });
 
-describe("stored messages, as they are shown", async () => {
+describe("stored messages", async () => {
   const { entriesOf } = await source("live/entries.ts");
   const message = (position, role, origin, text, more = {}) => ({ id: `m${position}`, position, turn_id: "t", role, origin, text, parts: [], meta: null, channel: "web", created_at: "", ...more });
   const called = (position, name) => message(position, "assistant", "agent:main", "", { parts: [{ type: "tool_call", id: "c", name, arguments: {} }] });
@@ -257,34 +257,34 @@ describe("stored messages, as they are shown", async () => {
   const announce = (position, run, status = "ok") => message(position, "user", "agent:expert", "[@agent:Expert#expert] finish", { meta: { kind: "subagent_announce", source_run_id: run, source_agent_name: "Expert", task: { label: "the hard part" }, result: { status, summary: "42" } } });
   const shown = (entry) => `${entry.kind}:${entry.word ?? entry.team ?? entry.text}${entry.failed ? "!" : ""}${(entry.tools ?? []).map((tool) => `[${tool.name}${tool.heard ? ` heard ${tool.heard.text}` : ""}]`).join("")}`;
   const rows = [
-    ["a command stands behind what was the last when it was asked", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["person:a", "said:/help", "reply:b", "said:/usage"]],
-    ["a command stands behind all of the turn that ran when it was asked", [message(1, "user", "user", "a"), message(2, "assistant", "agent:main", "b"), message(3, "user", "user", "c", { turn_id: "u" })], [{ after: 0, turn: "t", text: "/help" }], ["person:a", "reply:b", "said:/help", "person:c"]],
-    ["a result is said by who found it", [announce(1, "r"), announce(2, "s", "failed")], [], ["result:42", "result:42!"]],
-    ["what was heard while it was said is shown once", [called(1, "delegate_to_agent"), answered(2, { streamed: true, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent heard forty-two]"]],
-    ["what was not heard comes as a result", [called(1, "delegate_to_agent"), answered(2, { streamed: false, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent]", "result:42"]],
-    ["who waits for others is not silent", [called(1, "sessions_yield"), message(2, "assistant", "agent:main", "", { meta: { silent: true } })], [], ["reply:[sessions_yield]", "note:yields"]],
+    ["a command follows the last message at its time", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["person:a", "said:/help", "reply:b", "said:/usage"]],
+    ["a command follows the whole turn that ran at its time", [message(1, "user", "user", "a"), message(2, "assistant", "agent:main", "b"), message(3, "user", "user", "c", { turn_id: "u" })], [{ after: 0, turn: "t", text: "/help" }], ["person:a", "reply:b", "said:/help", "person:c"]],
+    ["a result is shown under the agent that found it", [announce(1, "r"), announce(2, "s", "failed")], [], ["result:42", "result:42!"]],
+    ["a streamed delegate answer is shown once", [called(1, "delegate_to_agent"), answered(2, { streamed: true, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent heard forty-two]"]],
+    ["a delegate answer that was not streamed is shown as a result", [called(1, "delegate_to_agent"), answered(2, { streamed: false, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent]", "result:42"]],
+    ["a yielding turn shows a note", [called(1, "sessions_yield"), message(2, "assistant", "agent:main", "", { meta: { silent: true } })], [], ["reply:[sessions_yield]", "note:yields"]],
     ["news of a team", [message(1, "user", "agent:main", "[@team:x] news", { meta: { kind: "team_news", team: "x" } })], [], ["news:x"]],
   ];
-  it("stand where they belong, each once, in words", () => {
+  it("are shown once and in order", () => {
     for (const [name, messages, said, wanted] of rows) assert.deepEqual(entriesOf(messages, {}, said).map(shown), wanted, name);
   });
 });
 
-describe("a turn that was stopped", async () => {
+describe("stopped turn", async () => {
   const { entriesOf } = await source("live/entries.ts");
   const end = (meta, text = "Stopped.") => ({ id: "m", position: 1, turn_id: "t", role: "assistant", origin: "agent:main", text, parts: [], meta, created_at: "" });
-  it("keeps what was heard of it, and says that it was stopped where nothing was", () => {
+  it("keeps its partial text, or shows a note if there is none", () => {
     assert.deepEqual(entriesOf([end({ error: "stopped", said: "Half an" })]).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
     assert.deepEqual(entriesOf([end({ error: "stopped" })]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
   });
-  it("by a failure has what was heard before what went wrong", () => {
+  it("shows partial text before the error of a failed turn", () => {
     assert.deepEqual(entriesOf([end({ error: "provider", said: "Half an" }, "It broke.")]).map((one) => [one.kind, one.heard, one.text, one.failed]), [["reply", "Half an", "It broke.", true]]);
   });
 });
 
-describe("what was asked of an instance, as the audit has it", async () => {
+describe("proxied call in the audit log", async () => {
   const { passed } = await source("text/audit.ts");
-  it("is told without its address", () => {
+  it("is parsed from its entry", () => {
     assert.deepEqual(passed("main: POST /api/v1/sessions/agent%3Amain%3Aweb/messages → 200"), { method: "POST", noun: "sessions", id: "agent:main:web", rest: "messages", status: 200 });
     assert.deepEqual(passed("main: DELETE /api/v1/agents/ops"), { method: "DELETE", noun: "agents", id: "ops", rest: "", status: null });
     assert.equal(passed("main: PATCH /api/v1/sessions/cut%3").id, "cut%3");
@@ -292,7 +292,7 @@ describe("what was asked of an instance, as the audit has it", async () => {
   });
 });
 
-describe("a line of a log", async () => {
+describe("log line", async () => {
   const { logLine } = await source("text/log.ts");
   const rows = [
     ["INFO drained", "drained", ""],
@@ -301,7 +301,7 @@ describe("a line of a log", async () => {
     ["INFO kind=x y=1", "kind=x y=1", ""],
     ["ERROR it is 3 = three: no", "it is 3 = three: no", ""],
   ];
-  it("begins with what it says", () => {
+  it("starts with its message", () => {
     for (const [text, message, facts] of rows) {
       const line = logLine(`2026-01-01T00:00:00.000Z  ${text}`, 0);
       assert.deepEqual([line.message, line.facts], [message, facts], text);
@@ -310,10 +310,10 @@ describe("a line of a log", async () => {
   });
 });
 
-describe("the tasks of a team, read page by page", async () => {
+describe("paged team tasks", async () => {
   const { isWhole, merged, numbersOf } = await source("live/ledger.svelte.ts");
   const task = (task_id, status, blocked_by = []) => ({ task_id, status, blocked_by });
-  it("are those that the server counts, each once, as they were read last", () => {
+  it("are merged once each with the newest state and checked against the counts", () => {
     const tasks = merged([task(1, "claimed"), task(3, "pending", [1])], [task(1, "pending"), task(2, "completed")]);
     assert.deepEqual(tasks.map((one) => `${one.task_id} ${one.status}`), ["3 pending", "2 completed", "1 claimed"]);
     assert.ok(isWhole(tasks, numbersOf({ counts: { blocked: 1, in_progress: 1, completed: 1 } })));
@@ -321,75 +321,75 @@ describe("the tasks of a team, read page by page", async () => {
   });
 });
 
-describe("the end of a long list", async () => {
+describe("end of a long list", async () => {
   const { lastNumber } = await source("live/end.ts");
-  it("is found with few looks", async () => {
+  it("is found with few requests", async () => {
     for (const last of [0, 1, 1023, 1024, 1025, 999_999]) {
       let looks = 0;
       const found = await lastNumber(async (number) => { looks += 1; return last > number; });
-      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} looks`);
+      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} requests`);
     }
   });
 });
 
-describe("the list of sessions, read again", async () => {
+describe("reloaded session list", async () => {
   const { merged } = await source("pages/chat/list.svelte.ts");
   const session = (session_key, updated_at) => ({ session_key, updated_at });
-  it("brings what moved to the front, keeps what is older, and lets go what is gone", () => {
+  it("moves changed sessions to the front, keeps older ones and drops removed ones", () => {
     const known = [session("a", "9"), session("b", "8"), session("c", "7"), session("d", "2"), session("e", "1")];
     const page = [session("e", "10"), session("a", "9"), session("c", "7")];
     assert.deepEqual(merged(page, known).map((one) => one.session_key), ["e", "a", "c", "d"]);
   });
 });
 
-describe("a change of a spec", async () => {
+describe("agent spec change", async () => {
   const { patchOf, valueOf } = await source("pages/agents/schema.ts");
-  it("is a merge patch that says only what is other", () => {
+  it("is a merge patch with only the changed fields", () => {
     assert.deepEqual(patchOf({ a: 1, b: { c: 1, d: 2 }, e: 5 }, { a: 1, b: { c: 1, d: 3 }, f: [1] }), { b: { d: 3 }, e: null, f: [1] });
   });
-  it("reads fields as what they are", () => {
+  it("converts form fields to their types", () => {
     assert.deepEqual([valueOf("number", " 2.5 "), valueOf("list", "a\n\n b "), valueOf("switch", "true"), valueOf("text", "  ")], [2.5, ["a", "b"], true, undefined]);
   });
 });
 
-describe("how long turns take", async () => {
+describe("turn latency", async () => {
   const { latencies } = await source("pages/usage/latency.ts");
   const turn = (agent_id, seconds, began = 1000) => ({ agent_id, model: null, started_at: new Date(began).toISOString(), ended_at: seconds === null ? null : new Date(began + seconds * 1000).toISOString() });
-  it("is said for each agent: what half of them and nearly all of them stay below", () => {
+  it("is the median and the 95th percentile per agent", () => {
     const turns = [...Array.from({ length: 20 }, (_, n) => turn("quick", n + 1)), turn("slow", 60), turn("slow", null), turn("old", 5, 0)];
     assert.deepEqual(latencies(turns, 500, (one) => one.agent_id), [{ group: "slow", turns: 1, middle: 60_000, slow: 60_000 }, { group: "quick", turns: 20, middle: 10_000, slow: 19_000 }]);
     assert.deepEqual(latencies(turns, 0, (one) => one.model), []);
   });
 });
 
-describe("what an instance did in a day", async () => {
+describe("hourly activity", async () => {
   const { hoursOf } = await source("pages/fleet/hours.ts");
   const now = Date.parse("2026-05-02T12:30:00Z");
   const at = (time) => Date.parse(`2026-05-0${time}:00Z`);
 
-  it("is counted by the hour, the newest last; an hour without a turn has none", () => {
+  it("counts turns per hour, newest last, with zero for empty hours", () => {
     const hours = hoursOf([at("2T12:10"), at("2T12:29"), at("2T10:59"), at("1T13:00"), at("1T12:59")], 0, now);
     assert.deepEqual([hours.length, hours.at(-1), hours.at(-2), hours.at(-3), hours[0]], [24, 2, 0, 1, 1]);
   });
 
-  it("is not known before the oldest turn that was read", () => {
+  it("is unknown before the oldest turn that was read", () => {
     const hours = hoursOf([at("2T11:10")], at("2T11:10"), now);
     assert.deepEqual(hours.slice(-3), [null, 1, 0]);
   });
 });
 
-describe("a moment of a list", async () => {
+describe("list timestamp", async () => {
   const { moment } = await source("i18n/format.ts");
 
-  it("has its day where that is not today", () => {
+  it("shows the date if it is not today", () => {
     const now = new Date(2026, 4, 2, 12);
     assert.equal(moment(new Date(2026, 4, 2, 9, 5, 7).toISOString(), now), "09:05:07");
     assert.equal(moment(new Date(2026, 4, 1, 23, 59, 0).toISOString(), now), "1 May 23:59:00");
   });
 });
 
-describe("types of a document", () => {
-  it("keep what alternatives have in common, and single words", () => {
+describe("types from an OpenAPI document", () => {
+  it("keep common properties of alternatives and constants", () => {
     const schemas = { Frame: { type: "object", properties: { seq: { type: "integer" } }, required: ["seq"], oneOf: [{ type: "object", properties: { event: { const: "a" } }, required: ["event"] }, { type: "object", properties: { event: { const: "b" } } }] } };
     const text = typesOf({ info: { title: "x" }, components: { schemas } }).replace(/\s+/g, " ");
     assert.match(text, /export type Frame = \{ seq: number; \} & \(\{ event: "a"; \} \| \{ event\?: "b"; \}\);/);

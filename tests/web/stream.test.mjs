@@ -1,4 +1,4 @@
-// A page that is left open while agents talk: tens of thousands of frames leave nothing behind but what was said.
+// Memory of a page that stays open while agents stream tens of thousands of frames.
 import assert from "node:assert/strict";
 import { after, before as first, describe, it } from "node:test";
 import { Visit, launch, stored } from "./browser.mjs";
@@ -8,16 +8,16 @@ import { Model } from "./model.mjs";
 import { until } from "./plane.mjs";
 
 const PIECES = 2000;
-/** What is made once is made in the first rounds. */
+/** Rounds in which one-time allocations happen. */
 const WARM = 2;
 const ROUNDS = 5;
-/** Of a frame that is kept 70 bytes or more are left. */
+/** A leaked frame takes at least 70 bytes. */
 const BYTES_A_FRAME = 24;
-/** Of a conversation that is kept 700 nodes or more are left. */
+/** A leaked conversation takes at least 700 nodes. */
 const NODES_A_ROUND = 250;
-/** While a conversation is in view it grows by what is drawn of it. */
+/** Allowed growth of a visible conversation by its rendered content. */
 const DRAWN = 2 * 1024 * 1024;
-// As little of the engine's own as can be: no code that is made as it runs, none that is thrown away.
+// Keeps the memory of the JavaScript engine steady: no compiled code is added or flushed at run time.
 const STEADY = "--js-flags=--no-opt --no-maglev --no-sparkplug --no-flush-bytecode --no-lazy-feedback-allocation";
 let model, daemon, front, browser, turn;
 
@@ -36,11 +36,11 @@ first(async () => {
 });
 after(async () => { await browser?.close(); front?.stop(); await daemon?.remove(); model?.stop(); });
 
-/** A page whose sockets, frames and memory are counted. */
+/** Opens a page and measures its sockets, frames and memory. */
 async function watched() {
   const { code } = await daemon.api("POST", "/logins");
   const visit = await Visit.of(browser, `${front.url}/?code=${code}`);
-  // A page that had no sockets before they are counted.
+  // A new page, so that no socket is opened before counting starts.
   const page = await visit.open("about:blank");
   await visit.page.close();
   const debug = await visit.context.newCDPSession(page);
@@ -72,14 +72,14 @@ async function talk(page, n) {
 const go = (page, hash) => page.evaluate((to) => { location.hash = to; }, hash);
 const said = (seen) => seen.map(({ bytes, nodes }) => `${(bytes / 1048576).toFixed(2)} MB and ${nodes} nodes`).join(", ");
 
-/** What one round in the middle adds: slack comes in steps and ends, a leak comes in every round. */
+/** Returns the median growth per round. Caches grow in single steps; a leak grows in every round. */
 function growth(seen, part) {
   const steps = seen.slice(1).map((one, n) => one[part] - seen[n][part]).sort((a, b) => a - b);
   return steps[Math.floor(steps.length / 2)];
 }
 
-describe("hours of streaming", () => {
-  it("leave nothing behind in another view", async () => {
+describe("long streaming", () => {
+  it("leaks no memory after leaving the chat", async () => {
     const { visit, page, count, measure } = await watched();
     const round = async (n) => {
       await go(page, "#/i/this/chat");
@@ -87,7 +87,7 @@ describe("hours of streaming", () => {
       await talk(page, n);
       await go(page, "#/nowhere");
       await page.getByText("Page not found").waitFor();
-      await until("only the socket of the shell is open", () => count.sockets === 1);
+      await until("only the app's own socket is open", () => count.sockets === 1);
       return measure();
     };
     const seen = [];
@@ -99,7 +99,7 @@ describe("hours of streaming", () => {
     await visit.end();
   });
 
-  it("grow a conversation in view by what is drawn of it", async () => {
+  it("grows a visible conversation only by its rendered content", async () => {
     const { visit, page, count, measure } = await watched();
     await go(page, "#/i/this/chat");
     await page.getByText("What would you like to do?").waitFor();

@@ -1,4 +1,4 @@
-// Teams on real instances: a run watched on the board to its end, and what a person does to a team.
+// Teams on real instances: the board during a complete run, and actions of a person on a team.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
@@ -12,7 +12,7 @@ after(async () => { await browser?.close(); await set?.end(); });
 
 const call = (id, name, given) => ({ call: { id, name, arguments: given } });
 
-/** A lead that makes a team of one and gives it two tasks; a member that works when the test lets it. */
+/** Returns a model for a lead that creates a team with one member and two tasks, and for the member, which works step by step. */
 function crew(name, steps) {
   const results = (asked) => asked.messages.filter((message) => message.role === "tool").length;
   const lead = [
@@ -39,8 +39,8 @@ function crew(name, steps) {
 }
 
 for (const [look, options] of Object.entries(LOOKS)) {
-  describe(`${look}: a team`, () => {
-    it("is watched on the board from its first task to its last", async () => {
+  describe(`${look}: team`, () => {
+    it("is shown live on the board from its first to its last task", async () => {
       const name = `fence-${look}`;
       const steps = Array.from({ length: 5 }, gate);
       set.model.answer = crew(name, steps);
@@ -56,7 +56,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await column("To do").getByText("Paint <b>all</b> of it").waitFor();
       await column("To do").getByText("Blocked by 1").waitFor();
       const tab = await page.getByRole("tab", { name, exact: true }).boundingBox();
-      assert.ok(tab.x >= 0 && tab.x + tab.width <= page.viewportSize().width, "which team it is can be seen among many");
+      assert.ok(tab.x >= 0 && tab.x + tab.width <= page.viewportSize().width, "the tab of the team is in view");
       steps[0].open();
       await column("Claimed").getByText("Buy paint").waitFor();
       steps[1].open();
@@ -79,8 +79,8 @@ for (const [look, options] of Object.entries(LOOKS)) {
   });
 }
 
-describe("a person at a team", () => {
-  it("makes one, is told that nobody is in it, takes somebody in and hears why their turns fail", async () => {
+describe("person and team", () => {
+  it("creates an empty team, adds a member and sees why its turns fail", async () => {
     set.model.answer = async function* () { yield { text: "I begin." }; };
     const visit = await Visit.of(browser, await set.link(), LOOKS["phone-light"]);
     visit.expected = /400/;
@@ -97,14 +97,14 @@ describe("a person at a team", () => {
     await dialog.getByLabel("Agent").selectOption({ label: "Research" });
     await dialog.getByLabel("First message").fill("Dig.");
     await dialog.getByRole("button", { name: "Add member" }).click();
-    // The lead may begin none of that agent, which is said where it was tried.
+    // The lead may not start that agent, and the dialog shows the error.
     await dialog.getByText("This agent is not allowed to start that sub-agent.").waitFor();
     await dialog.getByLabel("Agent").selectOption({ label: "Default" });
     await dialog.getByRole("button", { name: "Add member" }).click();
     await page.getByRole("button", { name: /^digger/ }).waitFor();
     assert.equal((await set.main.api("/teams/garden")).members[0].agent_id, "main");
     await shot(page, "team-member");
-    // What an instance says when the turns of a member fail: it takes minutes to come to that.
+    // A simulated failure streak, because a real one takes minutes.
     await page.route("**/teams/garden", async (route) => {
       const whole = await (await route.fetch()).json();
       whole.members[0].failure_streak = { code: "provider_failed", failures: 3, since: new Date().toISOString(), retry_at: new Date(Date.now() + 300_000).toISOString() };
@@ -114,14 +114,14 @@ describe("a person at a team", () => {
     await page.getByText("digger: 3 turns failed in a row. No model could answer. Next attempt in", { exact: false }).waitFor();
     assert.ok(await sticksOut(page) <= 0);
     assert.deepEqual(await barriers(page), []);
-    await shot(page, "team-setback");
-    // Closed first: the page would ask once more for a team that is gone. What it asks while it closes is answered by nobody.
+    await shot(page, "team-failure-streak");
+    // The page is closed first, because it would request the deleted team again. Requests during the close are ignored.
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await visit.end();
     await set.main.api("/teams/garden/shutdown", "POST", { force: true });
   });
 
-  it("takes in a member that plans first, reads its plan, sends it back and then approves it", async () => {
+  it("adds a member in plan mode, returns its plan and then approves a new one", async () => {
     const plan = (n) => call(`p${n}`, "SendMessage", { team_name: "orchard", type: "plan_approval_request", content: `**Plan ${n}**: prune the old trees first.` });
     set.model.answer = async function* (asked) {
       const text = JSON.stringify(asked.messages);
@@ -143,7 +143,7 @@ describe("a person at a team", () => {
     await dialog.getByRole("button", { name: "Add member" }).click();
     await page.getByRole("button", { name: "Read plan" }).click();
     await dialog.getByText("Plan 1").waitFor();
-    assert.ok(await dialog.getByRole("button", { name: "Send back" }).isDisabled(), "not without a word");
+    assert.ok(await dialog.getByRole("button", { name: "Send back" }).isDisabled(), "returning a plan requires a message");
     await dialog.getByLabel("Message to the member").fill("Not the old ones.");
     await shot(page, "team-plan");
     assert.deepEqual(await barriers(page), []);
@@ -152,14 +152,14 @@ describe("a person at a team", () => {
     await page.getByRole("button", { name: "Read plan" }).click();
     await dialog.getByText("Plan 2").waitFor();
     await dialog.getByRole("button", { name: "Approve" }).click();
-    await until("no plan waits any more", async () => (await page.getByText("waiting for approval").count()) === 0);
+    await until("no plan waits for approval", async () => (await page.getByText("waiting for approval").count()) === 0);
     assert.equal((await set.main.api("/teams/orchard/members/pruner/plan")).status, "none");
     assert.ok(await sticksOut(page) <= 0);
     await visit.end();
     await set.main.api("/teams/orchard/shutdown", "POST", { force: true });
   });
 
-  it("sees at a glance who works, and what waits, on a phone too", async () => {
+  it("sees the states of members and pending plans on a phone", async () => {
     const long = "somebody-with-a-very-long-name-that-fits-no-phone";
     set.model.answer = async function* () { yield { text: "I wait." }; };
     await set.main.api("/teams", "POST", { name: "glance" });
@@ -173,7 +173,7 @@ describe("a person at a team", () => {
     const member = page.getByRole("button", { name: `${long} Idle` });
     await member.waitFor();
     const state = await member.getByText("Idle", { exact: true }).boundingBox();
-    assert.ok(state.x + state.width <= page.viewportSize().width, "the state is in view behind a long name");
+    assert.ok(state.x + state.width <= page.viewportSize().width, "the state is in view next to a long name");
     let change = (whole) => { whole.members[0].plan = "submitted"; };
     await page.route("**/teams/glance", async (route) => {
       const whole = await (await route.fetch()).json();
@@ -182,7 +182,7 @@ describe("a person at a team", () => {
     });
     await page.reload();
     await page.getByRole("button", { name: `${long} Plan waiting for approval` }).waitFor();
-    assert.equal(await page.getByText("Plan waiting for approval", { exact: true }).count(), 2, "of the member and of the team");
+    assert.equal(await page.getByText("Plan waiting for approval", { exact: true }).count(), 2, "shown for the member and for the team");
     change = (whole) => { whole.turns = { used: 9, limit: 9, is_waiting: true }; };
     await page.reload();
     await page.getByText("Turn limit reached").waitFor();
@@ -194,7 +194,7 @@ describe("a person at a team", () => {
     await set.main.api("/teams/glance/shutdown", "POST", { force: true });
   });
 
-  it("looks at a team that has ended, by its address, and is told of one that is not there", async () => {
+  it("opens an ended team by URL and sees an error for an unknown team", async () => {
     set.model.answer = async function* () { yield { text: "I wait." }; };
     await set.main.api("/teams", "POST", { name: "old" });
     await set.main.api("/teams/old/tasks", "POST", { subject: "Left undone" });
@@ -211,14 +211,14 @@ describe("a person at a team", () => {
     await shot(page, "team-ended");
     await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/nowhere`);
     await page.getByText("Team not found.").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "old", exact: true }).count(), 0, "no other team is shown in its place");
+    assert.equal(await page.getByRole("heading", { name: "old", exact: true }).count(), 0, "no other team is shown instead");
     await page.getByText(/^Ended teams/).click();
     await page.getByRole("button", { name: "old", exact: true }).click();
     await page.getByRole("heading", { name: "old", exact: true }).waitFor();
     await visit.end();
   });
 
-  it("adds a task that waits for another, writes to all, and shuts the team down", async () => {
+  it("adds a dependent task, sends a broadcast and shuts the team down", async () => {
     set.model.answer = async function* () { yield { text: "I wait." }; };
     const visit = await Visit.of(browser, await set.link());
     const { page } = visit;
@@ -238,7 +238,7 @@ describe("a person at a team", () => {
     await page.getByText("Well done <b>all</b>").first().waitFor();
     await page.getByText("macOS takes a while longer, start with the notes.").waitFor();
     await page.getByText("You", { exact: true }).first().waitFor();
-    assert.deepEqual(await barriers(page), [], "a long list of mail scrolls by keyboard too");
+    assert.deepEqual(await barriers(page), [], "a long list of messages scrolls by keyboard");
     await page.getByRole("button", { name: "Shut down" }).click();
     await dialog.getByRole("button", { name: "Shut down" }).click();
     await page.getByText(/shutting down/i).first().waitFor();

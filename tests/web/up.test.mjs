@@ -1,4 +1,4 @@
-// The first minute: `polyclaw up` prints a link to the command center, and the page behind it is the binary's own.
+// `polyclaw up` prints a link to the command center, which the binary serves itself.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ let browser, model;
 before(async () => { browser = await launch(); model = await new Model().start(); });
 after(async () => { await browser?.close(); model?.stop(); });
 
-/** Runs it in a terminal of its own until the test is over. */
+/** Starts `polyclaw up` and waits for its link. `end` stops it. */
 async function up(home) {
   const env = { PATH: process.env.PATH, HOME: home, POLYCLAW_HOME: home, POLYCLAW_NO_PULL: "1", POLYCLAW_CP_PORT: String(await freePort()) };
   await writeFile(path.join(home, "config.toml"), `schema = 1\n[providers.scripted]\nkind = "openai_compatible"\nbase_url = "${model.url}"\nmodels = ["steady"]\n[agents.defaults]\nmodel = "scripted/steady"\n`, { mode: 0o600 });
@@ -30,7 +30,7 @@ async function up(home) {
 
 for (const look of ["desktop-light", "phone-dark"]) {
   describe(`${look}: polyclaw up`, () => {
-    it("prints a link that opens the page of the binary itself, once", async () => {
+    it("prints a one-time link to the page that the binary serves", async () => {
       const home = await mkdtemp(path.join(os.tmpdir(), "polyclaw-up-"));
       const running = await up(home);
       try {
@@ -39,7 +39,7 @@ for (const look of ["desktop-light", "phone-dark"]) {
         await page.getByRole("heading", { name: "Fleet" }).waitFor({ timeout: 20_000 });
         const card = page.locator("main li", { has: page.getByRole("link", { name: "main", exact: true }) });
         await card.getByText("Running", { exact: true }).waitFor({ timeout: 20_000 });
-        assert.equal(new URL(page.url()).origin, new URL(running.link).origin, "nobody stands between");
+        assert.equal(new URL(page.url()).origin, new URL(running.link).origin, "no proxy is in between");
         assert.equal(new URL(page.url()).search, "");
         const policy = (await fetch(new URL("/app/", running.link))).headers.get("content-security-policy");
         assert.match(policy, /default-src 'self'(?!.*unsafe)/);

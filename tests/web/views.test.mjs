@@ -1,4 +1,4 @@
-// Every view of the command center, in both themes and on a phone: seen, without barriers, and inside its page.
+// Every view of the command center in each size and theme: rendered, accessible and within the viewport.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
@@ -7,7 +7,7 @@ import { until } from "./plane.mjs";
 
 let set, browser, sessions, asked;
 
-/** Where each view is, and what it shows when it is there. */
+/** The address of each view, the text it shows, and the tab to open. */
 const views = () => {
   const i = `#/i/${set.main.id}`;
   const chat = encodeURIComponent(sessions.find((one) => one.title === "What is in my folder?").session_key);
@@ -49,7 +49,7 @@ after(async () => { await browser?.close(); await set?.end(); });
 
 for (const [look, options] of Object.entries(LOOKS)) {
   describe(`in ${look}`, () => {
-    it("shows every view, without barriers, inside its page", async () => {
+    it("renders every view, accessible and within the viewport", async () => {
       const visit = await Visit.of(browser, await set.link(), options);
       const { page } = visit;
       const found = [];
@@ -65,12 +65,12 @@ for (const [look, options] of Object.entries(LOOKS)) {
           const inside = (root) => (root.textContent ?? "").includes(wanted) || [...root.querySelectorAll("*")].some((node) => node.value?.includes?.(wanted) || (node.shadowRoot && inside(node.shadowRoot)));
           return inside(document.querySelector("main"));
         }, text).catch(() => assert.fail(`${name} does not show "${text}"`));
-        await until("nothing is on its way", () => waiting.size === 0);
+        await until("no request is pending", () => waiting.size === 0);
         await page.waitForFunction(() => document.getAnimations().every((one) => one.playState === "finished" || one.effect.getTiming().iterations === Infinity));
         await shot(page, `${name}-${look}`);
         found.push(...(await barriers(page)).map((one) => `${name}: ${one}`));
-        if (await page.locator("main").evaluate((node) => node.scrollTop) > 0) found.push(`${name} does not begin at its top`);
-        if (await sticksOut(page) > 0) found.push(`${name} sticks out of the page`);
+        if (await page.locator("main").evaluate((node) => node.scrollTop) > 0) found.push(`${name} is not scrolled to its top`);
+        if (await sticksOut(page) > 0) found.push(`${name} is wider than the viewport`);
       }
       await visit.end();
       assert.deepEqual(found, []);

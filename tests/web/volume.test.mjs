@@ -1,4 +1,4 @@
-// So much of everything that making it would take longer than looking at it: the lists are answered for the instance.
+// Large lists. The API responses are mocked, because creating so much data would take too long.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { Visit, launch, scrolled, shot } from "./browser.mjs";
@@ -24,7 +24,7 @@ const session = (n) => ({
   spawn_depth: 0, delegation_depth: 0, lane: "main", channel: "web", status: "active", title: `Session ${n}`, queued: 0, running_turn_id: null, tokens: n, created_at: at(1e12), updated_at: at(1.7e12 - n * 1000),
 });
 
-/** What is open has the lowest numbers, as it has in a ledger that was worked on for long. */
+/** Open tasks have the lowest numbers, as in a long-lived ledger. */
 const task = (n) => ({
   task_id: n + 1, subject: `Task ${n}`, description: "", title: `Task ${n}`, status: n < 1500 ? "pending" : n % 10 ? "completed" : "failed", owner: null, lease_until: null, assignee: null, capability: null,
   depends_on: n % 100 === 99 && n < 1500 ? [n] : [], blocked_by: n % 100 === 99 && n < 1500 ? [n] : [], metadata: null, note: null, summary: null, artifacts: [], created_by: "operator", created_at: at(1.7e12), ended_at: null,
@@ -40,8 +40,8 @@ async function paged(route, list, name, most) {
   await route.fulfill({ json: { [name]: list.slice(from, from + limit), next_cursor: from + limit < list.length ? String(from + limit) : null } });
 }
 
-describe("much of everything", () => {
-  it("ten thousand sessions scroll and are found, with few of them in the page", async () => {
+describe("large lists", () => {
+  it("scrolls and searches 10,000 sessions with few of them in the DOM", async () => {
     const all = Array.from({ length: SESSIONS }, (_, n) => session(n));
     await page.route("**/gateway/sessions?*", (route) => paged(route, all, "sessions", 2000));
     await open("sessions");
@@ -49,10 +49,10 @@ describe("much of everything", () => {
     await list.getByText("Session 3", { exact: true }).waitFor();
     await list.getByText("3 tokens", { exact: false }).first().waitFor();
     const rows = () => list.evaluate((node) => Math.round(node.scrollHeight / 60));
-    await until("all of them were scrolled to", async () => { await list.evaluate((node) => { node.scrollTop = node.scrollHeight; }); return await rows() === SESSIONS; }, 60_000);
+    await until("the list has all sessions", async () => { await list.evaluate((node) => { node.scrollTop = node.scrollHeight; }); return await rows() === SESSIONS; }, 60_000);
     await list.evaluate((node) => { node.scrollTop = 0; });
     const took = await scrolled(list);
-    console.log(`two frames of scrolling ${SESSIONS} sessions: ${took.toFixed(1)} ms in the middle`);
+    console.log(`two frames of scrolling ${SESSIONS} sessions: median ${took.toFixed(1)} ms`);
     assert.ok(took < 150, `${took} ms`);
     assert.ok(await list.getByRole("listitem").count() < 80);
     await page.reload();
@@ -60,7 +60,7 @@ describe("much of everything", () => {
     await list.getByText("Session 9876", { exact: true }).waitFor();
   });
 
-  it("five thousand tasks are counted, drawn and scrolled", async () => {
+  it("counts, draws and scrolls 5,000 tasks", async () => {
     const counts = { pending: 1485, blocked: 15, in_progress: 0, completed: 3150, failed: 350 };
     await page.route("**/gateway/teams?*", (route) => route.fulfill({ json: { teams: [team] } }));
     await page.route("**/gateway/teams/crowd", (route) => route.fulfill({ json: { ...team, members: [], counts, open: [], ended: [] } }));
@@ -80,19 +80,19 @@ describe("much of everything", () => {
     await done.evaluate((node) => { node.scrollTop = node.scrollHeight; });
     await done.getByText("Task 1501", { exact: true }).waitFor();
     const took = await scrolled(column);
-    console.log(`two frames of scrolling ${TASKS} tasks: ${took.toFixed(1)} ms in the middle`);
+    console.log(`two frames of scrolling ${TASKS} tasks: median ${took.toFixed(1)} ms`);
     assert.ok(took < 150 && await column.getByRole("listitem").count() < 60, `${took} ms`);
   });
 
-  it("three hundred instances and rules are all there, and stay there after an action", async () => {
+  it("shows 300 instances and rules, also after an action", async () => {
     const instance = (n) => ({ id: `i${n}`, name: `extra-${n}`, status: "stopped", port: 20_000 + n, pid: null, desired_state: "stopped", restart: "on-failure", error: null, archived_at: null, created_at: at(1.7e12) });
     const all = Array.from({ length: 300 }, (_, n) => instance(n));
     const rules = all.map((one, n) => ({ id: `r${n}`, from: one.id, to: "i0", type: `task.t${n}`, max_retries: 5, ttl_secs: 3600, auto_start: false, created_at: at(1.7e12) }));
-    // No more than a hundred to a page, whatever is asked for.
+    // At most 100 entries per page, whatever the requested limit is.
     const hundred = (list, name) => (route) => { const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0); return route.fulfill({ json: { [name]: list.slice(from, from + 100), next_cursor: from + 100 < list.length ? String(from + 100) : null } }); };
     await page.route("**/api/instances?*", hundred(all, "instances"));
     await page.route("**/api/instances/i299/start", (route) => route.fulfill({ json: { ...all[299], status: "running" } }));
-    // What is live tells of those that are there.
+    // The live socket would report only the real instances.
     await page.routeWebSocket("**/ws/instances", () => {});
     await page.route("**/api/routing-rules?*", hundred(rules, "rules"));
     await page.getByRole("button", { name: "Show archived" }).click();
