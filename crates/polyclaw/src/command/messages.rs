@@ -112,7 +112,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             Ok(context.output.print_value(&found, |output| {
                 let rows: Vec<_> =
                     found["events"].as_array().into_iter().flatten().map(event_cells).collect();
-                let events = output.format_table(&["AT", "WHAT", "WHY"], &rows);
+                let events = output.format_table(&["TIME", "EVENT", "DETAIL"], &rows);
                 format!(
                     "{}\n{}\n\n{events}",
                     message_line(&found),

@@ -125,7 +125,7 @@ fn list_weights(models: &ModelDir, context: &CommandContext) -> std::io::Result<
     });
     context
         .output
-        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
+        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "DESCRIPTION"], &rows))
 }
 
 /// Builds the prompt of the main agent without a config, with all tools.
@@ -187,7 +187,7 @@ fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()
             row("cross-entropy (mean of -ln p)", format!("{:.4}", chat.surprise)),
         ];
         rows.extend(embeddings.map(|texts| row("embeddings", rate(texts, "short texts"))));
-        output.format_table(&["MEASURED", "ON ONE THREAD"], &rows)
+        output.format_table(&["MEASUREMENT", "ONE THREAD"], &rows)
     })?;
     Ok(())
 }

@@ -154,7 +154,7 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
     };
     let rows: Vec<_> = list("candidates").iter().map(row).collect();
     if !rows.is_empty() {
-        lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "WHY"], &rows)));
+        lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "REASON"], &rows)));
     }
     lines.join("\n")
 }

@@ -293,7 +293,7 @@ fn team_text(output: &CliOutput, team: &Value) -> String {
         cell_text(&team["status"]),
         cell_text(&team["lead_session_key"]),
         lead_text(team),
-        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "HOLDS"], &members),
+        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "TASKS"], &members),
         count("pending"),
         count("in_progress"),
         count("blocked"),

@@ -70,7 +70,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 .await?;
             Ok(context.output.print_value(&body, |output| {
                 explanation_text(&body, |rows| {
-                    output.format_table(&["LAYER", "SAYS", "RULE", "SET IN"], rows)
+                    output.format_table(&["LAYER", "DECISION", "RULE", "SET IN"], rows)
                 })
             })?)
         }
