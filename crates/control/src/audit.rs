@@ -46,10 +46,7 @@ impl Control {
     pub async fn verify_audit(&self) -> Result<(AuditChain, Option<AuditChainBreak>)> {
         let mut chain = AuditChain::default();
         let Some(head) = self.db.read(audit::get_head).await? else {
-            return Ok((
-                chain,
-                Some(AuditChainBreak { seq: 0, reason: "how far the record had come was taken out" }),
-            ));
+            return Ok((chain, Some(AuditChainBreak { seq: 0, reason: "the recorded head was removed" })));
         };
         let heads: Vec<AuditHead> = self.read_audit_head_file().into_iter().chain([head]).collect();
         loop {
@@ -112,14 +109,15 @@ fn verify_link(
     heads: &[AuditHead],
 ) -> std::result::Result<(), AuditChainBreak> {
     chain.verify_next(link)?;
-    match heads.iter().any(|head| chain.diverges_from(head)) {
-        true => Err(AuditChainBreak { seq: link.seq, reason: "it is not the entry that was there" }),
-        false => Ok(()),
+    if heads.iter().any(|head| chain.diverges_from(head)) {
+        Err(AuditChainBreak { seq: link.seq, reason: "the entry was replaced" })
+    } else {
+        Ok(())
     }
 }
 
 /// Finds rows that were appended behind the last recorded entry.
 fn find_appended_rows(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
-    let why = "it was put there behind the control plane's back";
+    let why = "the entry was added outside the control plane";
     (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, reason: why })
 }

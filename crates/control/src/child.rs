@@ -118,7 +118,7 @@ impl Control {
             .process_group(0);
         let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
         let number = process.id().and_then(|pid| i32::try_from(pid).ok());
-        let number = number.ok_or_else(|| failed("it ended at once".to_owned()))?;
+        let number = number.ok_or_else(|| failed("it exited immediately".to_owned()))?;
         self.children.set_state(&one.id, ChildState::Running(number));
         let ends = self.ends_children.load(Ordering::Relaxed);
         if let Err(error) = place.write_ending_pid(ends.then_some(number)) {

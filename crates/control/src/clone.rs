@@ -20,7 +20,7 @@ const COPIED_FOLDERS: [&str; 3] = ["workspace", "workspaces", "skills"];
 /// Files that hold the secrets the config may refer to.
 const SECRET_FILES: [&str; 2] = ["secrets.json", "secrets.key"];
 
-/// What an agent makes that can not be copied is named in the log up to this number.
+/// Maximum number of uncopied entries that are logged one by one.
 const MAX_NAMED_SKIPPED: usize = 20;
 
 impl Control {
@@ -76,11 +76,11 @@ fn copy_contents(from: &InstancePaths, to: &InstancePaths) -> Result<Vec<Skipped
 
 fn warn_about_skipped(skipped: &[SkippedEntry]) {
     for SkippedEntry { path, reason } in skipped.iter().take(MAX_NAMED_SKIPPED) {
-        // A name in a workspace is an agent's words: quoted, it is one line.
-        tracing::warn!(path = ?path, reason, "a file or folder can not be copied and is not in the clone");
+        // Agents choose the names in a workspace, so each is logged quoted, on one line.
+        tracing::warn!(path = ?path, reason, "could not copy a file or folder; the clone does not contain it");
     }
     if skipped.len() > MAX_NAMED_SKIPPED {
-        tracing::warn!(count = skipped.len(), "files and folders are not in the clone");
+        tracing::warn!(count = skipped.len(), "the clone does not contain some files or folders");
     }
 }
 

@@ -121,10 +121,10 @@ impl Control {
         let secrets = mask::mask_document(&mut document);
         if audience == ConfigAudience::Reader {
             mask::mask_document_for_reader(&mut document);
-            // Made anew from its values, it has no comments.
+            // Generated from its values, so it has no comments.
             document = edit::parse(&edit::merge_patch("", &edit::to_json(document.as_item()))?)?;
         }
-        // A comment may hold what was a secret once, an address a password.
+        // Comments may contain former secrets, and URLs may contain passwords.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
         redactor.redact_json(&mut config);
@@ -214,7 +214,7 @@ impl Control {
         let before = self.read_config_text(&one)?;
         let after = draft_text(&before, edit, true)?;
         let given = find_given_secrets(edit, audience)?;
-        // A secret that is given is a change, be it the stored one or another: whoever guesses learns nothing.
+        // A given secret always counts as a change, so that callers cannot confirm guesses.
         let hidden = |text: &str, stand_in: &dyn Fn(&str) -> String| -> Result<Value> {
             let mut document = edit::parse(text)?;
             for path in mask::find_hidden_paths(&edit::to_json(document.as_item()), audience) {
@@ -223,13 +223,16 @@ impl Control {
             Ok(edit::to_json(document.as_item()))
         };
         let old = hidden(&before, &|_| mask::MASK.to_owned())?;
-        let new = hidden(&after, &|path| match given.iter().any(|one| one == path) {
-            true => format!("{} (new)", mask::MASK),
-            false => mask::MASK.to_owned(),
+        let new = hidden(&after, &|path| {
+            if given.iter().any(|one| one == path) {
+                format!("{} (new)", mask::MASK)
+            } else {
+                mask::MASK.to_owned()
+            }
         })?;
         let (mut found, mut same) = (Vec::new(), 0);
         compare_values(String::new(), Some(&old), Some(&new), &mut found, &mut same);
-        // As the config is shown: other texts may look like a key, too.
+        // Redacted like the shown config, because other texts may look like a key too.
         let redactor = Redactor::default();
         let values = found.iter_mut().flat_map(|one| [&mut one.before, &mut one.after]);
         values.flatten().for_each(|value| redactor.redact_json(value));
@@ -335,9 +338,10 @@ impl Control {
             return Ok(());
         }
         let id = one.id.clone();
-        match self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
-            true => self.refresh_instance(&one.id).await.map(drop),
-            false => Err(Error::PortTaken(port)),
+        if self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
+            self.refresh_instance(&one.id).await.map(drop)
+        } else {
+            Err(Error::PortTaken(port))
         }
     }
 
@@ -357,7 +361,7 @@ impl Control {
             self.request_instance(one, Method::POST, "/api/v1/config/reload", RELOAD_TIMEOUT).await;
         let (status, body) = answered?;
         if status != 200 {
-            let why = body["error"]["message"].as_str().unwrap_or("it did not say why");
+            let why = body["error"]["message"].as_str().unwrap_or("no reason given");
             return Err(Error::ReloadRejected(why.to_owned()));
         }
         let sections = body["restart_required"].as_array().into_iter().flatten();
@@ -389,7 +393,7 @@ pub(crate) fn write_config_file(place: &InstancePaths, text: &str) -> Result<()>
 fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String> {
     let stored = match (edit::parse(before), edit) {
         (Ok(document), _) => edit::to_json(document.as_item()),
-        // A whole text replaces an unreadable one, of which no secret can be kept.
+        // A full text replaces an unreadable config, whose secrets cannot be preserved.
         (Err(_), ConfigEdit::Whole(_)) => Value::Null,
         (Err(error), ConfigEdit::Merge(_)) => return Err(error),
     };
@@ -406,7 +410,7 @@ fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String
     Ok(document.to_string())
 }
 
-/// Where an edit itself gives a secret, and no mask.
+/// Returns the paths at which an edit sets a secret instead of a mask.
 fn find_given_secrets(edit: &ConfigEdit, audience: ConfigAudience) -> Result<Vec<String>> {
     let value = match edit {
         ConfigEdit::Merge(patch) => patch.clone(),

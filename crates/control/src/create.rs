@@ -197,9 +197,9 @@ impl Control {
                 (Some(id), true) => drop(fs::rename(entry.path(), folder.join(id))),
                 (Some(_), false) => remove_leftover(&entry.path()),
                 (None, true) => drop(fs::remove_file(place.creation_marker())),
-                // Without the mark it may be what somebody is putting back by hand.
+                // Without the marker, somebody may be restoring the folder by hand.
                 (None, false) if place.creation_marker().exists() => remove_leftover(&entry.path()),
-                // Its maker died before the mark. This removes nothing that holds anything.
+                // Its creator died before writing the marker. Only an empty folder is removed.
                 (None, false) if fs::remove_dir(entry.path()).is_ok() => {}
                 (None, false) => {
                     tracing::warn!(folder = %entry.path().display(), "folder of no known instance is ignored");
@@ -210,10 +210,10 @@ impl Control {
     }
 }
 
-/// Removes a folder that no instance has. What is left of it is swept away at the next start.
+/// Removes a folder that belongs to no instance. The next start removes what remains.
 fn remove_leftover(folder: &Path) {
     if let Err(error) = polyclaw_tree::remove_tree(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "a folder that belongs to no instance is left");
+        tracing::warn!(folder = %folder.display(), %error, "could not remove a folder that belongs to no instance");
     }
 }
 

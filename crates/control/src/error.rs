@@ -17,25 +17,25 @@ pub enum Error {
     BadName(#[from] polyclaw_domain::instance::InvalidInstanceName),
     #[error("'{0}' looks like the id of an instance, and cannot be a name")]
     NameLikeId(String),
-    #[error("an instance is called '{0}' already")]
+    #[error("another instance is already named '{0}'")]
     NameTaken(String),
     #[error("port {0} belongs to another instance")]
     PortTaken(u16),
-    #[error("something else listens on port {0}")]
+    #[error("another program listens on port {0}")]
     PortInUse(u16),
-    #[error("port {0} is not one an instance can have")]
+    #[error("an instance cannot use port {0}")]
     BadPort(u16),
-    #[error("no port is left for another instance")]
+    #[error("no port is free for another instance")]
     NoPortLeft,
-    #[error("something else is being done to '{0}'")]
+    #[error("another operation on '{0}' is in progress")]
     Busy(String),
-    #[error("'{name}' runs already (pid {pid})")]
+    #[error("'{name}' is already running (pid {pid})")]
     AlreadyRunning { name: String, pid: i32 },
-    #[error("'{0}' does not run")]
+    #[error("'{0}' is not running")]
     NotRunning(String),
-    #[error("'{0}' does not run: there is nothing to stop")]
+    #[error("'{0}' is not running: there is nothing to stop")]
     NothingToStop(String),
-    #[error("the process {pid} is not an instance of ours: it is left alone")]
+    #[error("process {pid} is not an instance of this control plane, so it got no signal")]
     NotOurs { pid: i32 },
     #[error("'{0}' is archived")]
     Archived(String),
@@ -43,79 +43,79 @@ pub enum Error {
     NotArchived(String),
     #[error("'{0}' is not archived")]
     NotInArchive(String),
-    #[error("{count} archived instances are called '{name}'")]
+    #[error("{count} archived instances are named '{name}'")]
     Ambiguous { name: String, count: usize },
-    #[error("'{0}' is the instance of the home itself, whose folder holds all others")]
+    #[error("'{0}' is the instance of the home itself, whose folder contains all others")]
     HomeInstance(String),
     #[error("'{name}' did not start: {why}")]
     StartFailed { name: String, why: String, lines: Vec<String> },
-    #[error("'{name}' (pid {pid}) did not end, not even when it was killed")]
+    #[error("'{name}' (pid {pid}) did not end, even after it was killed")]
     DidNotEnd { name: String, pid: i32 },
     #[error("{what}: {why}")]
     Files { what: String, why: String },
     #[error("a control plane already runs on {0}")]
     ServerRunning(String),
-    #[error("the config is wrong:\n{0}")]
+    #[error("the config is invalid:\n{0}")]
     BadConfig(ConfigErrors),
-    #[error("the config is not TOML: {why}{}", line.map(|line| format!(" (line {line})")).unwrap_or_default())]
+    #[error("the config is not valid TOML: {why}{}", line.map(|line| format!(" (line {line})")).unwrap_or_default())]
     NotToml { line: Option<usize>, why: String },
     #[error("'{0}' has no config file")]
     NoConfig(String),
-    #[error("the config of '{name}' can not be read: {why}")]
+    #[error("cannot read the config of '{name}': {why}")]
     UnreadableConfig { name: String, why: String },
-    #[error("too many configs are being read at once")]
+    #[error("too many configs are being read concurrently")]
     ConfigsBusy,
-    #[error("the folder of '{0}' is gone")]
+    #[error("the folder of '{0}' does not exist")]
     FolderGone(String),
-    #[error("say which version of the config this changes")]
+    #[error("the version of the config is missing")]
     EtagMissing,
     #[error("the config was changed meanwhile")]
     EtagStale { current: String },
-    #[error("these are secrets: {}", .0.join(", "))]
+    #[error("the change affects secrets: {}", .0.join(", "))]
     SecretWrite(Vec<String>),
-    #[error("a mask stands where no secret is stored: {}", .0.join(", "))]
+    #[error("a mask is used where no secret is stored: {}", .0.join(", "))]
     MaskWithoutSecret(Vec<String>),
-    #[error("the instance did not take the config up, and the old one is back: {0}")]
+    #[error("the instance rejected the config, and the old one was restored: {0}")]
     ReloadRejected(String),
-    #[error("'{name}' can not be reached: {why}")]
+    #[error("cannot reach '{name}': {why}")]
     Unreachable { name: String, why: String },
-    #[error("'{0}' runs and does not answer")]
+    #[error("'{0}' is running but does not respond")]
     Silent(String),
     #[error("there is no message '{0}'")]
     UnknownMessage(String),
     #[error("there is no rule '{0}'")]
     UnknownRule(String),
-    #[error("there is such a rule already")]
+    #[error("this rule already exists")]
     RuleExists,
     #[error("{0}")]
     BadRule(String),
     #[error("{0}")]
     BadMessage(String),
-    #[error("the payload has {0} bytes, and at most {most} are taken", most = polyclaw_domain::envelope::MAX_PAYLOAD_BYTES)]
+    #[error("the payload has {0} bytes; at most {most} are allowed", most = polyclaw_domain::envelope::MAX_PAYLOAD_BYTES)]
     PayloadTooLarge(usize),
     #[error("hop {0} of at most 7: the message went through too many instances")]
     MessageLoops(u32),
-    #[error("no routing rule lets '{from}' send '{kind}' to '{to}'")]
+    #[error("no routing rule allows '{from}' to send '{kind}' to '{to}'")]
     RouteDenied { from: String, to: String, kind: String },
-    #[error("an instance sends and fetches its own messages only")]
+    #[error("an instance may only send and fetch its own messages")]
     ForeignSender,
-    #[error("the message is not yours any more: its lease ended")]
+    #[error("the lease of the message has ended")]
     LeaseLost,
-    #[error("it is no dead letter: it is {0}")]
+    #[error("the message is not a dead letter: it is {0}")]
     NotDeadLetter(&'static str),
-    #[error("there is nothing to bring in at {0}")]
+    #[error("there is nothing to import at {0}")]
     NoImport(String),
-    #[error("{what} can not be brought in: {why}")]
+    #[error("cannot import {what}: {why}")]
     BadImport { what: String, why: String },
     #[error("the workspace of '{agent}' is not in the imported folder: {folder}")]
     OutsideImport { agent: String, folder: String },
-    #[error("there is no backup, and nothing to back up, at {0}")]
+    #[error("there is no backup and no home at {0}")]
     NoBackup(String),
-    #[error("{0} is there already")]
+    #[error("{0} already exists")]
     TargetExists(String),
     #[error("the backup is damaged: {what} {why}")]
     BadBackup { what: String, why: String },
-    #[error("it went wrong inside: {0}")]
+    #[error("internal error: {0}")]
     Failed(String),
 }
 
@@ -250,51 +250,51 @@ impl Error {
 
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::UnknownInstance(_) => "`polyclaw instances list --all` shows what there is",
-            Self::NameTaken(_) | Self::PortTaken(_) => "take another, or archive the one that has it",
-            Self::PortInUse(_) => "stop what listens there, or take another port",
-            Self::Files { .. } => "check its owner and mode, and that the disk has room",
-            Self::BadPort(_) => "ports from 1024 on, but for the control plane's own",
-            Self::NoPortLeft => "archive an instance, or name a port of your own",
-            Self::Busy(_) | Self::ConfigsBusy => "wait for it and try again",
+            Self::UnknownInstance(_) => "`polyclaw instances list --all` lists all instances",
+            Self::NameTaken(_) | Self::PortTaken(_) => "choose another, or archive the instance that has it",
+            Self::PortInUse(_) => "stop that program, or choose another port",
+            Self::Files { .. } => "check its owner and mode, and that the disk has free space",
+            Self::BadPort(_) => "use a port from 1024 on, other than the control plane's own",
+            Self::NoPortLeft => "archive an instance, or choose a port yourself",
+            Self::Busy(_) | Self::ConfigsBusy => "wait for it to finish, then retry",
             Self::NotRunning(_) => "start it first",
-            Self::NotOurs { .. } => "`start` takes no notice of it",
+            Self::NotOurs { .. } => "`start` ignores it",
             Self::Archived(_) => "unarchive it first",
-            Self::Ambiguous { .. } => "name it by its id: `polyclaw instances list --all` shows them",
+            Self::Ambiguous { .. } => "use its id, as `polyclaw instances list --all` shows it",
             Self::HomeInstance(_) => "archive it, or remove the whole home by hand",
-            Self::StartFailed { .. } => "its last log lines say why",
+            Self::StartFailed { .. } => "its last log lines show why",
             Self::ServerRunning(_) => "use that one, or set POLYCLAW_HOME to another home",
-            Self::BadConfig(_) => "nothing was written; mend what is listed",
+            Self::BadConfig(_) => "nothing was written; fix the listed errors",
             Self::NotToml { line: Some(_), .. } => {
-                "mend that line, or put a whole config in its place: this one can not be changed in parts"
+                "fix that line, or replace the whole config: this one cannot be changed in parts"
             }
-            Self::NotToml { .. } => "write it as TOML: a file in JSON can be read, and not changed from here",
-            Self::NoConfig(_) => "put a config.toml back into its folder, or archive the instance",
+            Self::NotToml { .. } => "convert it to TOML: a config in JSON can be read but not changed here",
+            Self::NoConfig(_) => "restore config.toml in its folder, or archive the instance",
             Self::UnreadableConfig { .. } => {
-                "put a readable config.toml in its place, or archive the instance"
+                "replace it with a readable config.toml, or archive the instance"
             }
-            Self::FolderGone(_) => "put the folder back from a backup, or archive the instance and delete it",
+            Self::FolderGone(_) => "restore the folder from a backup, or archive the instance and delete it",
             Self::EtagMissing => "send If-Match with the ETag of the config you read",
-            Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
-            Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
+            Self::EtagStale { .. } => "read it again, review what changed, and resend your change",
+            Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or keep their masks",
             Self::MaskWithoutSecret(_) => "write the secret itself, or a reference such as env:NAME",
-            Self::Silent(_) => "its log may say what it hangs on; a restart ends it",
-            Self::ReloadRejected(_) => "the instance goes on with the old config",
-            Self::RouteDenied { .. } => "`polyclaw messages rules allow <from> <to> <type>` makes one",
-            Self::PayloadTooLarge(_) => "send less, or say where the rest is",
-            Self::MessageLoops(_) => "instances answer each other in circles: a person begins anew",
-            Self::LeaseLost => "leave it: it is handed out again, or was taken up by another",
-            Self::NotDeadLetter(_) => "only what was given up can be sent again",
-            Self::NoBackup(_) => "name the folder that `polyclaw backup` made",
+            Self::Silent(_) => "its log may show the cause; try restarting it",
+            Self::ReloadRejected(_) => "the instance continues with the old config",
+            Self::RouteDenied { .. } => "`polyclaw messages rules allow <from> <to> <type>` creates one",
+            Self::PayloadTooLarge(_) => "send less, or refer to where the rest is",
+            Self::MessageLoops(_) => "instances are answering each other in a loop: a person must start over",
+            Self::LeaseLost => "ignore the message: it is delivered again, or another process has it",
+            Self::NotDeadLetter(_) => "only dead letters can be replayed",
+            Self::NoBackup(_) => "pass a folder that `polyclaw backup` created",
             Self::TargetExists(_) => {
-                "nothing is overwritten: name a folder that is not there, or move it away"
+                "nothing is overwritten: pass a folder that does not exist, or move this one away"
             }
             Self::BadBackup { .. } => "nothing was restored; use another backup",
-            Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
+            Self::NoImport(_) => "pass an openclaw.json, or its folder",
             Self::OutsideImport { .. } => {
-                "nothing was changed; if you want that folder to be copied, ask for it with --allow-outside (allow_outside)"
+                "nothing was changed; to copy that folder too, pass --allow-outside (allow_outside)"
             }
-            Self::BadImport { .. } => "nothing was changed; mend it there and try again",
+            Self::BadImport { .. } => "nothing was changed; fix it there and retry",
             _ => return None,
         })
     }

@@ -33,24 +33,26 @@ pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
     open_regular_file(path)?.take(most + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > most {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
-        false => Ok(text),
+    if text.len() as u64 > most {
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")))
+    } else {
+        Ok(text)
     }
 }
 
-/// Opens a regular file, and neither waits for a pipe nor wakes a device. A link to a file is one.
+/// Opens a regular file or a link to one. It never waits for a pipe or wakes a device.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
     }
 }
 
-/// Writes a file that only its owner reads. After a crash it is the old one or the new one, whole.
+/// Atomically writes a file that only its owner can read: after a crash it has the old content or the new.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path_with_suffix(path, "writing");
     write_new_file(&partial, bytes)?;
@@ -100,8 +102,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Copies a folder with all that is in it but the folders `without`. Links stay links; what is no file, folder or link
-/// is left out. What can not be copied is returned: agents may write the folder meanwhile, and must not prevent a copy.
+/// Copies a folder except the folders `without`. Links stay links; anything but files, folders and links is skipped.
+/// Returns the entries that could not be copied: agents may write the folder meanwhile, and must not prevent a copy.
 pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<Vec<SkippedEntry>> {
     make_private(to)?;
     let (source, target) = (FolderHandle::open_base(from)?, FolderHandle::open_base(to)?);
@@ -109,12 +111,12 @@ pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<Ve
     FolderCopy::new(&is_excluded, &mut |_, _| Ok(())).run(&source, &target)
 }
 
-/// The same where all of it must be copied.
+/// Like [`copy_folder`], but fails if an entry cannot be copied.
 pub fn copy_whole_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()> {
     match copy_folder(from, to, without)?.first() {
         None => Ok(()),
         Some(skipped) => {
-            Err(io::Error::other(format!("{} can not be copied: {}", skipped.path.display(), skipped.reason)))
+            Err(io::Error::other(format!("cannot copy {}: {}", skipped.path.display(), skipped.reason)))
         }
     }
 }

@@ -259,7 +259,7 @@ fn check_translated_config(mut config: Value, notes: &mut TranslationNotes) -> R
             config["session"]["dm_scope"] = json!("per-channel-peer");
             notes.note_changed(
                 "session.dmScope",
-                "several people may write: each has a conversation of their own",
+                "several people may write: each gets a separate conversation",
             );
             Ok(config)
         }
@@ -268,7 +268,7 @@ fn check_translated_config(mut config: Value, notes: &mut TranslationNotes) -> R
             config["session"]["dm_scope"] = json!("per-channel-peer");
             notes.note_changed(
                 "session.dmScope",
-                "several people may write: each has a conversation of their own",
+                "several people may write: each gets a separate conversation",
             );
             load_translated_config(&config).map(|_| config).map_err(Error::BadConfig)
         }

@@ -45,7 +45,7 @@ impl Control {
     ) -> Result<SocketAddr> {
         let unknown = || Error::Unreachable {
             name: one.name.to_string(),
-            why: "where it listens is not known; a restart makes it known".to_owned(),
+            why: "its address is unknown; a restart fixes that".to_owned(),
         };
         let pid = live.pid.filter(|_| live.process == ProcessState::Ours);
         let pid = pid.ok_or_else(|| Error::NotRunning(one.name.to_string()))?;

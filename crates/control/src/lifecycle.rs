@@ -220,8 +220,8 @@ impl Control {
         else {
             return Ok(());
         };
-        tracing::error!(instance = %one.name, seconds = silent.as_secs(), "instance does not answer; killing it");
-        let detail = format!("{}: it did not answer for {} s", one.name, silent.as_secs());
+        tracing::error!(instance = %one.name, seconds = silent.as_secs(), "instance does not respond; killing it");
+        let detail = format!("{}: it did not respond for {} s", one.name, silent.as_secs());
         let entry = self.audit_entry(&ControlCaller::supervisor(), "instance.hung", &one.id);
         self.record_audit(AuditEntry { detail, ..entry }).await?;
         handle.kill();
@@ -326,7 +326,7 @@ impl Control {
                 }
             }
         }
-        Err(failed(format!("it did not answer within {} s", START_TIMEOUT.as_secs())))
+        Err(failed(format!("it did not respond within {} s", START_TIMEOUT.as_secs())))
     }
 
     /// Asks a process to end, and kills it after the timeout. The caller holds the lock.

@@ -128,9 +128,9 @@ impl Control {
     async fn fetch_json(&self, one: &InstanceRecord, path: &str) -> ObservedResult<Value> {
         match self.request_instance(one, Method::GET, path, OBSERVE_TIMEOUT).await {
             Ok((200, body)) => Ok(body),
-            Ok((status, _)) => Err(format!("it answered {status}")),
+            Ok((status, _)) => Err(format!("it responded with {status}")),
             Err(Error::NotRunning(_)) => {
-                Err("what it did is kept in PostgreSQL, and it does not run to be asked".to_owned())
+                Err("its data is in PostgreSQL, which can be read only while it runs".to_owned())
             }
             Err(error) => Err(error.to_string()),
         }
@@ -149,14 +149,11 @@ impl Control {
     /// Sums up usage. `path` is the API path of the instance for the same data.
     pub async fn summarize_usage(&self, word: &str, since: Millis, path: &str) -> Result<UsageSummary> {
         let one = self.find_instance(word).await?;
-        let found = match self.has_db_file(&one).await {
-            true => {
-                self.query_instance_db(&one, move |tx| {
-                    usage::sum_totals(tx, since, usage::UsageGroupKey::Agent)
-                })
+        let found = if self.has_db_file(&one).await {
+            self.query_instance_db(&one, move |tx| usage::sum_totals(tx, since, usage::UsageGroupKey::Agent))
                 .await?
-            }
-            false => self.fetch_json(&one, path).await.and_then(parse_totals),
+        } else {
+            self.fetch_json(&one, path).await.and_then(parse_totals)
         };
         Ok(match found {
             Ok(totals) => sum_totals(&totals),
@@ -210,7 +207,7 @@ impl From<ReportedUsage> for GroupedUsage {
 
 fn parse_totals(mut body: Value) -> ObservedResult<Vec<GroupedUsage>> {
     let spent: Vec<ReportedUsage> = serde_json::from_value(body["totals"].take())
-        .map_err(|_| "it says it in a way that is not known here".to_owned())?;
+        .map_err(|_| "its response has an unknown format".to_owned())?;
     Ok(spent.into_iter().map(GroupedUsage::from).collect())
 }
 

@@ -134,12 +134,12 @@ impl Control {
         }
         drop(held);
         self.publish_deleted(view);
-        // What can not be removed now is swept away at the next start. Agents decide how much there is: it is no work for a
-        // thread that others wait for.
+        // The next start removes what cannot be removed now. Runs on a blocking thread, because agents decide how much
+        // there is to remove.
         let folder = aside.display().to_string();
         let removed = tokio::task::spawn_blocking(move || polyclaw_tree::remove_tree(&aside)).await;
         if let Err(error) = removed.map_err(std::io::Error::other).flatten() {
-            tracing::warn!(%folder, %error, "the folder of a deleted instance is left");
+            tracing::warn!(%folder, %error, "could not remove the folder of a deleted instance");
         }
         Ok(())
     }

@@ -190,7 +190,8 @@ impl Control {
         let status = self.children.take_exit_status(&one.id, number);
         // A daemon that ends cleanly removes its pid file. For a process that is no child, nothing else is known.
         let in_good_order = status.map_or(!live.has_pid_file, |status| status.success());
-        let why = status.map_or_else(|| "it was gone".to_owned(), |status| format!("it ended with {status}"));
+        let why = status
+            .map_or_else(|| "the process was gone".to_owned(), |status| format!("it ended with {status}"));
         if in_good_order {
             return Ok(decide_restart(one.restart, true, &[], self.now()));
         }

@@ -154,7 +154,7 @@ impl Control {
         };
         let error = match status {
             InstanceStatus::Error => one.broken.clone(),
-            InstanceStatus::Unresponsive => Some("it does not answer".to_owned()),
+            InstanceStatus::Unresponsive => Some("it does not respond".to_owned()),
             InstanceStatus::Stopped => self.start_failure(&one.id),
             InstanceStatus::Crashed => {
                 let id = one.id.clone();

@@ -95,7 +95,7 @@ pub async fn serve(context: CommandContext, agent: Option<String>) -> anyhow::Re
                 });
             }
             None if line.trim_ascii().is_empty() => {}
-            None => editor.peer.refuse_line(-32700, "a line is one JSON object"),
+            None => editor.peer.refuse_line(-32700, "each line must be one JSON object"),
         }
     }
     Ok(())
@@ -110,7 +110,7 @@ impl EditorConnection {
             "session/prompt" => self.prompt_session(params, cancels).await,
             "session/cancel" => self.cancel_session(session_id_param(params)?).await,
             _ => {
-                let message = format!("there is no method '{}'", quote_safely(method));
+                let message = format!("unknown method '{}'", quote_safely(method));
                 Err(AcpError { number: -32601, message, code: "unknown_method".to_owned() })
             }
         }

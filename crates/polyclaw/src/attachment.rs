@@ -9,7 +9,7 @@ use crate::failure::CommandFailure;
 
 /// Reads a file into the API's attachment format: an image, or text.
 pub fn read_attachment(path: &Path) -> Result<Value, CommandFailure> {
-    let refuse = |why: String| CommandFailure::usage(format!("{} is not attached: {why}", path.display()));
+    let refuse = |why: String| CommandFailure::usage(format!("cannot attach {}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match Image::from_bytes(bytes.as_slice()) {

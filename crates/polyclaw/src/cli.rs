@@ -15,19 +15,19 @@ use crate::output::CliOutput;
 #[command(
     name = "polyclaw",
     version,
-    about = "Runs AI agents on this machine and keeps their conversations: no message is lost or answered twice."
+    about = "Runs AI agents on this machine and stores their conversations. No message is lost or answered twice."
 )]
 #[command(after_help = "Examples:
   polyclaw up                                 start, and print the link to the chat page and the model in use
   polyclaw chat                               talk in the terminal
   polyclaw agent --message \"What is new?\"     one question, the answer on stdout
 
-Words:
+Terms:
   home      the folder of an instance: its config, token, files and database (POLYCLAW_HOME, else ~/.polyclaw)
-  instance  one running Polyclaw, started by `up` or `daemon` on a home; the other commands talk to it
-  agent     who answers: a model with a task, tools and files; there is one called `main` from the start
+  instance  a running Polyclaw process, started by `up` or `daemon` on a home; the other commands connect to it
+  agent     a model with instructions, tools and files; every instance has one called `main`
   session   one conversation, named by a key such as agent:main:main; `polyclaw sessions` lists them
-  turn      the work on one message, from taking it up to the answer
+  turn      the processing of one message, from its start to the answer
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable.")]
 pub struct Cli {
@@ -38,7 +38,7 @@ pub struct Cli {
 }
 
 /// Help heading that separates the global options from those of the command.
-const GLOBAL_OPTIONS_HEADING: &str = "Options of every command";
+const GLOBAL_OPTIONS_HEADING: &str = "Global options";
 
 #[derive(Args, Clone, Debug)]
 pub struct GlobalOptions {

@@ -63,7 +63,7 @@ impl ApiClient {
         let given = context.global.url().map(str::to_owned);
         let note = control::ControlPlaneNotes::for_home(&context.home);
         let none = || {
-            CommandFailure::new(FailureExit::Unavailable, "unavailable", "no control plane serves this home")
+            CommandFailure::new(FailureExit::Unavailable, "unavailable", "no control plane runs on this home")
                 .hint("start one with `polyclaw up`")
         };
         let url = given.or_else(|| note.url()).ok_or_else(none)?;
@@ -197,14 +197,14 @@ impl ApiClient {
         serde_json::from_str(&text).map_err(|_| {
             CommandFailure::failed(
                 "not_polyclaw",
-                format!("{} does not answer like a polyclaw instance", self.url),
+                format!("{} responded, but is not a Polyclaw instance", self.url),
             )
         })
     }
 
     async fn read_failure(&self, response: Response) -> CommandFailure {
         if self.is_absent && response.status() == StatusCode::UNAUTHORIZED {
-            let message = format!("no daemon runs on this home; {} is another program's", self.url);
+            let message = format!("no daemon runs on this home; another program responds at {}", self.url);
             return CommandFailure::new(FailureExit::Unavailable, UNREACHABLE_CODE, message)
                 .hint("start one with `polyclaw up`; if its port is taken, set another as gateway.port");
         }
@@ -226,15 +226,15 @@ impl ApiClient {
         let unavailable =
             |code: &str, what: String| CommandFailure::new(FailureExit::Unavailable, code, what);
         if error.is_builder() {
-            CommandFailure::usage(format!("{:?} is not an address", self.url))
-                .hint("write it whole, like http://127.0.0.1:18801")
+            CommandFailure::usage(format!("{:?} is not a valid URL", self.url))
+                .hint("write the full URL, such as http://127.0.0.1:18801")
         } else if error.is_connect() {
             let who = if self.root == "/api" { "control plane" } else { "daemon" };
-            unavailable(UNREACHABLE_CODE, format!("no {who} answers at {}", self.url))
+            unavailable(UNREACHABLE_CODE, format!("no {who} responds at {}", self.url))
                 .hint("start one with `polyclaw up`")
         } else {
-            unavailable(CONNECTION_LOST_CODE, format!("the connection to {} broke", self.url))
-                .hint("`polyclaw status` says whether the daemon is there")
+            unavailable(CONNECTION_LOST_CODE, format!("lost the connection to {}", self.url))
+                .hint("`polyclaw status` shows whether the daemon runs")
         }
     }
 }
@@ -261,13 +261,14 @@ async fn parse_refusal(response: Response) -> CommandFailure {
     if error["code"].as_str().is_none() && status.is_client_error() {
         return CommandFailure::failed(
             "not_polyclaw",
-            format!("{place} does not answer like a polyclaw instance"),
+            format!("{place} responded, but is not a Polyclaw instance"),
         );
     }
     let code = error["code"].as_str().unwrap_or("failed");
-    let message = error["message"]
-        .as_str()
-        .map_or_else(|| format!("the instance said {status}"), |text| strip_json_position(text).to_owned());
+    let message = error["message"].as_str().map_or_else(
+        || format!("the instance responded with {status}"),
+        |text| strip_json_position(text).to_owned(),
+    );
     let mut failure = CommandFailure::new(exit_for_status(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
     failure.details = error.get("details").map(|details| Box::new(details.clone()));
@@ -276,7 +277,8 @@ async fn parse_refusal(response: Response) -> CommandFailure {
     logged.for_each(|line| failure.message.push_str(&format!("\n  {line}")));
     // Replaces the instance's own hint, which is meant for HTTP clients.
     if status == StatusCode::UNAUTHORIZED {
-        failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");
+        failure =
+            failure.hint("pass --token or set POLYCLAW_TOKEN; the token of this home is in its file `token`");
     }
     failure
 }

@@ -23,8 +23,8 @@ pub async fn edit_config(
     change: impl Fn(&str) -> Result<String, CommandFailure>,
 ) -> anyhow::Result<()> {
     if context.global.url().is_some() {
-        return Err(CommandFailure::usage("the config of an instance elsewhere is changed there")
-            .hint("`polyclaw instances config edit` changes that of any instance of a control plane")
+        return Err(CommandFailure::usage("cannot change the config of a remote instance")
+            .hint("`polyclaw instances config edit` changes the config of any instance of a control plane")
             .into());
     }
     let _alone = lock_home(context).await?;
@@ -35,7 +35,7 @@ pub async fn edit_config(
         let body = json!({ "outcome": "saved" });
         return Ok(context
             .output
-            .print_value(&body, |_| "It is written; the next start begins with it.".to_owned())?);
+            .print_value(&body, |_| "Saved; takes effect at the next start.".to_owned())?);
     }
     let reloaded = client.post("/config/reload", &json!({})).await;
     let reloaded = reloaded.map_err(|failure| restore_config(context, (&before, &after), failure))?;
@@ -52,9 +52,9 @@ fn replace_config(context: &CommandContext, before: &str, after: &str) -> Result
         return Err(CommandFailure::new(
             FailureExit::Conflict,
             "etag_stale",
-            "somebody else changed the config meanwhile",
+            "the config was changed meanwhile",
         )
-        .hint("nothing was written; look at what changed, and try again"));
+        .hint("nothing was written; review the change and retry"));
     }
     write_config(context, after)
 }
@@ -62,9 +62,12 @@ fn replace_config(context: &CommandContext, before: &str, after: &str) -> Result
 fn print_reloaded(context: &CommandContext, mut reloaded: Value) -> anyhow::Result<()> {
     reloaded["outcome"] = json!("reloaded");
     let later = reloaded["restart_required"].as_array().is_some_and(|list| !list.is_empty());
-    Ok(context.output.print_value(&reloaded, |_| match later {
-        false => "It is written, and works from now on.".to_owned(),
-        true => format!("It is written; a restart is needed for {}.", reloaded["restart_required"]),
+    Ok(context.output.print_value(&reloaded, |_| {
+        if later {
+            format!("Saved; a restart is needed for {}.", reloaded["restart_required"])
+        } else {
+            "Saved, and in effect now.".to_owned()
+        }
     })?)
 }
 
@@ -76,7 +79,7 @@ fn restore_config(
     failure: CommandFailure,
 ) -> CommandFailure {
     if failure.code == UNREACHABLE_CODE {
-        return failure.hint("it is written; the next start begins with it");
+        return failure.hint("the config is saved and takes effect at the next start");
     }
     let undone = read_config(context)
         .and_then(|now| if now == after { write_config(context, before) } else { Ok(()) });

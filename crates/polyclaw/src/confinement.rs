@@ -41,8 +41,8 @@ fn namespace_modes(config: &SandboxConfig) -> Vec<NamespaceMode> {
     [NamespaceMode::Own].into_iter().chain(wrap).chain([NamespaceMode::Bare]).collect()
 }
 
-/// Removes the temporary folders that a killed daemon left of its programs' runs. Only for the holder of the home's lock.
-/// They are removed in the background, as there may be more in them than a start has time for.
+/// Removes temporary folders of program runs that a killed daemon left behind. Only for the holder of the home's lock.
+/// Runs in the background, because large folders would delay the start.
 pub fn sweep_leftover_runs(home: &Home) {
     let Ok(entries) = std::fs::read_dir(home.temporary_dir()) else { return };
     // Listed now: a run of this daemon takes a name only when it is free.
@@ -51,7 +51,7 @@ pub fn sweep_leftover_runs(home: &Home) {
         for folder in leftover {
             if let Err(error) = polyclaw_tree::remove_tree(&folder) {
                 let folder = folder.display();
-                tracing::warn!(%folder, %error, "a temporary folder of an earlier run could not be removed");
+                tracing::warn!(%folder, %error, "could not remove a temporary folder of an earlier run");
             }
         }
     });

@@ -57,7 +57,7 @@ impl ControlPlaneOptions {
     /// come from the environment; the caller adds its own.
     pub fn from_options(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, CommandFailure> {
         let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let wrong = |name: &str| CommandFailure::usage(format!("{name} can not be read"));
+        let wrong = |name: &str| CommandFailure::usage(format!("{name} is invalid"));
         let from =
             |name: &str| stated(name).map(|text| text.parse::<IpAddr>().map_err(|_| wrong(name))).transpose();
         let number =
@@ -98,9 +98,9 @@ impl ControlPlaneOptions {
 fn control_plane_failure(failure: CommandFailure) -> CommandFailure {
     let hint = match failure.code.as_str() {
         "port_in_use" => {
-            "stop what listens there, or name another in POLYCLAW_CP_PORT or with `polyclaw control serve --port`"
+            "stop the program that uses it, or set another with POLYCLAW_CP_PORT or `polyclaw control serve --port`"
         }
-        "port_refused" => "ports below 1024 need rights of their own; the default is 18800",
+        "port_refused" => "ports below 1024 need special privileges; the default is 18800",
         _ => "POLYCLAW_CP_BIND or `polyclaw control serve --bind` must be an address of this machine",
     };
     failure.hint(hint)
@@ -175,8 +175,8 @@ fn hung_timeout() -> Result<Option<Duration>, CommandFailure> {
     const DEFAULT_HUNG_AFTER_SECONDS: u64 = 120;
     let stated = std::env::var(HUNG_AFTER_ENV).ok().filter(|value| !value.is_empty());
     let seconds = stated.map_or(Ok(DEFAULT_HUNG_AFTER_SECONDS), |text| text.parse());
-    let seconds =
-        seconds.map_err(|_| CommandFailure::usage(format!("{HUNG_AFTER_ENV} is a number of seconds")))?;
+    let seconds = seconds
+        .map_err(|_| CommandFailure::usage(format!("{HUNG_AFTER_ENV} must be a number of seconds")))?;
     Ok(Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero()))
 }
 
@@ -225,7 +225,7 @@ pub type OnControlReady =
 pub fn run(home: &Home, plan: &ControlPlaneOptions, ready: OnControlReady) -> anyhow::Result<()> {
     if !plan.asks_for_token && !plan.bind.is_loopback() {
         return Err(CommandFailure::usage("without a token only a loopback address can be bound")
-            .hint("leave --no-token out, or bind 127.0.0.1")
+            .hint("omit --no-token, or bind 127.0.0.1")
             .into());
     }
     home::make_private(&home.control_dir())?;

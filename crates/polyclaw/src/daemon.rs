@@ -118,12 +118,12 @@ pub fn bind_listener(gateway: &GatewayConfig) -> Result<TcpListener, CommandFail
                 "port_in_use",
                 format!("port {} is taken", gateway.port),
             )
-            .hint("stop what listens there, or use another with --port or gateway.port"),
+            .hint("stop the program that uses it, or set another with --port or gateway.port"),
             io::ErrorKind::PermissionDenied => {
-                unavailable("port_refused", format!("{address} can not be listened on: {error}"))
-                    .hint("ports below 1024 need rights of their own; the default is 18801")
+                unavailable("port_refused", format!("cannot listen on {address}: {error}"))
+                    .hint("ports below 1024 need special privileges; the default is 18801")
             }
-            _ => unavailable("bind_failed", format!("{address} can not be listened on: {error}"))
+            _ => unavailable("bind_failed", format!("cannot listen on {address}: {error}"))
                 .hint("gateway.bind must be an address of this machine"),
         }
     };
@@ -183,8 +183,8 @@ where
             Ok(())
         }
         () = stops.recv() => {
-            Err(CommandFailure::failed("interrupted", "a second signal: stopped at once")
-                .hint("what was running goes on at the next start").into())
+            Err(CommandFailure::failed("interrupted", "stopped immediately by a second signal")
+                .hint("running work resumes at the next start").into())
         }
     }
 }

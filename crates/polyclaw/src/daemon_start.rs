@@ -46,14 +46,13 @@ fn spawn_detached(home: &Home) -> Result<Child, CommandFailure> {
         .stderr(log)
         .process_group(0)
         .spawn();
-    started
-        .map_err(|error| CommandFailure::failed("no_daemon", format!("no daemon could be started: {error}")))
+    started.map_err(|error| CommandFailure::failed("no_daemon", format!("cannot start a daemon: {error}")))
 }
 
 fn start_failure(home: &Home) -> CommandFailure {
     let log = std::fs::read_to_string(home.log_file()).unwrap_or_default();
     let text =
-        log.lines().rev().find(|line| line.starts_with("error:")).unwrap_or("it did not answer in time");
+        log.lines().rev().find(|line| line.starts_with("error:")).unwrap_or("it did not respond in time");
     CommandFailure::new(FailureExit::Unavailable, "no_daemon", format!("the daemon did not start: {text}"))
-        .hint(format!("its log is {}", home.log_file().display()))
+        .hint(format!("see its log: {}", home.log_file().display()))
 }

@@ -38,12 +38,12 @@ fn remote_embedder(
 ) -> Result<Arc<dyn Embedder>, CommandFailure> {
     let made = RemoteEmbeddings::new(settings, model, dim).map_err(|error| {
         CommandFailure::failed(error.code(), error.to_string())
-            .hint("look at [memory] and [providers] in config.toml")
+            .hint("check [memory] and [providers] in config.toml")
     })?;
     Ok(Arc::new(made))
 }
 
 fn unknown_model(model: &str) -> CommandFailure {
     CommandFailure::failed("no_embeddings", format!("no provider is configured for the embeddings {model}"))
-        .hint("add its [providers.…] section, or take memory.embeddings out of config.toml")
+        .hint("add its [providers.…] section, or remove memory.embeddings from config.toml")
 }

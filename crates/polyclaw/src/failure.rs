@@ -97,15 +97,15 @@ impl From<polyclaw_store::Error> for CommandFailure {
         let exit = if error.is_transient() { FailureExit::Unavailable } else { FailureExit::Failed };
         let failure = Self::new(exit, error.code(), error.to_string());
         match error {
-            Error::Full(_) => failure.hint("free some space and start again; nothing accepted was lost"),
+            Error::Full(_) => failure.hint("free some space and restart; no accepted message was lost"),
             Error::ReadOnly(_) => failure.hint("check the owner and mode of the home folder"),
             Error::NewerSchema { .. } => {
                 failure.hint("update polyclaw, or point POLYCLAW_HOME at another home")
             }
             Error::Corrupt(_) => {
-                failure.hint("`polyclaw doctor` checks the database; restore it from a copy")
+                failure.hint("`polyclaw doctor` checks the database; restore it from a backup")
             }
-            Error::Unavailable { .. } => failure.hint("check that the database is there and can be opened"),
+            Error::Unavailable { .. } => failure.hint("check that the database exists and can be opened"),
             _ => failure,
         }
     }

@@ -37,7 +37,7 @@ impl ArmedFaults {
     pub fn parse(text: &str) -> Result<Self, CommandFailure> {
         let plan = parse_plan(text).ok_or_else(|| {
             let points: Vec<&str> = KillPoint::ALL.iter().map(|point| point.as_str()).collect();
-            CommandFailure::usage(format!("{KILL_AT_ENV}={text:?} names no kill point"))
+            CommandFailure::usage(format!("{KILL_AT_ENV}={text:?} is not a kill point"))
                 .hint(format!("write <point>:<n> or random:<seed>:<per 10000>; points: {}", points.join(" ")))
         })?;
         Ok(Self { plan, reached: AtomicU64::new(0) })

@@ -130,14 +130,14 @@ fn check_home_folder(home: &Home) -> HealthCheck {
     let Ok(meta) = fs::metadata(path) else {
         return HealthCheck::warn(
             "home",
-            format!("{} is not there yet", path.display()),
+            format!("{} does not exist yet", path.display()),
             "`polyclaw up` creates it",
         );
     };
     if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
         return HealthCheck::fail(
             "home",
-            format!("{} can not be written", path.display()),
+            format!("cannot write to {}", path.display()),
             "check its owner and mode",
         );
     }
@@ -145,20 +145,20 @@ fn check_home_folder(home: &Home) -> HealthCheck {
         0 => HealthCheck::ok("home", path.display().to_string()),
         _ => HealthCheck::warn(
             "home",
-            format!("{} is open to others", path.display()),
-            "`polyclaw doctor --fix` closes it",
+            format!("other users can access {}", path.display()),
+            "`polyclaw doctor --fix` restricts it",
         ),
     }
 }
 
 fn check_disk(home: &Home) -> HealthCheck {
     let Some(free) = free_space(home.path()) else {
-        return HealthCheck::warn("disk", "its free space is not known", "");
+        return HealthCheck::warn("disk", "the free space is unknown", "");
     };
     let found = format!("{} MiB free", free / (1024 * 1024));
     match free {
         0..FULL_DISK_BYTES => {
-            HealthCheck::fail("disk", found, "free some space: nothing can be accepted on a full disk")
+            HealthCheck::fail("disk", found, "free some space: no message can be accepted on a full disk")
         }
         FULL_DISK_BYTES..LOW_DISK_BYTES => {
             HealthCheck::warn("disk", found, "free some space before it is full")
@@ -169,12 +169,13 @@ fn check_disk(home: &Home) -> HealthCheck {
 
 fn check_clock() -> HealthCheck {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    match now > EARLIEST_PLAUSIBLE_UNIX_SECS {
-        true => HealthCheck::ok(
+    if now > EARLIEST_PLAUSIBLE_UNIX_SECS {
+        HealthCheck::ok(
             "clock",
             polyclaw_domain::time::Millis(i64::try_from(now * 1000).unwrap_or(0)).to_string(),
-        ),
-        false => HealthCheck::fail("clock", "it is years behind", "set the system's time"),
+        )
+    } else {
+        HealthCheck::fail("clock", "the clock is years behind", "set the system's time")
     }
 }
 
@@ -183,11 +184,11 @@ fn check_token(home: &Home) -> HealthCheck {
         return HealthCheck::ok("token", "from POLYCLAW_TOKEN");
     }
     match fs::metadata(home.token_file()) {
-        Err(_) => HealthCheck::warn("token", "not made yet", "`polyclaw up` makes it"),
+        Err(_) => HealthCheck::warn("token", "not created yet", "`polyclaw up` creates it"),
         Ok(meta) if meta.mode() & 0o077 != 0 => HealthCheck::fail(
             "token",
-            "others can read it",
-            "`polyclaw doctor --fix` closes it; then make a new one",
+            "other users can read it",
+            "`polyclaw doctor --fix` restricts it; then create a new one",
         ),
         Ok(_) => HealthCheck::ok("token", home.token_file().display().to_string()),
     }
@@ -213,11 +214,11 @@ fn check_sqlite() -> HealthCheck {
 fn check_database(home: &Home) -> HealthCheck {
     let path = home.database_file();
     if !path.exists() {
-        return HealthCheck::warn("database", "not made yet", "`polyclaw up` makes it");
+        return HealthCheck::warn("database", "not created yet", "`polyclaw up` creates it");
     }
     match integrity::check_main_file(&path) {
         Ok(problems) if problems.is_empty() => HealthCheck::ok("database", path.display().to_string()),
-        Ok(problems) => HealthCheck::fail("database", problems.join("; "), "restore it from a copy"),
+        Ok(problems) => HealthCheck::fail("database", problems.join("; "), "restore it from a backup"),
         Err(error) => HealthCheck::from_failure("database", error.into()),
     }
 }
@@ -229,7 +230,7 @@ async fn check_memory(context: &CommandContext) -> HealthCheck {
         match integrity::check_memory_file(&path) {
             Ok(problems) if problems.is_empty() => {}
             Ok(problems) => {
-                return HealthCheck::fail("memory", problems.join("; "), "restore brain.db from a copy");
+                return HealthCheck::fail("memory", problems.join("; "), "restore brain.db from a backup");
             }
             Err(error) => return HealthCheck::from_failure("memory", error.into()),
         }
@@ -242,18 +243,18 @@ async fn check_memory(context: &CommandContext) -> HealthCheck {
         Some(status) if status["error"].is_string() => HealthCheck::fail(
             "memory",
             status_sentence(&status),
-            "mend that; vectors are made as soon as it works again",
+            "fix this; embeddings are computed as soon as it works again",
         ),
         Some(status) if status["embeddings"].is_string() => {
             HealthCheck::ok("memory", status_sentence(&status))
         }
         Some(status) => HealthCheck::warn(
             "memory",
-            format!("{} memories, found by words alone", status["memories"]),
+            format!("{} memories (keyword search only)", status["memories"]),
             "`polyclaw model pull all-minilm-l6-v2`",
         ),
         None if path.exists() => HealthCheck::ok("memory", path.display().to_string()),
-        None => HealthCheck::ok("memory", "nothing is remembered yet"),
+        None => HealthCheck::ok("memory", "no memories yet"),
     }
 }
 
@@ -270,7 +271,8 @@ fn check_weights(home: &Home) -> Option<HealthCheck> {
 /// Checks the permissions of the secret key, if it is a file.
 fn check_secrets_key(home: &Home) -> Option<HealthCheck> {
     let is_open = is_open_to_others(&home.secrets_key());
-    is_open.then(|| HealthCheck::fail("secrets", "others can read the key of the secrets", CLOSE_KEY_HINT))
+    is_open
+        .then(|| HealthCheck::fail("secrets", "other users can read the key of the secrets", CLOSE_KEY_HINT))
 }
 
 async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) {
@@ -279,7 +281,7 @@ async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) 
         Err(failure) => return (HealthCheck::from_failure("daemon", failure), None),
     };
     match client.get("/models").await {
-        Ok(models) => (HealthCheck::ok("daemon", format!("answers at {}", client.url())), Some(models)),
+        Ok(models) => (HealthCheck::ok("daemon", format!("responds at {}", client.url())), Some(models)),
         Err(failure) if failure.exit == FailureExit::Unavailable => {
             (HealthCheck::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
         }
@@ -297,13 +299,16 @@ async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
         Ok(body) => body,
         Err(failure) => return vec![HealthCheck::from_failure("channel", failure)],
     };
-    let check = |account: &Value| match accounts::is_disconnected(account) {
-        true => HealthCheck::fail(
-            "channel",
-            visible_line(&accounts::describe_account(account)),
-            "correct its section in config.toml and restart the daemon; docs/guide/channels.md says what it needs",
-        ),
-        false => HealthCheck::ok("channel", visible_line(&accounts::describe_account(account))),
+    let check = |account: &Value| {
+        if accounts::is_disconnected(account) {
+            HealthCheck::fail(
+                "channel",
+                visible_line(&accounts::describe_account(account)),
+                "fix its section in config.toml and restart the daemon; see docs/guide/channels.md",
+            )
+        } else {
+            HealthCheck::ok("channel", visible_line(&accounts::describe_account(account)))
+        }
     };
     body["channels"].as_array().into_iter().flatten().map(check).collect()
 }
@@ -317,7 +322,7 @@ async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
     let down = states.iter().filter_map(|state| Some(format!("{}: {}", state.name, state.error.as_ref()?)));
     let down: Vec<String> = down.collect();
     if !down.is_empty() {
-        let hint = "run its command by hand, or look at its section in config.toml";
+        let hint = "run its command by hand, or check its section in config.toml";
         return HealthCheck::fail("mcp", visible_line(&down.join("; ")), hint);
     }
     let specs = config.agents.agent_specs();
@@ -328,13 +333,14 @@ async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
         .iter()
         .map(|state| format!("{} ({} tools)", state.name, state.tools.len()))
         .collect::<Vec<_>>();
-    match idle.is_empty() {
-        true => HealthCheck::ok("mcp", found.join(", ")),
-        false => HealthCheck::warn(
+    if idle.is_empty() {
+        HealthCheck::ok("mcp", found.join(", "))
+    } else {
+        HealthCheck::warn(
             "mcp",
-            format!("{}; no agent of the config names {}", found.join(", "), idle.join(", ")),
-            "name it in an agent's mcp = […]: no agent has the tools of a server it does not name",
-        ),
+            format!("{}; no agent in the config lists {}", found.join(", "), idle.join(", ")),
+            "add it to an agent's mcp = […]: agents have only the tools of servers that they list",
+        )
     }
 }
 
@@ -353,12 +359,12 @@ async fn check_model(home: &Home, config: &Config, models: Option<&Value>) -> He
     match status {
         Some("unreachable") => HealthCheck::fail(
             "model",
-            format!("{chosen} can not be reached"),
-            "start its server, or look at its base_url in config.toml",
+            format!("cannot reach {chosen}"),
+            "start its server, or check its base_url in config.toml",
         ),
-        Some("damaged") => HealthCheck::fail("model", format!("{chosen} can not be loaded"), PULL_AGAIN_HINT),
+        Some("damaged") => HealthCheck::fail("model", format!("cannot load {chosen}"), PULL_AGAIN_HINT),
         Some("cooling") => {
-            HealthCheck::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
+            HealthCheck::warn("model", format!("{chosen} failed recently"), "`polyclaw events` shows why")
         }
         _ if chosen == embedded::chat_model().to_string() => HealthCheck::warn(
             "model",

@@ -220,14 +220,14 @@ impl Home {
         if let [one, other, ..] = &*InstancePaths::from_folder(self.0.clone()).list_config_files() {
             let what = format!("there are two configs: {} and {}", one.display(), other.display());
             return Err(
-                CommandFailure::failed("bad_config", what).hint("keep one of them, and take the other away")
+                CommandFailure::failed("bad_config", what).hint("keep one of them and remove the other")
             );
         }
         match file::read_text(&path, file::MAX_CONFIG_BYTES) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let what = format!("{} is no text: it is not UTF-8", path.display());
+                let what = format!("{} is not valid UTF-8", path.display());
                 Err(CommandFailure::failed("bad_config", what).hint("save it as UTF-8"))
             }
             Err(error) => Err(access_failure(&path, &error)),
@@ -242,8 +242,8 @@ impl Home {
         self.check_workspaces(loaded)
     }
 
-    /// The config, if no agent's workspace leads into another one's. What the file says of that was checked when it was
-    /// read; here links are followed.
+    /// Returns the config unless the workspace of one agent is inside that of another. The paths as written were checked
+    /// when the file was read; this check follows links.
     fn check_workspaces(&self, config: Config) -> Result<Config, ConfigErrors> {
         let folders = config.agents.workspace_folders(&self.workspace_dir());
         let real = folders.into_iter().map(|(id, folder)| (id, polyclaw_folder::resolve_existing(&folder)));
@@ -269,7 +269,7 @@ impl Home {
                 Ok(stored) => stored
                     .get(name)
                     .map(|value| value.expose().to_owned())
-                    .ok_or_else(|| "it is not kept here".to_owned()),
+                    .ok_or_else(|| "it is not stored in this home".to_owned()),
                 Err(failure) => Err(failure.message.clone()),
             },
             other => resolve_source(other),
@@ -290,7 +290,7 @@ impl Home {
 
 fn bad_config(errors: &ConfigErrors) -> CommandFailure {
     CommandFailure::failed("bad_config", errors.to_string())
-        .hint("mend the lines above; `polyclaw config check` reads the file without starting")
+        .hint("fix the lines above; `polyclaw config check` checks the file without starting")
 }
 
 /// Placeholder for an unresolved value. It has the form of a platform token.
@@ -355,7 +355,7 @@ fn resolve_source(source: ExternalReference<'_>) -> Result<String, String> {
         ExternalReference::Keyring(name) => {
             keyring::find_entry(name)?.ok_or_else(|| "there is no such entry".to_owned())
         }
-        ExternalReference::Stored(_) => Err("it is not kept here".to_owned()),
+        ExternalReference::Stored(_) => Err("it is not stored in this home".to_owned()),
     }
 }
 
@@ -364,14 +364,14 @@ pub fn access_failure(path: &Path, error: &io::Error) -> CommandFailure {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             CommandFailure::new(FailureExit::Unavailable, "disk_full", format!("the disk is full: {what}"))
-                .hint("free some space and start again")
+                .hint("free some space and restart")
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            CommandFailure::failed("home_read_only", format!("the home can not be written: {what}"))
+            CommandFailure::failed("home_read_only", format!("cannot write to the home: {what}"))
                 .hint("check its owner and mode, or set POLYCLAW_HOME to another folder")
         }
-        _ => CommandFailure::failed("home_unusable", format!("the home can not be used: {what}"))
-            .hint("POLYCLAW_HOME must name a folder that can be made and written"),
+        _ => CommandFailure::failed("home_unusable", format!("cannot use the home: {what}"))
+            .hint("POLYCLAW_HOME must be a folder that can be created and written"),
     }
 }
 

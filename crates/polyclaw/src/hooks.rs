@@ -126,10 +126,10 @@ impl HookTarget {
         let program = command::HookProgram { command, timeout, agent_folders };
         match program.check_command() {
             Ok(()) => Ok(Self::Program(program)),
-            Err(why) => Err(CommandFailure::failed("hook_unsafe", format!("a hook was not accepted: {why}"))
-                .hint(
-                    "move the file to a folder that no agent writes; name data in a script that lies there",
-                )),
+            Err(why) => Err(CommandFailure::failed("hook_unsafe", format!("hook rejected: {why}")).hint(
+                "move the file to a folder that agents cannot write; pass paths of data in a script in that \
+                     folder",
+            )),
         }
     }
 }

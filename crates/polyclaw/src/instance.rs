@@ -200,8 +200,8 @@ impl InstanceRuntime {
             tracing::warn!(
                 channel = one.channel,
                 account = %one.account,
-                "several accounts and none is marked default; this one is used where no account is named; \
-                 set default = true on the one you want"
+                "several accounts and no default; this one is used where no account is given; set default = true on \
+                 the preferred one"
             );
         }
         let changed: Vec<_> =
@@ -250,9 +250,9 @@ impl InstanceRuntime {
         stored.await.map_err(|error| match error {
             polyclaw_store::Error::Conflict(_) => CommandFailure::failed(
                 "agent_name_taken",
-                "an agent of the config has the name of one made by the API",
+                "an agent in the config has the name of one created through the API",
             )
-            .hint("give it another name, or delete the other with `polyclaw agents delete`"),
+            .hint("rename it, or delete the other with `polyclaw agents delete`"),
             error => error.into(),
         })
     }
@@ -264,7 +264,7 @@ impl InstanceRuntime {
         Ok(())
     }
 
-    /// From now on these are told what happens.
+    /// Starts notifying hooks of events.
     pub async fn start_hooks(&self, config: &Config) -> Result<(), CommandFailure> {
         let listening = self.hook_listeners(config).await?.start(&self.engine);
         *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = listening;
@@ -276,7 +276,7 @@ impl InstanceRuntime {
         HookListeners::from_config(&config.hooks, &tools::agent_folders(config, &self.home, &made))
     }
 
-    /// From now on spans go to the collector, if one is named.
+    /// Starts exporting spans, if a collector is configured.
     pub fn start_telemetry(&self) -> Option<ExporterTask> {
         self.span_exporter.lock().unwrap_or_else(PoisonError::into_inner).take().map(SpanExporter::start)
     }
@@ -429,7 +429,7 @@ impl ConfigOverrides {
             && !config.gateway.bind.is_loopback()
         {
             return Err(CommandFailure::usage("without a token only a loopback address can be bound")
-                .hint("take gateway.auth = \"off\" out of the config, or bind 127.0.0.1"));
+                .hint("remove gateway.auth = \"off\" from the config, or bind 127.0.0.1"));
         }
         Ok(config)
     }
@@ -447,7 +447,7 @@ fn open_database_during<T: Send>(
         (
             db,
             made.join()
-                .unwrap_or_else(|_| Err(CommandFailure::failed("panicked", "a part could not be made"))),
+                .unwrap_or_else(|_| Err(CommandFailure::failed("panicked", "could not build a component"))),
         )
     })
 }
@@ -480,7 +480,7 @@ fn build_models(
     let settings =
         polyclaw_provider::ModelProvidersSettings { providers: choice.providers.clone(), embedded };
     ModelProviders::new(settings, Arc::clone(clock)).map_err(|error| {
-        CommandFailure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
+        CommandFailure::failed(error.code(), error.to_string()).hint("check [providers] in config.toml")
     })
 }
 

@@ -21,11 +21,10 @@ pub fn is_available() -> bool {
 
 /// Returns the value of an entry, or `None` if there is no such entry.
 pub fn find_entry(name: &str) -> Result<Option<String>, String> {
-    let mut command = match IS_MACOS {
-        true => {
-            keyring_command("security", &["find-generic-password", "-s", KEYRING_SERVICE, "-a", name, "-w"])
-        }
-        false => keyring_command("secret-tool", &["lookup", "service", KEYRING_SERVICE, "name", name]),
+    let mut command = if IS_MACOS {
+        keyring_command("security", &["find-generic-password", "-s", KEYRING_SERVICE, "-a", name, "-w"])
+    } else {
+        keyring_command("secret-tool", &["lookup", "service", KEYRING_SERVICE, "name", name])
     };
     let (ok, value) = run_program(&mut command, "")?;
     let value = value.trim_end_matches(['\r', '\n']);
@@ -34,31 +33,30 @@ pub fn find_entry(name: &str) -> Result<Option<String>, String> {
 
 pub fn store_entry(name: &str, value: &str) -> Result<(), String> {
     let label = format!("Polyclaw: {name}");
-    let (mut command, input) = match IS_MACOS {
-        true => {
-            let line = format!("add-generic-password -U -s {KEYRING_SERVICE} -a {name} -w {value}\n");
-            (keyring_command("security", &["-i"]), line)
-        }
-        false => {
-            let label = format!("--label={label}");
-            (
-                keyring_command("secret-tool", &["store", &label, "service", KEYRING_SERVICE, "name", name]),
-                value.to_owned(),
-            )
-        }
+    let (mut command, input) = if IS_MACOS {
+        let line = format!("add-generic-password -U -s {KEYRING_SERVICE} -a {name} -w {value}\n");
+        (keyring_command("security", &["-i"]), line)
+    } else {
+        let label = format!("--label={label}");
+        (
+            keyring_command("secret-tool", &["store", &label, "service", KEYRING_SERVICE, "name", name]),
+            value.to_owned(),
+        )
     };
     let (ok, _) = run_program(&mut command, &input)?;
     // Reads the value back, because the keyring may be locked or discard it.
-    match ok && find_entry(name)?.as_deref() == Some(value) {
-        true => Ok(()),
-        false => Err("the keyring did not take it".to_owned()),
+    if ok && find_entry(name)?.as_deref() == Some(value) {
+        Ok(())
+    } else {
+        Err("the keyring did not store it".to_owned())
     }
 }
 
 pub fn remove_entry(name: &str) -> Result<(), String> {
-    let mut command = match IS_MACOS {
-        true => keyring_command("security", &["delete-generic-password", "-s", KEYRING_SERVICE, "-a", name]),
-        false => keyring_command("secret-tool", &["clear", "service", KEYRING_SERVICE, "name", name]),
+    let mut command = if IS_MACOS {
+        keyring_command("security", &["delete-generic-password", "-s", KEYRING_SERVICE, "-a", name])
+    } else {
+        keyring_command("secret-tool", &["clear", "service", KEYRING_SERVICE, "name", name])
     };
     run_program(&mut command, "").map(drop)
 }
@@ -73,7 +71,7 @@ fn keyring_command(name: &str, args: &[&str]) -> Command {
 fn run_program(command: &mut Command, input: &str) -> Result<(bool, String), String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(|error| {
-        format!("there is no keyring here ({}: {error})", command.get_program().to_string_lossy())
+        format!("no keyring is available ({}: {error})", command.get_program().to_string_lossy())
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input reports that with its exit status.
@@ -86,7 +84,7 @@ fn run_program(command: &mut Command, input: &str) -> Result<(bool, String), Str
             None if began.elapsed() > KEYRING_TIMEOUT => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("the keyring does not answer: it may be locked".to_owned());
+                return Err("the keyring does not respond: it may be locked".to_owned());
             }
             None => std::thread::sleep(Duration::from_millis(5)),
         }

@@ -19,14 +19,14 @@ pub struct ModelSelection {
 }
 
 /// Text that is shown wherever the embedded model is mentioned.
-pub const DEMO_MODEL_NOTICE: &str = "a demo model inside Polyclaw: its answers have the right shape and are often wrong. For real work \
+pub const DEMO_MODEL_NOTICE: &str = "a built-in demo model, which is tiny and often wrong. For real work \
     set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY and restart, or start Ollama, llama.cpp or \
     LM Studio on this machine";
 
 pub const NO_MODEL_HINT: &str = "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or \
     OPENROUTER_API_KEY and restart, start Ollama, llama.cpp or LM Studio on this machine, or write [providers.…] \
-    and [agents.defaults] model = \"provider/model\" in config.toml. `polyclaw model pull smollm2-135m` fetches a small \
-    demo model (98 MB) that runs inside Polyclaw.";
+    and [agents.defaults] model = \"provider/model\" in config.toml. `polyclaw model pull smollm2-135m` downloads a \
+    small demo model (98 MB) that runs inside Polyclaw.";
 
 impl ModelSelection {
     /// Selects what is known without network access.
@@ -78,7 +78,7 @@ impl ModelSelection {
 
     fn name_model_hint(&self) -> String {
         let provider = self.providers.first().map_or("provider", |provider| provider.name.as_str());
-        format!("No model is named. Write [agents.defaults] model = \"{provider}/<model>\" in config.toml.")
+        format!("No model is set. Write [agents.defaults] model = \"{provider}/<model>\" in config.toml.")
     }
 }
 

@@ -162,8 +162,8 @@ impl<'a> OneShotRequest<'a> {
     /// Failure for a daemon that went away and did not come back. It warns against resending, which would ask twice.
     fn daemon_gone_failure(&self, failure: CommandFailure, taken: bool) -> CommandFailure {
         let became = match taken {
-            true => "your message was taken, and is answered when the daemon runs again",
-            false => "your message may have been taken: then it is answered when the daemon runs again",
+            true => "your message was accepted and is answered when the daemon runs again",
+            false => "your message may have been accepted; if so, it is answered when the daemon runs again",
         };
         let message = format!("{}; {became}", failure.message);
         let hint = format!(
@@ -174,7 +174,7 @@ impl<'a> OneShotRequest<'a> {
     }
 
     fn timeout_failure(&self, limit: Duration) -> CommandFailure {
-        let message = format!("no answer within {} s; the agent goes on", limit.as_secs());
+        let message = format!("no answer within {} s; the agent continues", limit.as_secs());
         CommandFailure::new(FailureExit::Unavailable, "timeout", message)
             .hint(format!("`polyclaw sessions tail {}` shows it", self.session))
     }

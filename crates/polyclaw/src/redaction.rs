@@ -38,7 +38,7 @@ fn control_plane_tokens(home: &Home) -> impl Iterator<Item = String> {
     texts.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
-/// Returns whether a variable holds a secret. A path, a word or a flag is none, whatever its name.
+/// Returns whether a variable holds a secret. A path, a word or a flag is not a secret, whatever its name.
 fn is_secret(name: &str, value: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or_default().to_ascii_uppercase();
     let named = SECRET_NAME_ENDINGS.iter().any(|ending| last.ends_with(ending));

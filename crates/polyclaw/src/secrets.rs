@@ -118,15 +118,15 @@ impl<'a> SecretStore<'a> {
             Err(error) => return Err(access_failure(&path, &error)),
         };
         let sealed: SealedSecrets = serde_json::from_str(&text).map_err(|error| {
-            locked_store(format!("{} can not be read: {error}", path.display()), "restore it from a copy")
+            locked_store(format!("cannot read {}: {error}", path.display()), "restore it from a backup")
         })?;
         if sealed.schema != STORE_SCHEMA {
             let what = format!(
-                "{} is of schema {}, this program reads {STORE_SCHEMA}",
+                "{} has schema {}, but this version reads schema {STORE_SCHEMA}",
                 path.display(),
                 sealed.schema
             );
-            return Err(locked_store(what, "use the polyclaw that wrote it"));
+            return Err(locked_store(what, "use the Polyclaw version that wrote it"));
         }
         Ok(Some(sealed))
     }
@@ -154,14 +154,14 @@ pub fn check_name(name: &str) -> Result<(), CommandFailure> {
         return Ok(());
     }
     // The name is not quoted: somebody may have typed the value in its place.
-    Err(CommandFailure::usage("that is not a name for a secret").hint(
-        "up to 64 letters, digits, `_`, `.` and `-`; the value is asked for, or read from standard input",
+    Err(CommandFailure::usage("invalid secret name").hint(
+        "use up to 64 letters, digits, `_`, `.` and `-`; the value is prompted for, or read from standard input",
     ))
 }
 
 pub fn unknown_secret(name: &str) -> CommandFailure {
     CommandFailure::new(FailureExit::NotFound, "unknown_secret", format!("there is no secret {name}"))
-        .hint("`polyclaw secrets list` shows what there is")
+        .hint("`polyclaw secrets list` lists the stored secrets")
 }
 
 pub(crate) fn locked_store(what: impl Into<String>, hint: &str) -> CommandFailure {

@@ -16,11 +16,11 @@ use crate::command::guard::GUARD_COMMAND;
 use crate::confinement;
 use crate::home::Home;
 
-/// Of a home, what agents and the programs they start write.
+/// Folders of a home that agents and their programs write.
 const WRITTEN_FOLDERS: [&str; 5] = ["workspace", "workspaces", "tmp", "mcp", "teams"];
 
-/// The servers of `mcp` outlive a reload: those whose settings did not change go on.
-/// `made` are the workspaces of agents that were made while the instance ran.
+/// The servers of `mcp` outlive a reload: those with unchanged settings keep running. `made` holds the workspaces of
+/// agents that were created at run time.
 pub fn join_toolboxes(
     config: &Config,
     home: &Home,
@@ -47,8 +47,8 @@ pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<
     named.collect()
 }
 
-/// What agents of this instance, MCP servers and, below a control plane, its other instances write. Other folders of a home
-/// are for its owner alone: the scripts of hooks may be kept there.
+/// Returns the folders that agents of this instance, MCP servers and, below a control plane, its other instances write.
+/// Only the owner writes other folders of a home: scripts of hooks may be kept there.
 pub fn agent_folders(config: &Config, home: &Home, made: &[PathBuf]) -> AgentFolders {
     let mut folders = agent_workspaces(config, home, made);
     let mut homes = vec![home.path().to_owned()];
@@ -82,7 +82,7 @@ fn agent_workspaces(config: &Config, home: &Home, made: &[PathBuf]) -> Vec<PathB
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
-    // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
+    // Agents created at run time have their workspaces in the same place, unless they set another.
     workspaces.extend(default_agent_folder(&root, &default).parent().map(Path::to_owned));
     let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
     let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
@@ -90,7 +90,7 @@ fn agent_workspaces(config: &Config, home: &Home, made: &[PathBuf]) -> Vec<PathB
     workspaces
 }
 
-/// Where agents write that the config does not name: no MCP server may run a file from there.
+/// Returns the workspaces of agents that are not in the config: no MCP server may run a file from there.
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
     let (root, default) = (home.workspace_dir(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;

@@ -37,7 +37,7 @@ fn usage_failure(kind: ErrorKind, text: &str) -> CommandFailure {
     let hint =
         line("tip:").map(str::to_owned).or(usage).unwrap_or_else(|| "--help shows examples".to_owned());
     if matches!(kind, ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
-        return CommandFailure::usage("a command is missing").hint(hint);
+        return CommandFailure::usage("missing command").hint(hint);
     }
     let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error:");
     let message = first.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -71,7 +71,7 @@ const CHAT_SIZE: u64 = 98_362_432;
 
 pub const CHAT_WEIGHTS: ModelWeights = ModelWeights {
     name: embedded::CHAT_MODEL_NAME,
-    about: "chat, a demo: right shape, often wrong answers",
+    about: "chat, a demo: tiny and often wrong",
     parts: &[WeightsPart {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         ending: ".gguf",
@@ -123,7 +123,7 @@ impl ModelWeights {
                 "unknown_model_file",
                 format!("there is no embedded model '{name}'"),
             )
-            .hint(format!("there are {}", names.join(" and ")))
+            .hint(format!("use {}", names.join(" or ")))
         })
     }
 
@@ -241,13 +241,12 @@ impl ModelDir {
 
 /// The model directory may be outside the home, so the hint does not mention the home.
 fn unusable_path(path: &Path, error: &io::Error) -> CommandFailure {
-    match is_full(error) {
-        true => access_failure(path, error),
-        false => {
-            let what = format!("the folder of models can not be used: {}: {error}", path.display());
-            CommandFailure::failed("models_unusable", what)
-                .hint("check its owner and mode; POLYCLAW_MODELS may name another folder")
-        }
+    if is_full(error) {
+        access_failure(path, error)
+    } else {
+        let what = format!("cannot use the model folder: {}: {error}", path.display());
+        CommandFailure::failed("models_unusable", what)
+            .hint("check its owner and mode, or set POLYCLAW_MODELS to another folder")
     }
 }
 
@@ -264,4 +263,4 @@ pub fn damaged_file(damaged: CorruptModelFile) -> CommandFailure {
 }
 
 /// Hint for weights that cannot be used.
-pub const PULL_AGAIN_HINT: &str = "`polyclaw model pull` fetches them again";
+pub const PULL_AGAIN_HINT: &str = "`polyclaw model pull` downloads them again";

@@ -26,8 +26,8 @@ pub const APP_PATH: &str = "/app/";
 /// Names of these files change with their content.
 const HASHED_ASSETS_PREFIX: &str = "assets/";
 const NOT_BUILT_PAGE: &str = "<!doctype html><title>Polyclaw</title><h1>The command center is not in this binary</h1>\
-<p>It was built without it. In the source folder run <code>make web</code>, then build again. \
-An instance has a small chat page at its own address; what the control plane can do is at \
+<p>This binary was built without it. Run <code>make web</code> in the source folder, then build again. \
+An instance has a small chat page at its own address; the API of the control plane is documented at \
 <a href=\"/api/docs\">/api/docs</a>.</p>";
 
 /// Redirects to the folder, because the page uses relative URLs.

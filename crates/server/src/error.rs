@@ -17,35 +17,35 @@ pub enum Error {
     Engine(#[from] polyclaw_engine::Error),
     #[error(transparent)]
     Control(#[from] polyclaw_control::Error),
-    #[error("this call needs a token of this server")]
+    #[error("missing token")]
     Unauthorized,
-    #[error("this is not a token of this server")]
+    #[error("invalid token")]
     WrongToken,
-    #[error("this one-time code was used before, or its time is over")]
+    #[error("the one-time code was used before, or has expired")]
     UsedCode,
     #[error("there is no member '{0}' in this team")]
     UnknownMember(String),
     #[error("there is no login '{0}'")]
     UnknownLogin(String),
-    #[error("this token does not let you do that: '{0}' is needed")]
+    #[error("the scope of this token does not allow this call: '{0}' is required")]
     Forbidden(&'static str),
-    #[error("to let '{tool}' run needs a token of the scope '{needed}'; this one may only deny it")]
+    #[error("approving '{tool}' requires a token with the scope '{needed}'; this token can only deny it")]
     NotToApprove { tool: String, needed: &'static str },
-    #[error("too many wrong tokens of late")]
+    #[error("too many invalid tokens in a short time")]
     TooManyAttempts,
-    #[error("the first call with this Idempotency-Key is still under way")]
+    #[error("the first call with this Idempotency-Key is still in progress")]
     RequestInProgress,
     #[error("this Idempotency-Key was used for another call")]
     KeyUsedElsewhere,
-    #[error("the config was not taken up: {0}")]
+    #[error("the config was rejected: {0}")]
     ConfigRefused(String),
-    #[error("the host '{0}' is not one of this server")]
+    #[error("the host '{0}' is not a name of this server")]
     HostNotAllowed(String, NamesSource),
     #[error("pages of '{0}' may not call this server")]
     OriginNotAllowed(String, NamesSource),
-    #[error("there is nothing at {0}")]
+    #[error("no resource at {0}")]
     UnknownRoute(String),
-    #[error("{0} is not possible here")]
+    #[error("the method {0} is not allowed here")]
     WrongMethod(String),
     #[error("the body is larger than {0} bytes")]
     BodyTooLarge(usize),
@@ -57,19 +57,19 @@ pub enum Error {
     WrongContentType,
     #[error("the body is not UTF-8")]
     InvalidUtf8,
-    #[error("the body is not JSON: {0}")]
+    #[error("the body is not valid JSON: {0}")]
     MalformedJson(String),
-    #[error("the body does not fit: {0}")]
+    #[error("invalid body: {0}")]
     InvalidBody(String),
-    #[error("say in If-Match which version of the file this changes")]
+    #[error("the version of the file is missing in If-Match")]
     EtagMissing,
     #[error("the file was changed meanwhile")]
     EtagStale,
     #[error("{name}: {why}")]
     InvalidParameter { name: &'static str, why: String },
-    #[error("attachments of the type '{0}' are not taken")]
+    #[error("attachments of type '{0}' are not supported")]
     AttachmentNotTaken(String),
-    #[error("images are not fetched from elsewhere")]
+    #[error("images are not fetched from URLs")]
     RemoteImage,
     #[error("there is no image '{0}'")]
     UnknownMedia(String),
@@ -83,9 +83,9 @@ pub enum Error {
     UnknownHook(String),
     #[error("there is no channel '{0}'")]
     UnknownChannel(String),
-    #[error("the signature does not fit the body")]
+    #[error("the signature does not match the body")]
     BadSignature,
-    #[error("the signed time is more than 5 minutes from ours")]
+    #[error("the signed time differs from the server's by more than 5 minutes")]
     OldSignature,
     #[error("there is no model '{0}'")]
     UnknownModel(String),
@@ -101,7 +101,7 @@ pub enum Error {
     /// The turn failed, and this sentence is its reply.
     #[error("{sentence}")]
     TurnFailed { code: String, sentence: String },
-    #[error("something went wrong inside; the log says what")]
+    #[error("internal error; see the log")]
     Panicked,
 }
 
@@ -231,41 +231,42 @@ impl Error {
         match self {
             Self::Engine(error) => error.hint(),
             Self::Control(error) => error.hint(),
-            Self::Forbidden(_) => Some("use a token of that scope; `polyclaw control token make` makes one"),
-            Self::NotToApprove { .. } => {
-                Some("deny it, or have somebody approve it whose token may do that itself")
+            Self::Forbidden(_) => {
+                Some("use a token with that scope; `polyclaw control token make` creates one")
             }
-            Self::KeyUsedElsewhere => Some("take another key for another call"),
-            Self::NotExposed(_) => Some("name it in a2a.expose of config.toml"),
-            Self::ConfigRefused(_) => Some("the old config stays in force"),
-            Self::WrongToken => {
-                Some("an instance's is in the file `token` of its home, a control plane's in `cp/token`")
-            }
+            Self::NotToApprove { .. } => Some("deny it, or have it approved with such a token"),
+            Self::KeyUsedElsewhere => Some("use another key for another call"),
+            Self::NotExposed(_) => Some("add it to a2a.expose in config.toml"),
+            Self::ConfigRefused(_) => Some("the old config stays in effect"),
+            Self::WrongToken => Some(
+                "the token of an instance is in the file `token` of its home, that of a control plane in `cp/token`",
+            ),
             Self::Unauthorized => Some(
-                "send Authorization: Bearer with it: an instance's is in the file `token` of its home, a control plane's in \
-                 `cp/token`; a browser gets in with the link of `polyclaw up`",
+                "send Authorization: Bearer <token>: the token of an instance is in the file `token` of its home, that of a \
+                 control plane in `cp/token`; a browser logs in with the link of `polyclaw up`",
             ),
             Self::UsedCode => Some("`polyclaw up` prints another link"),
-            Self::HostNotAllowed(_, NamesSource::Config) => Some("name it in gateway.allowed_hosts"),
+            Self::HostNotAllowed(_, NamesSource::Config) => Some("add it to gateway.allowed_hosts"),
             Self::HostNotAllowed(_, NamesSource::Command) => Some(
-                "start it with `polyclaw control serve --allow-host NAME`, or name it in POLYCLAW_CP_ALLOWED_HOSTS",
+                "allow it with `polyclaw control serve --allow-host NAME`, or add it to POLYCLAW_CP_ALLOWED_HOSTS",
             ),
-            Self::OriginNotAllowed(_, NamesSource::Config) => Some("name it in gateway.allowed_origins"),
+            Self::OriginNotAllowed(_, NamesSource::Config) => Some("add it to gateway.allowed_origins"),
             Self::OriginNotAllowed(_, NamesSource::Command) => {
                 Some("only its own pages may call a control plane")
             }
             Self::UnknownRoute(_) => Some(
-                "GET /api/v1/openapi.json lists what an instance has, GET /api/openapi.json what a control plane has",
+                "GET /api/v1/openapi.json lists the calls of an instance, GET /api/openapi.json those of a control \
+                 plane",
             ),
             Self::AttachmentNotTaken(_) => Some(
-                "models are shown text, and PNG, JPEG, GIF and WebP images that are sent as data; send what \
-                 anything else says as text",
+                "models accept text, and PNG, JPEG, GIF and WebP images that are sent as data; send the content of \
+                 anything else as text",
             ),
             Self::RemoteImage => Some("send the image itself, as a data: URL"),
-            Self::AttachmentTooLarge(_) => Some("send less, or in several messages"),
+            Self::AttachmentTooLarge(_) => Some("send less, or several messages"),
             Self::EtagMissing | Self::EtagStale => Some("read it again, and send its ETag"),
             Self::UnknownCommand(_) => Some("/help lists the commands"),
-            Self::UnknownChannel(_) => Some("add an account of it to [channels] in config.toml"),
+            Self::UnknownChannel(_) => Some("add an account for it to [channels] in config.toml"),
             Self::UnknownModel(_) => Some("GET /v1/models lists the agents"),
             _ => None,
         }

@@ -38,9 +38,7 @@ impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for 
         let (is_json, is_patch) = (is_json(&request), request.method() == Method::PATCH);
         let bytes = read_body_up_to(request, MOST).await?;
         if bytes.is_empty() && is_patch {
-            return Err(Error::InvalidBody(
-                "there is no body; send an object with what is to change".to_owned(),
-            ));
+            return Err(Error::InvalidBody("there is no body; send an object with the changes".to_owned()));
         }
         if bytes.is_empty() {
             return parse_json(b"{}").map(Self);
@@ -218,7 +216,7 @@ fn invalid_path(rejection: &PathRejection) -> Error {
 
 /// Checks that a key built from caller input is short enough.
 pub fn bounded_key(key: SessionKey, name: &'static str) -> Result<SessionKey> {
-    SessionKey::parse(key.as_str()).map_err(|_| Error::invalid_field(name, "too long to name a session"))
+    SessionKey::parse(key.as_str()).map_err(|_| Error::invalid_field(name, "too long for a session key"))
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn foreign_origin(door: &BrowserAuth, uri: &Uri, headers: &HeaderMap) -> Result<
     let setting = door.names.setting;
     // With two headers, a proxy might check the other one.
     if headers.get_all(header::HOST).iter().count() > 1 {
-        return Err(Error::invalid_field("Host", "a call has one"));
+        return Err(Error::invalid_field("Host", "must be sent once"));
     }
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();

@@ -17,7 +17,7 @@ fn describe_mismatch(text: &str) -> String {
     let unknown = text.strip_prefix("unknown variant ").or_else(|| text.strip_prefix("unknown field "));
     if let Some((word, known)) = unknown.and_then(|rest| rest.split_once(", expected ")) {
         let known = known.trim_start_matches("one of ");
-        return format!("`{}` is not known here; there is {known}", quote_safely(word.trim_matches('`')));
+        return format!("`{}` is unknown; expected {known}", quote_safely(word.trim_matches('`')));
     }
     if let Some((_, expected)) = text.split_once(", expected ") {
         return format!("must be {}", type_noun(expected));
@@ -101,8 +101,8 @@ mod tests {
         let text_of = |text| plain_message(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
         assert!(text_of("{}").starts_with("`text` is missing"));
         let unknown = text_of(r#"{"text":"","state":"x"}"#);
-        assert!(unknown.starts_with("`x` is not known here; there is `open` or `done`"), "{unknown}");
-        assert!(text_of(r#"{"txt":""}"#).starts_with("`txt` is not known here; there is `text`, "));
+        assert!(unknown.starts_with("`x` is unknown; expected `open` or `done`"), "{unknown}");
+        assert!(text_of(r#"{"txt":""}"#).starts_with("`txt` is unknown; expected `text`, "));
         assert_eq!(split_field("wait: invalid float literal"), (Some("wait"), "must be a number".to_owned()));
     }
 }

@@ -42,7 +42,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Events are `Frame`s. A frame larger than 1 MiB closes the socket; send images with
 /// `POST /sessions/{key}/messages`.
 #[utoipa::path(get, path = "/ws", tag = "sessions",
-    responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::ErrorBody)))]
+    responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "The request is not a WebSocket upgrade", body = crate::error::ErrorBody)))]
 pub async fn open_socket(
     State(app): State<AppState>,
     by: AccessLevel,

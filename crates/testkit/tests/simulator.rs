@@ -12,7 +12,7 @@ fn whatever_dies_every_message_is_answered_once() {
     let (first, count) = (from_env("POLYCLAW_SEED", 1), from_env("POLYCLAW_SEEDS", 2_000));
     let totals = match simulator::run_many(first, count, 2, &|_| {}) {
         Ok(totals) => totals,
-        Err(broken) => panic!("{broken}\nagain: polyclaw selftest --crash 1 --seed {}", broken.seed),
+        Err(broken) => panic!("{broken}\nrepeat it with: polyclaw selftest --crash 1 --seed {}", broken.seed),
     };
     println!("{totals:?}");
     if count >= 1_000 {

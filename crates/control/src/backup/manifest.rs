@@ -30,7 +30,7 @@ pub struct BackupEntry {
     pub hash: String,
 }
 
-/// What could not be copied from a folder that agents write, and why.
+/// An entry of a folder that agents write that could not be copied, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutEntry {
     pub path: String,
@@ -45,7 +45,7 @@ pub struct BackupManifest {
     pub version: String,
     pub created_at: String,
     pub entries: Vec<BackupEntry>,
-    /// Written only where there is something: programs of before know no such field.
+    /// Omitted if empty, because earlier versions do not know this field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutEntry>,
 }
@@ -89,7 +89,7 @@ impl BackupManifest {
         let list: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         if list.schema != MANIFEST_SCHEMA_VERSION {
             return Err(bad(format!(
-                "it is of schema {}, this program reads {MANIFEST_SCHEMA_VERSION}",
+                "has schema {}, but this version reads schema {MANIFEST_SCHEMA_VERSION}",
                 list.schema
             )));
         }
@@ -114,9 +114,10 @@ impl BackupManifest {
 fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
     }
 }
 

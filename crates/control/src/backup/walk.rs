@@ -141,8 +141,8 @@ impl<'a> BackupWalk<'a> {
         self.add_entry(path)
     }
 
-    /// Copies a folder that agents or MCP servers write, as plain files. They may exchange anything in it with a link at
-    /// any moment. What can not be copied is named and left out: it must not prevent a backup.
+    /// Copies a folder that agents or MCP servers write, as plain files. They may replace any entry with a link at any
+    /// time. Entries that cannot be copied are listed and left out, so that they do not prevent a backup.
     fn copy_foreign_folder(&mut self, path: &Path) -> Result<()> {
         let (from, to) = (self.home.join(path), self.to.join(path));
         let Ok(source) = FolderHandle::open_below(self.home, &from) else { return Ok(()) };
@@ -183,7 +183,7 @@ impl<'a> BackupWalk<'a> {
     }
 }
 
-/// Copies a file of the home itself, which no agent writes. A link there is the operator's, and stays one.
+/// Copies a file of the home that agents cannot write. A link there was created by the operator and stays a link.
 fn copy_plain_file(from: &Path, to: &Path) -> io::Result<()> {
     let name = from.file_name().ok_or(io::ErrorKind::NotFound)?;
     let parent = FolderHandle::open_base(from.parent().ok_or(io::ErrorKind::NotFound)?)?;
@@ -209,7 +209,7 @@ fn is_transient(name: &OsStr) -> bool {
         || TRANSIENT_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
-/// What an MCP server has downloaded into its own folder can be fetched again.
+/// Downloads of an MCP server in its own folder can be downloaded again.
 fn is_cache(folder: &Path) -> bool {
     let above = folder.parent().and_then(Path::parent).and_then(Path::file_name);
     above.is_some_and(|above| above == "mcp")
@@ -240,7 +240,7 @@ pub(super) fn list_entries(folder: &Path) -> Result<Vec<BackupEntry>> {
                     let what = path.to_string_lossy().into_owned();
                     let entry = describe_file(what.clone(), &at).map_err(|error| match error.kind() {
                         io::ErrorKind::InvalidInput => {
-                            Error::BadBackup { what, why: "is no file, folder or link".to_owned() }
+                            Error::BadBackup { what, why: "is not a file, folder or link".to_owned() }
                         }
                         _ => Error::from_io(&at, &error),
                     });

@@ -34,7 +34,7 @@ pub fn merge_patch(text: &str, patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     match patch {
         Json::Object(patch) => merge_table(document.as_table_mut(), patch)?,
-        _ => return Err(Error::not_toml("a patch is a table")),
+        _ => return Err(Error::not_toml("a patch must be a table")),
     }
     Ok(document.to_string())
 }
@@ -86,7 +86,7 @@ fn add_entry(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()>
             tables.push(entry.into_table());
         }
         (Item::Value(Value::Array(items)), entry) => items.push(entry),
-        _ => return Err(Error::not_toml(format!("{list} is no list of tables"))),
+        _ => return Err(Error::not_toml(format!("{list} is not a list of tables"))),
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ pub fn remove_entries(text: &str, list: &str, places: &[usize]) -> Result<String
 pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     let is_named = |table: &dyn TableLike| table.get(key).and_then(Item::as_str) == Some(name);
-    let Json::Object(fields) = patch else { return Err(Error::not_toml("a patch is a table")) };
+    let Json::Object(fields) = patch else { return Err(Error::not_toml("a patch must be a table")) };
     let entry: Option<&mut dyn TableLike> = match find_list(&mut document, list)? {
         Item::ArrayOfTables(tables) => {
             tables.iter_mut().map(|table| table as &mut dyn TableLike).find(|table| is_named(&**table))
@@ -142,7 +142,7 @@ fn find_list<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut It
             made.set_implicit(true);
             Item::Table(made)
         });
-        table = below.as_table_like_mut().ok_or_else(|| Error::not_toml(format!("{name} is no table")))?;
+        table = below.as_table_like_mut().ok_or_else(|| Error::not_toml(format!("{name} is not a table")))?;
     }
     Ok(table.entry(key).or_insert(Item::None))
 }
@@ -195,7 +195,7 @@ fn to_toml_value(value: &Json) -> Result<Value> {
             }
             table.into()
         }
-        Json::Null => return Err(Error::not_toml("a list can not hold null")),
+        Json::Null => return Err(Error::not_toml("a list cannot contain null")),
     })
 }
 

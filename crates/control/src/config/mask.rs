@@ -15,13 +15,13 @@ const REFERENCE_PREFIXES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
 /// Keys that identify the items of a list.
 const NAME_KEYS: [&str; 2] = ["id", "name"];
 
-/// Who is shown a config.
+/// The reader of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigAudience {
-    /// May write it: sees all of it but for its secrets.
+    /// May write the config: sees everything except its secrets.
     Administrator,
-    /// Sees no comments either, no arguments of programs and no paths of addresses: all of them may hold a key, and no
-    /// schema tells.
+    /// May only read: sees no comments, program arguments or URL paths either, because any of them may contain a key
+    /// that the schema does not mark.
     Reader,
 }
 
@@ -34,7 +34,7 @@ impl From<TokenAccess> for ConfigAudience {
     }
 }
 
-/// A secret and where it stands. What is shown of it tells two apart and gives neither away.
+/// A secret with its path, and a hint that distinguishes secrets without revealing them.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct MaskedSecret {
     pub path: String,
@@ -51,7 +51,7 @@ pub fn find_secret_paths(value: &Value) -> Vec<Vec<PathStep>> {
     found
 }
 
-/// What such a person is not shown: secrets and, of a reader, all that may hold one.
+/// Returns the paths hidden from this reader: secrets and, for those who may only read, all values that may hold one.
 pub fn find_hidden_paths(value: &Value, audience: ConfigAudience) -> Vec<Vec<PathStep>> {
     let mut found = find_secret_paths(value);
     if audience == ConfigAudience::Reader {
@@ -62,7 +62,7 @@ pub fn find_hidden_paths(value: &Value, audience: ConfigAudience) -> Vec<Vec<Pat
     found
 }
 
-/// Arguments of programs, and addresses that say more than a host.
+/// Returns the paths of program arguments, and of URLs with more than a host.
 fn find_reader_paths(value: &Value) -> Vec<Vec<PathStep>> {
     let is_hidden = |path: &Vec<PathStep>| {
         let text = value_at(value, path).and_then(Value::as_str).unwrap_or_default();
@@ -78,12 +78,12 @@ fn find_reader_paths(value: &Value) -> Vec<Vec<PathStep>> {
     find_text_paths(value).into_iter().filter(is_hidden).collect()
 }
 
-/// What a reader sees in the place of a text that may hold a key: of an address its host.
+/// Returns the replacement of a text that may contain a key. For a URL it keeps the host.
 fn reader_text(text: &str) -> String {
     if text.contains("://") { shown_address(text) } else { MASK.to_owned() }
 }
 
-/// An address without its path: services such as Slack put the key in there.
+/// Returns a URL without its path, because services such as Slack put the key there.
 fn shown_address(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     match rest.find(['/', '?', '#']).filter(|at| rest.len() > at + 1) {
@@ -135,7 +135,7 @@ fn is_credential_url(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !redact::url_credentials(text).is_empty())
 }
 
-/// Whether the text is a reference, which names a secret but is none.
+/// Whether the text is a reference, which names a secret but does not contain it.
 fn is_reference(text: &str) -> bool {
     let variable = text.starts_with("${") && text.ends_with('}') && text.matches('}').count() == 1;
     variable || REFERENCE_PREFIXES.iter().any(|kind| text.starts_with(kind))
@@ -167,7 +167,7 @@ pub fn mask_document(document: &mut toml_edit::DocumentMut) -> Vec<MaskedSecret>
     hidden
 }
 
-/// Takes out of a document what a reader is not shown beside its secrets.
+/// Removes the values of a document that readers do not see in addition to its secrets.
 pub fn mask_document_for_reader(document: &mut toml_edit::DocumentMut) {
     let value = to_json(document.as_item());
     for path in find_reader_paths(&value) {
@@ -176,7 +176,7 @@ pub fn mask_document_for_reader(document: &mut toml_edit::DocumentMut) {
     }
 }
 
-/// Takes every secret out of a config in force, and what a reader is not shown. What is not set stays so.
+/// Removes secrets and hidden values from an effective config. Unset values stay unset.
 pub fn mask_value(config: &mut Value) {
     for path in find_secret_paths(config) {
         if let Some(secret) = value_at_mut(config, &path).filter(|secret| !secret.is_null()) {

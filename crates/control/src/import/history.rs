@@ -53,23 +53,24 @@ pub fn read_conversations(
         let database = folder.join("agent/openclaw-agent.sqlite");
         if database.exists() {
             let place = format!("agents/{}/agent/openclaw-agent.sqlite", files.called);
-            reading
-                .notes
-                .note_ignored(&place, "what was said is read from transcripts alone: export it there first");
+            reading.notes.note_ignored(
+                &place,
+                "conversations are imported only from transcripts: export them there first",
+            );
         }
         let list = folder.join("sessions/sessions.json");
         let place = format!("agents/{}/sessions/sessions.json", files.called);
         let listed = match list.exists().then(|| source::read_json5(&list)) {
             Some(Ok(Value::Object(listed))) => listed,
             Some(_) => {
-                reading.notes.note_ignored(&place, "it can not be read");
+                reading.notes.note_ignored(&place, "it cannot be read");
                 continue;
             }
             None => Map::new(),
         };
         for file in list_unlisted_transcripts(&folder.join("sessions"), &listed) {
             let place = format!("agents/{}/sessions/{file}", files.called);
-            reading.notes.note_ignored(&place, "no sessions.json says whose conversation it is");
+            reading.notes.note_ignored(&place, "no sessions.json refers to it");
         }
         for (name, entry) in listed {
             let read = read_conversation(&folder, (&name, &entry), files, renamed, &mut reading);
@@ -78,7 +79,7 @@ pub fn read_conversations(
                 Ok(_) => {
                     reading.notes.note_ignored(
                         &format!("{place}.{name:?}"),
-                        "another conversation has the same place here",
+                        "another conversation has the same session key here",
                     );
                 }
                 Err(why) => reading.notes.note_ignored(&format!("{place}.{name:?}"), why),
@@ -108,18 +109,19 @@ fn read_conversation(
     reading: &mut TranscriptContext<'_>,
 ) -> std::result::Result<ImportedConversation, &'static str> {
     let full = if name == "main" { format!("agent:{}:main", files.called) } else { name.to_owned() };
-    let key = openclaw::translate_session_key(&full, renamed).ok_or("there is no such conversation here")?;
+    let key =
+        openclaw::translate_session_key(&full, renamed).ok_or("Polyclaw has no such kind of conversation")?;
     let id = entry["sessionId"].as_str().filter(|id| is_plain_file_name(id)).ok_or("it has no transcript")?;
     let path = folder.join("sessions").join(format!("{id}.jsonl"));
     let file = crate::file::open_regular_file(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "its transcript is not there",
-        _ => "its transcript can not be read",
+        ErrorKind::NotFound => "its transcript does not exist",
+        _ => "its transcript cannot be read",
     })?;
-    let size = file.metadata().map_err(|_| "its transcript can not be read")?.len();
-    reading.left = reading.left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
+    let size = file.metadata().map_err(|_| "its transcript cannot be read")?.len();
+    reading.left = reading.left.checked_sub(size).ok_or("the transcripts together exceed the size limit")?;
     let (mut messages, mut broken) = (Vec::new(), 0);
     for line in BufReader::new(file.take(size)).split(b'\n') {
-        let line = line.map_err(|_| "its transcript can not be read")?;
+        let line = line.map_err(|_| "its transcript cannot be read")?;
         // A line cut short by a crash does not discard the others.
         match serde_json::from_slice::<Value>(&line) {
             Ok(value) => messages.extend(openclaw::parse_line(&value)),
@@ -130,10 +132,10 @@ fn read_conversation(
     messages.iter_mut().for_each(|message| reading.redactor.redact_in_place(&mut message.text));
     if broken > 0 {
         let place = format!("agents/{}/sessions/{id}.jsonl", files.called);
-        reading.notes.note_ignored(&place, format!("{broken} of its lines are damaged and were left out"));
+        reading.notes.note_ignored(&place, format!("{broken} of its lines are damaged and were skipped"));
     }
     if messages.is_empty() {
-        return Err("nothing was said in it");
+        return Err("it has no messages");
     }
     let stated = entry["updatedAt"].as_i64().map(Millis);
     let updated = messages.iter().rev().find_map(|message| message.at).or(stated).unwrap_or(Millis(0));

@@ -69,7 +69,7 @@ impl OpenClawHome {
         match file.exists().then(|| read_json5(&file)) {
             Some(Ok(jobs)) => Some(jobs),
             Some(Err(_)) => {
-                notes.note_ignored("cron/jobs.json", "it can not be read");
+                notes.note_ignored("cron/jobs.json", "it cannot be read");
                 None
             }
             None => None,
@@ -108,7 +108,7 @@ impl OpenClawHome {
             };
             match listed {
                 Some(ids) => found.push(PairedSenders { place, channel: channel.to_owned(), account, ids }),
-                None => notes.note_ignored(&place, "it can not be read"),
+                None => notes.note_ignored(&place, "it cannot be read"),
             }
         }
         found
@@ -143,7 +143,7 @@ fn parse_variable(line: &str) -> Option<(String, String)> {
 pub fn read_json5(file: &Path) -> Result<Value> {
     let text = crate::file::read_text(file, MAX_SOURCE_FILE_BYTES).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
-            import_error(file, "it is no file, or too large to be a config")
+            import_error(file, "it is not a file, or too large to be a config")
         }
         _ => import_error(file, &error.to_string()),
     })?;
@@ -175,7 +175,10 @@ impl IncludeReader<'_> {
             let named = self.root.join(&name);
             let file = fs::canonicalize(&named).map_err(|error| import_error(&named, &error.to_string()))?;
             if depth == 0 || !file.starts_with(self.root) {
-                return Err(import_error(&file, "it is included from outside the folder, or too deeply"));
+                return Err(import_error(
+                    &file,
+                    "it is included from outside the folder, or nested too deeply",
+                ));
             }
             self.left = self.left.checked_sub(1).ok_or_else(|| {
                 import_error(&file, &format!("more than {MAX_INCLUDES} files are included"))

@@ -62,7 +62,8 @@ pub fn find_workspaces(
     for files in agents {
         let Some(from) = candidate_paths(root, user_home, files).find(|path| path.is_dir()) else {
             if files.workspace.is_some() {
-                notes.note_ignored(&format!("agents.{}.workspace", files.called), "there is no such folder");
+                notes
+                    .note_ignored(&format!("agents.{}.workspace", files.called), "the folder does not exist");
             }
             continue;
         };
@@ -106,7 +107,7 @@ fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
     let bad = |why: &str| Error::BadImport { what: from.display().to_string(), why: why.to_owned() };
     let own_home = fs::canonicalize(own_home).unwrap_or_else(|_| own_home.to_owned());
     if own_home.starts_with(from) {
-        return Err(bad("this workspace holds the home of Polyclaw"));
+        return Err(bad("this workspace contains the home of Polyclaw"));
     }
     let root = FolderHandle::open_base(from).map_err(|error| Error::from_io(from, &error))?;
     let (mut bytes, mut count) = (0_u64, 0_u64);
@@ -115,9 +116,10 @@ fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
         if file_type(&entry.stat) != FileType::Directory {
             bytes = bytes.saturating_add(file_size(&entry.stat));
         }
-        match bytes > MAX_WORKSPACE_BYTES || count > MAX_WORKSPACE_FILES {
-            true => Err(io::ErrorKind::FileTooLarge.into()),
-            false => Ok(()),
+        if bytes > MAX_WORKSPACE_BYTES || count > MAX_WORKSPACE_FILES {
+            Err(io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(())
         }
     });
     counted.map_err(|_| bad("this workspace is too large to be copied"))
@@ -142,7 +144,7 @@ fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf
                 found.push((place, Some(up.join(inside))));
             }
             Err(_) => {
-                let why = "it is a link that leads out of the workspace, and is left out";
+                let why = "this link leads out of the workspace and was skipped";
                 notes.note_ignored(&path.display().to_string(), why);
                 found.push((place, None));
             }
@@ -150,7 +152,7 @@ fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf
         Ok(())
     };
     if let Ok(root) = FolderHandle::open_base(from) {
-        // Nothing in it fails.
+        // The callback never fails.
         let _ = walk_folder(root, &mut look);
     }
     found
@@ -169,7 +171,7 @@ fn normalize_path(path: &Path) -> PathBuf {
     found
 }
 
-/// Replaces a link in the copy. It was in a folder of another agent, which has a copy of its own, where it is not there.
+/// Replaces a link in the copy. A link that is missing there was in the folder of another agent, which has its own copy.
 fn replace_link(copy: &FolderHandle, link: &Path, target: Option<&Path>) -> io::Result<()> {
     let (Some(above), Some(name)) = (link.parent(), link.file_name()) else { return Ok(()) };
     let removed = copy.open_relative(above).and_then(|folder| folder.remove_file(name).map(|()| folder));

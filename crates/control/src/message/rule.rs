@@ -75,12 +75,12 @@ impl Control {
     pub async fn create_rule(&self, by: &ControlCaller, new: NewRoutingRule) -> Result<RoutingRule> {
         if [&new.from, &new.to].iter().any(|name| name.contains('*')) {
             return Err(Error::BadRule(
-                "from and to each name one instance; there are no wildcards".to_owned(),
+                "from and to must each name one instance; wildcards are not allowed".to_owned(),
             ));
         }
         let (from, to) = (self.find_active(&new.from).await?, self.find_active(&new.to).await?);
         if from.id == to.id {
-            return Err(Error::BadRule("an instance does not write to itself".to_owned()));
+            return Err(Error::BadRule("an instance cannot send messages to itself".to_owned()));
         }
         let rule = RoutingRule {
             seq: 0,
@@ -124,13 +124,15 @@ impl Control {
 
 fn parse_pattern(kind: &str) -> Result<EnvelopeKindPattern> {
     EnvelopeKindPattern::parse(kind).ok_or_else(|| {
-        Error::BadRule("type: one such as task.handoff, or all below one, such as task.*".to_owned())
+        Error::BadRule(
+            "type: must be a type such as task.handoff, or all below one, such as task.*".to_owned(),
+        )
     })
 }
 
 fn parse_bounded(name: &str, requested: Option<u32>, usual: u32, most: u32) -> Result<u32> {
     match requested.unwrap_or(usual) {
         fits if (1..=most).contains(&fits) => Ok(fits),
-        _ => Err(Error::BadRule(format!("{name}: 1 to {most}"))),
+        _ => Err(Error::BadRule(format!("{name}: must be from 1 to {most}"))),
     }
 }

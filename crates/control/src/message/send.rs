@@ -72,7 +72,7 @@ impl Control {
     ) -> Result<EnvelopeDraft> {
         if !is_kind(&envelope.kind) {
             return Err(Error::BadMessage(
-                "type: words of letters, digits, - and _, joined by dots".to_owned(),
+                "type: must be words of letters, digits, - and _, joined by dots".to_owned(),
             ));
         }
         self.validate_word("type", Some(&envelope.kind), known)?;
@@ -99,11 +99,13 @@ impl Control {
         let Some(word) = word else { return Ok(()) };
         let fits = (1..=MAX_WORD_LEN).contains(&word.len()) && !word.chars().any(char::is_control);
         if !fits {
-            return Err(Error::BadMessage(format!("{name}: 1 to {MAX_WORD_LEN} bytes of plain text")));
+            return Err(Error::BadMessage(format!(
+                "{name}: must be 1 to {MAX_WORD_LEN} bytes of plain text"
+            )));
         }
         let looks_like_one = matches!(self.broker.redactor().redact_outbound_text(word), Cow::Owned(_));
         if looks_like_one || known.iter().any(|redactor| redactor.contains_secret(word)) {
-            return Err(Error::BadMessage(format!("{name}: it looks like a secret")));
+            return Err(Error::BadMessage(format!("{name}: looks like a secret")));
         }
         Ok(())
     }
@@ -140,7 +142,7 @@ fn resolve_sender(by: &ControlCaller, named: Option<&str>) -> Result<String> {
         (Some(own), Some(named)) if named != own.as_str() => Err(Error::ForeignSender),
         (Some(own), _) => Ok(own.to_string()),
         (None, Some(named)) => Ok(named.to_owned()),
-        (None, None) => Err(Error::BadMessage("from: say which instance it is from".to_owned())),
+        (None, None) => Err(Error::BadMessage("from: the sending instance is missing".to_owned())),
     }
 }
 

@@ -74,7 +74,7 @@ fn stream_path(session: &str, heard: Option<&str>) -> String {
 
 /// Adds that the message was accepted, because sending it again would ask twice.
 fn mark_accepted(fault: AcpError) -> AcpError {
-    let message = format!("{}; your message was taken: do not send it again", fault.message);
+    let message = format!("{}; your message was accepted: do not send it again", fault.message);
     AcpError { message, ..fault }
 }
 
@@ -113,7 +113,7 @@ fn block_text(block: &Value) -> Result<String, AcpError> {
             let (uri, text) = (field(&block["resource"]["uri"]), field(&block["resource"]["text"]));
             Ok(format!("<file uri=\"{uri}\">\n{text}\n</file>"))
         }
-        other => Err(AcpError::invalid_params(format!("content of the type {other:?} is not taken"))),
+        other => Err(AcpError::invalid_params(format!("content of type {other:?} is not supported"))),
     }
 }
 

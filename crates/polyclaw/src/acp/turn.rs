@@ -236,8 +236,8 @@ impl<'a> EditorTurn<'a> {
 /// Asks the person at the editor. No answer counts as a denial.
 async fn request_permission(editor: &EditorConnection, session: &str, (approval, call): (String, Value)) {
     let options = json!([
-        { "optionId": ALLOW_OPTION, "name": "Let it run once", "kind": "allow_once" },
-        { "optionId": "deny", "name": "Do not run it", "kind": "reject_once" },
+        { "optionId": ALLOW_OPTION, "name": "Allow once", "kind": "allow_once" },
+        { "optionId": "deny", "name": "Deny", "kind": "reject_once" },
     ]);
     let params = json!({ "sessionId": session, "toolCall": call, "options": options });
     let reply = editor.peer.send_request("session/request_permission", params).await.unwrap_or_default();

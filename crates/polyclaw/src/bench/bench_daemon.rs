@@ -71,7 +71,7 @@ impl BenchDaemon {
         let request = self.client.post(format!("{}/chat/completions", self.model.url()));
         let request = request.header("content-type", "application/json").body(body.0.clone());
         let answer = request.send().await?;
-        ensure!(answer.status().is_success(), "the model answered {}", answer.status());
+        ensure!(answer.status().is_success(), "the model responded with {}", answer.status());
         answer.bytes().await?;
         Ok(())
     }

@@ -63,7 +63,7 @@ impl BenchControlPlane {
             if asked.is_ok_and(|answer| answer.status().is_success()) {
                 return Ok(token);
             }
-            ensure!(began.elapsed() < Duration::from_secs(60), "the control plane does not answer");
+            ensure!(began.elapsed() < Duration::from_secs(60), "the control plane does not respond");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

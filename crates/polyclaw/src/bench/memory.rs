@@ -121,7 +121,7 @@ async fn measure_recalls(
     report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
     report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(FigureTarget::AtMost));
     report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
-    report.add("  of these by words alone", f64::from(partial), "", Some(FigureTarget::AtMost(0.0)));
+    report.add("  of these by keyword only", f64::from(partial), "", Some(FigureTarget::AtMost(0.0)));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ pub fn run(report: &mut BenchmarkReport, seconds: Duration) {
     let many = median_us(MANY_BINDINGS, seconds / 5);
     report.add("route decision among 10 bindings, median", few, "us", None);
     report.add("route decision among 10,000 bindings, median", many, "us", Some(FigureTarget::AtMost(5.0)));
-    report.add("10,000 bindings against 10", many / few, "x", Some(FigureTarget::AtMost(3.0)));
+    report.add("10,000 bindings relative to 10", many / few, "x", Some(FigureTarget::AtMost(3.0)));
 }
 
 pub(super) fn median_us(bindings: usize, seconds: Duration) -> f64 {

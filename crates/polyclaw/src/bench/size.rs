@@ -20,7 +20,7 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
     report.add("added latency of a turn, empty database, p50", empty, "ms", None);
     report.add("added latency of a turn, 100,000 sessions, p50", full, "ms", None);
     report.add(
-        "100,000 sessions against an empty database",
+        "100,000 sessions relative to an empty database",
         full / empty,
         "times",
         Some(FigureTarget::AtMost(1.5)),

@@ -83,9 +83,10 @@ fn answer_mixed(request: &ReceivedRequest) -> ReplyScript {
         "memory" => ("memory_store", json!({ "content": asked })),
         _ => ("", json!({})),
     };
-    match request.tool_names().contains(&name) && done == 0 {
-        true => ReplyScript::new().call("c", name, arguments),
-        false => ReplyScript::reply("word ".repeat(80)),
+    if request.tool_names().contains(&name) && done == 0 {
+        ReplyScript::new().call("c", name, arguments)
+    } else {
+        ReplyScript::reply("word ".repeat(80))
     }
 }
 

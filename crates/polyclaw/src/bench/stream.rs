@@ -29,11 +29,16 @@ pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Res
         ours.percentile(share) - theirs.percentile(share)
     };
     let first = added(&mut forwarded.first, &mut direct.first, 0.5);
-    report.add("first token, over the direct way, p50", first, "ms", Some(FigureTarget::AtMost(2.0)));
+    report.add("first token, overhead over a direct call, p50", first, "ms", Some(FigureTarget::AtMost(2.0)));
     let first = added(&mut forwarded.first, &mut direct.first, 0.99);
-    report.add("first token, over the direct way, p99", first, "ms", None);
+    report.add("first token, overhead over a direct call, p99", first, "ms", None);
     let later = added(&mut forwarded.later, &mut direct.later, 0.5);
-    report.add("later tokens, over the direct way, p50", later, "ms", Some(FigureTarget::AtMost(2.0)));
+    report.add(
+        "later tokens, overhead over a direct call, p50",
+        later,
+        "ms",
+        Some(FigureTarget::AtMost(2.0)),
+    );
     Ok(())
 }
 

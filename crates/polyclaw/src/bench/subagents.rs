@@ -84,7 +84,7 @@ async fn measure_single_child(
     report.add("direct call p50", call, "ms", None);
     let added = child.percentile(0.5) - call;
     report.add(
-        "spawn and announce of a child, over its call, p50",
+        "spawn and announce of a child, overhead over its model call, p50",
         added,
         "ms",
         Some(FigureTarget::AtMost(5.0)),
@@ -104,7 +104,7 @@ async fn wait_for_announce(clock: &Mutex<AnnounceTimes>) -> anyhow::Result<Durat
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    anyhow::bail!("an owner was not told of its child")
+    anyhow::bail!("an owner did not receive the announce of its child")
 }
 
 /// Model calls observed with many children.
@@ -139,16 +139,16 @@ async fn measure_many_children(report: &mut BenchmarkReport, subject: &BenchDaem
     }
     let count = || seen.lock().unwrap_or_else(PoisonError::into_inner).announced.len();
     while count() < OWNER_COUNT * CHILDREN_PER_OWNER {
-        ensure!(began.elapsed() < ANNOUNCE_TIMEOUT, "only {} of the children were told of", count());
+        ensure!(began.elapsed() < ANNOUNCE_TIMEOUT, "only {} of the children were announced", count());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let took = began.elapsed();
     let most = max_concurrent_calls(&seen.lock().unwrap_or_else(PoisonError::into_inner).asked);
     #[expect(clippy::cast_precision_loss, reason = "counts of children are small")]
     let (children, most) = ((OWNER_COUNT * CHILDREN_PER_OWNER) as f64, most as f64);
-    report.add("children that their owners were told of", children, "", Some(FigureTarget::AtLeast(200.0)));
+    report.add("children announced to their owners", children, "", Some(FigureTarget::AtLeast(200.0)));
     report.add(
-        "children at the model at once, of 200",
+        "concurrent children at the model, of 200",
         most,
         "",
         Some(FigureTarget::AtMost(LANE_SLOTS.into())),

@@ -113,7 +113,7 @@ async fn open_task_db(file: Option<PathBuf>, database: Option<String>) -> anyhow
     let open = move || match (file, database) {
         (_, Some(url)) => Ok(Db::open(&DbTarget::Postgres { url, connections: 4 })?),
         (Some(file), None) => Ok(Db::open_ledger(&file)?),
-        (None, None) => anyhow::bail!("neither a file nor a database is named"),
+        (None, None) => anyhow::bail!("neither a file nor a database is given"),
     };
     tokio::task::spawn_blocking(open).await?
 }
@@ -189,11 +189,11 @@ const READY_LINE: &str = "ready";
 /// Runs a claimer process: waits for the start signal, then claims until no task is free.
 pub async fn run_claimer_process() -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lines();
-    let order: ClaimerSetup = serde_json::from_str(&lines.next().context("no order")??)?;
+    let order: ClaimerSetup = serde_json::from_str(&lines.next().context("no setup received")??)?;
     let db = open_task_db(order.file, order.database).await?;
     let mut output = std::io::stdout();
     writeln!(output, "{READY_LINE}")?;
-    lines.next().context("no word to begin")??;
+    lines.next().context("no start signal received")??;
     let mut claimers = tokio::task::JoinSet::new();
     for n in 0..CLAIMERS_PER_PROCESS {
         claimers.spawn(claim_tasks(db.clone(), format!("p{}c{n}", order.process), usize::MAX));

@@ -52,7 +52,7 @@ async fn measure_long_session(report: &mut BenchmarkReport, subject: &BenchDaemo
     let added = [long.added_latency_at(subject, 0).await?, long.added_latency_at(subject, 500).await?];
     report.add("added latency, turns 1 to 20 of a session, p50", added[0], "ms", None);
     report.add("added latency, turns 500 to 520, p50", added[1], "ms", None);
-    report.add("turn 500 against turn 1", added[1] / added[0], "times", Some(FigureTarget::AtMost(2.0)));
+    report.add("turn 500 relative to turn 1", added[1] / added[0], "times", Some(FigureTarget::AtMost(2.0)));
     Ok(())
 }
 
@@ -90,14 +90,14 @@ async fn measure_throughput(
     seconds: Duration,
 ) -> anyhow::Result<()> {
     let (direct, _, _) = run_load(subject, 64, seconds, CallKind::Direct).await;
-    report.add("direct calls per second, 64 at once", direct, "/s", None);
+    report.add("direct calls per second, 64 concurrent", direct, "/s", None);
     for sessions in [64, 256, 1000] {
         let (turns, errors, p99) = run_load(subject, sessions, seconds, CallKind::Turn).await;
         let bar = (sessions == 64).then_some(FigureTarget::AtLeast(2_000.0));
         report.add(format!("turns per second, {sessions} sessions"), turns, "/s", bar);
         if sessions == 64 {
             report.add(
-                "turns against direct calls",
+                "turns relative to direct calls",
                 turns / direct,
                 "times",
                 Some(FigureTarget::AtLeast(0.05)),

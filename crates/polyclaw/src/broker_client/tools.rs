@@ -73,11 +73,13 @@ pub fn tool_specs() -> Vec<Arc<ToolSpec>> {
     vec![
         risky(arguments::build_tool_spec::<InstanceSendArguments>(
             INSTANCE_SEND,
-            "Writes to an agent of another instance and returns at once. An answer is told to you later.",
+            "Sends a message to an agent of another instance and returns immediately. The answer arrives later as a \
+             message.",
         )),
         risky(arguments::build_tool_spec::<DelegateToInstanceArguments>(
             DELEGATE_TO_INSTANCE,
-            "Gives a task to an agent of another instance. sync waits for the result; async tells you later.",
+            "Gives a task to an agent of another instance. sync waits for the result; async delivers it later as a \
+             message.",
         )),
     ]
 }
@@ -97,7 +99,7 @@ impl BrokerClient {
         call: &ToolCall,
         sign: ProgressSink<'_>,
     ) -> BrokerToolResult {
-        let unfit = |error: serde_json::Error| format!("The arguments do not fit: {error}");
+        let unfit = |error: serde_json::Error| format!("Invalid arguments: {error}");
         match call.name.as_str() {
             INSTANCE_SEND => {
                 let given: InstanceSendArguments =

@@ -39,7 +39,7 @@ fn user_lines(message: &UserMessage) -> Vec<Line<'static>> {
     let mut lines: Vec<_> = message.text.lines().enumerate().map(line).collect();
     let state = match message.state {
         UserMessageState::Sending => "sending…",
-        UserMessageState::Waiting => "waiting: taken up at the next step of the running turn",
+        UserMessageState::Waiting => "queued until the next step of the running turn",
         UserMessageState::Refused => "not accepted",
         UserMessageState::Accepted => return lines,
     };
@@ -142,7 +142,7 @@ fn question_lines(question: &ApprovalCard) -> Vec<Line<'static>> {
         }),
     );
     lines.push(match question.is_open() {
-        true => Line::styled("  y  let it run once      n  refuse", Style::new().fg(color)),
+        true => Line::styled("  y  allow once      n  deny", Style::new().fg(color)),
         false => Line::styled(format!("  {}", question.state), dim_style()),
     });
     lines

@@ -4,7 +4,7 @@ use polyclaw_domain::command::{COMMANDS, ChatCommand};
 
 /// A command of this program, in addition to the instance's commands.
 const QUIT_COMMAND: CommandOffer =
-    CommandOffer { name: "quit", arguments: "", does: "leave the chat; the agent goes on" };
+    CommandOffer { name: "quit", arguments: "", does: "leave the chat; the agent continues" };
 
 #[derive(Clone, Debug, Default)]
 pub struct CommandCompletion {

@@ -101,7 +101,7 @@ pub struct ApprovalCard {
     pub requested_by: String,
     pub tool: String,
     pub arguments: String,
-    /// `pending`, `approved`, `denied`, `expired`, or a note that the turn is over.
+    /// `pending`, `approved`, `denied`, `expired`, or a note that the turn has ended.
     pub state: String,
 }
 

@@ -327,7 +327,7 @@ impl ChatState {
         for entry in &mut self.entries {
             match entry {
                 TranscriptEntry::Approval(question) if question.turn == turn && question.is_open() => {
-                    "no longer asked: the turn is over".clone_into(&mut question.state);
+                    "no longer needed: the turn has ended".clone_into(&mut question.state);
                 }
                 _ => {}
             }
@@ -356,7 +356,7 @@ impl ChatState {
             }
             Some("cancelled") => self.insert_note("Stopped.".to_owned(), NoteTone::Plain),
             Some("steered") => {
-                self.insert_note("Set aside for your newer message.".to_owned(), NoteTone::Plain);
+                self.insert_note("Paused for your newer message.".to_owned(), NoteTone::Plain);
             }
             _ => {}
         }

@@ -44,7 +44,7 @@ pub async fn run_plain_chat(
     }
     match failed {
         Some(failure) => {
-            Err(CommandFailure { message: "not every line was answered".to_owned(), ..failure }.into())
+            Err(CommandFailure { message: "some messages were not answered".to_owned(), ..failure }.into())
         }
         None => Ok(()),
     }

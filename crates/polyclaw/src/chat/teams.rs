@@ -117,7 +117,7 @@ fn short(name: &str) -> String {
 
 fn panel_lines(teams: &[Value]) -> Vec<Line<'static>> {
     if teams.is_empty() {
-        return vec![Line::styled("There is no team.", dim_style())];
+        return vec![Line::styled("No teams.", dim_style())];
     }
     teams.iter().flat_map(team_lines).collect()
 }
@@ -158,7 +158,7 @@ fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
     }
     let mut lines = vec![warning(format!(" All {limit} automatic turns are used."))];
     if turns["is_waiting"].as_bool() == Some(true) {
-        lines.push(warning(" It waits: write to its lead."));
+        lines.push(warning(" The team is paused: write to its lead."));
     }
     lines
 }

@@ -333,7 +333,7 @@ fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
     ended(&mut model, "t2", "cancelled", None);
     assert!(model.open_question().is_none());
     let shown = screen(&mut model, 60, 20);
-    assert!(shown.contains("expired") && shown.contains("no longer asked"), "{shown}");
+    assert!(shown.contains("expired") && shown.contains("no longer needed"), "{shown}");
     assert!(key(&mut model, KeyCode::Char('y')).is_empty());
     assert_eq!(model.input.text(), "y");
 }
@@ -483,7 +483,7 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     let mut model = chat();
     assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [], "nobody looks");
     assert_eq!(ctrl(&mut model, 't'), [ChatEffect::FetchTeams]);
-    assert!(screen(&mut model, 100, 14).contains("There is no team."));
+    assert!(screen(&mut model, 100, 14).contains("No teams."));
     let team = json!({
         "name": "web", "status": "active", "counts": { "pending": 1, "in_progress": 1, "completed": 1 },
         "members": [{ "name": "ann", "status": "working", "tasks": ["#2 Writing"] }, { "name": "bob", "status": "idle" }],

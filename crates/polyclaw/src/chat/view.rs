@@ -46,7 +46,8 @@ impl ChatView {
         let shown = self.drawn.iter().flat_map(|(_, _, lines)| lines).skip(skip).take(room);
         let lines: Vec<Line<'_>> = shown.cloned().collect();
         if lines.is_empty() {
-            let hint = "Say something. / shows commands, Alt+Enter begins a new line, Ctrl+T shows teams, Ctrl+C twice leaves.";
+            let hint = "Type a message. / shows commands, Alt+Enter starts a new line, Ctrl+T shows teams, Ctrl+C \
+                twice quits.";
             frame.render_widget(Paragraph::new(hint).style(dim_style()), area);
             return;
         }
@@ -151,7 +152,7 @@ fn status_line(model: &ChatState, width: usize) -> Line<'static> {
         parts.push((3, Span::styled(format!("{} lines below", model.scroll), dim_style())));
     }
     if model.quit_armed {
-        parts.push((0, warning("Ctrl+C again leaves".to_owned())));
+        parts.push((0, warning("Ctrl+C again quits".to_owned())));
     }
     parts.push((5, Span::styled(model.session.clone(), dim_style())));
     join_parts(fit_parts(parts, width))
@@ -161,7 +162,7 @@ fn state_span(model: &ChatState) -> Span<'static> {
     match (&model.link, &model.running, model.open_question()) {
         (LinkState::Connecting, ..) => Span::styled("connecting", Style::new().fg(Color::Yellow)),
         (LinkState::Lost, ..) => Span::styled("reconnecting", Style::new().fg(Color::Red)),
-        (_, _, Some(_)) => Span::styled("asks you: y / n", Style::new().fg(Color::Yellow)),
+        (_, _, Some(_)) => Span::styled("needs approval: y / n", Style::new().fg(Color::Yellow)),
         (_, Some(_), _) => Span::styled("answering (Esc stops)", Style::new().fg(Color::Green)),
         _ => Span::styled("ready", dim_style()),
     }
@@ -175,7 +176,7 @@ fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
     if model != embedded::chat_model().to_string() {
         return vec![(2, Span::raw(model.to_owned()))];
     }
-    let about = "often wrong; `polyclaw doctor` says how to add a real one";
+    let about = "often wrong; `polyclaw doctor` shows how to add a real one";
     vec![(2, Span::raw(format!("{model} (demo)"))), (4, Span::raw(about))]
 }
 

@@ -12,7 +12,7 @@ use crate::cli::CommandContext;
 In Zed's settings.json:
   \"agent_servers\": { \"Polyclaw\": { \"type\": \"custom\", \"command\": \"polyclaw\", \"args\": [\"acp\"] } }
 
-If no daemon runs on this home, one is started and goes on running.")]
+If no daemon runs on this home, one is started and keeps running.")]
 pub struct Args {
     /// Agent that answers in new conversations. Defaults to the instance's default agent.
     #[arg(long, value_name = "ID")]

@@ -25,9 +25,9 @@ use crate::one_shot::{
   polyclaw agent --message \"What is wrong here?\" --attach screen.png --attach app.log
   polyclaw agent --message /status
 
-A message of one line that is a command (`/help` lists them) is answered by the instance and reaches no model; what is
-read from stdin never is one.
-The exit code is 1 when the turn failed; the sentence on stderr says why.")]
+A one-line message that is a chat command (`/help` lists them) is answered by the instance without a model. Text from
+stdin is never a command.
+The exit code is 1 if the turn failed; stderr shows the reason.")]
 pub struct Args {
     /// The message. `-` reads it from stdin.
     #[arg(long, short, value_name = "TEXT")]
@@ -70,7 +70,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     };
     if is_command(given) {
         if args.deliver || !args.attach.is_empty() {
-            let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
+            let why = "a chat command takes no attachments, and its reply is only printed: omit --deliver and \
+                --attach";
             return Err(CommandFailure::usage(why).into());
         }
         let reply = run_chat_command(&client, &session, &text).await?.unwrap_or_default();
@@ -108,12 +109,13 @@ async fn warn_no_reply(client: &ApiClient, session: &str) {
     let runs =
         client.get(&format!("/runs?owner={}&limit=100", encode_segment(session))).await.unwrap_or_default();
     let waits = runs["runs"].as_array().into_iter().flatten().any(|run| run["status"] == "running");
-    let words = match waits {
-        true => format!(
-            "It waits for what it asked others to do, and goes on when that is done: \
-             `polyclaw sessions tail {session}` shows it."
-        ),
-        false => "It has nothing to say.".to_owned(),
+    let words = if waits {
+        format!(
+            "The agent is waiting for work that it delegated, and continues when it is done: `polyclaw sessions \
+             tail {session}` shows it."
+        )
+    } else {
+        "The agent returned no text.".to_owned()
     };
     let _ = writeln!(std::io::stderr(), "({words})");
 }
@@ -125,9 +127,10 @@ fn print_answer(answer: &OneShotAnswer, context: &CommandContext, live: bool) ->
     if answer.value["reply"]["finish_reason"] == "length" {
         let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::TRUNCATED_NOTE);
     }
-    match live {
-        true => context.output.print_piece("\n")?,
-        false => context.output.print_value(&answer.value, |_| answer.text.clone())?,
+    if live {
+        context.output.print_piece("\n")?
+    } else {
+        context.output.print_value(&answer.value, |_| answer.text.clone())?
     }
     if answer.is_demo() {
         warn_demo_answer();
@@ -139,7 +142,7 @@ fn read_stdin() -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     if text.trim().is_empty() {
-        return Err(CommandFailure::usage("there is nothing on stdin to ask").into());
+        return Err(CommandFailure::usage("stdin is empty").into());
     }
     Ok(text)
 }

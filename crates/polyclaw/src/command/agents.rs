@@ -24,7 +24,7 @@ pub use list::display_names;
   polyclaw agents bind ops --channel telegram --kind group --peer -100123
   polyclaw agents delete ops
 
-Agents of the config file are changed there, and read again on SIGHUP.")]
+Agents in the config file are changed in that file, which is reloaded on SIGHUP.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<AgentsCommand>,
@@ -67,7 +67,7 @@ enum AgentsCommand {
   polyclaw agents set-identity ops --name Olga --emoji 🛠
   polyclaw agents set-identity main --avatar https://example.org/main.png
 
-For an agent of the config file that file is changed; its comments stay.")]
+For an agent in the config file, the file is edited; its comments are kept.")]
     SetIdentity(identity::Args),
     /// Route messages to an agent: adds a [[bindings]] entry to the config, keeping its comments.
     #[command(after_help = "Examples:
@@ -143,13 +143,15 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         }
         Some(AgentsCommand::Add(add)) => {
             let made = client.post("/agents", &add.request_body()).await?;
-            Ok(context.output.print_value(&made, |_| format!("{} is there and can be talked to.", add.id))?)
+            Ok(context.output.print_value(&made, |_| format!("Created agent {}.", add.id))?)
         }
         Some(AgentsCommand::Set { id, patch }) => {
             let patch: Value = serde_json::from_str(patch)
-                .map_err(|error| CommandFailure::usage(format!("the change is not JSON: {error}")))?;
+                .map_err(|error| CommandFailure::usage(format!("the patch is not valid JSON: {error}")))?;
             let changed = client.patch(&agent_path(id), &patch).await?;
-            Ok(context.output.print_value(&changed, |_| format!("{id} is changed from its next turn on."))?)
+            Ok(context
+                .output
+                .print_value(&changed, |_| format!("Changed agent {id}; takes effect at its next turn."))?)
         }
         Some(AgentsCommand::SetIdentity(args)) => identity::run(args, &client, context).await,
         Some(AgentsCommand::Bind(args)) => bindings::bind_agent(args, &client, context).await,

@@ -14,7 +14,7 @@ use crate::output::cell_text;
   polyclaw approvals approve 01j…
   polyclaw approvals deny 01j… --reason \"not on this machine\"
 
-An agent that wants to run something risky, such as a shell command, waits for this for half an hour.")]
+Risky tool calls, such as shell commands, wait for approval. Requests expire after 30 minutes.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<ApprovalsCommand>,
@@ -65,10 +65,10 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             return Ok(output.print_value(&asked, |_| text)?);
         }
         Some(ApprovalsCommand::Approve { id }) => {
-            (id, json!({ "decision": "approve" }), "Approved: it runs now.")
+            (id, json!({ "decision": "approve" }), "Approved. The call runs now.")
         }
         Some(ApprovalsCommand::Deny { id, reason }) => {
-            (id, json!({ "decision": "deny", "reason": reason }), "Denied: the agent is told.")
+            (id, json!({ "decision": "deny", "reason": reason }), "Denied. The agent is notified.")
         }
     };
     let decided = client.post(&format!("/approvals/{}", encode_segment(id)), &body).await?;
@@ -79,10 +79,10 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 fn approval_text(asked: &Value) -> String {
     let text_of = |key: &str| cell_text(&asked[key]);
     let (state, session) = (text_of("state"), text_of("session_key"));
-    let until = if state == "pending" { "open until" } else { "it was open until" };
+    let until = if state == "pending" { "expires at" } else { "expiry was" };
     let (question, asked_by, expires_at) =
         (text_of("question"), text_of("requested_by"), text_of("expires_at"));
-    format!("{question}\n\n{state}; asked by {asked_by} in {session}, {until} {expires_at}")
+    format!("{question}\n\n{state}; requested by {asked_by} in {session}, {until} {expires_at}")
 }
 
 async fn list_approvals(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
@@ -99,9 +99,12 @@ async fn list_approvals(client: &ApiClient, context: &CommandContext) -> anyhow:
         ]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => "Nothing waits for you.".to_owned(),
-        false => output.format_table(&["ID", "ASKED BY", "TOOL", "SESSION", "ARGUMENTS"], &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            "No pending approvals.".to_owned()
+        } else {
+            output.format_table(&["ID", "REQUESTED BY", "TOOL", "SESSION", "ARGUMENTS"], &rows)
+        }
     })?)
 }
 
@@ -115,7 +118,7 @@ mod tests {
             "expires_at": "2026-01-02T03:04:05Z" });
         assert_eq!(
             approval_text(&asked),
-            "Run it?\n\npending; asked by ann in agent:main:main, open until 2026-01-02T03:04:05Z"
+            "Run it?\n\npending; requested by ann in agent:main:main, expires at 2026-01-02T03:04:05Z"
         );
     }
 }

@@ -14,9 +14,9 @@ use crate::output::{cell_text, visible_line};
   polyclaw audit list
   polyclaw audit verify
 
-Each entry holds the hash of the one before it. `verify` counts them all again and names the first that does not fit,
-and what is missing at the end by a row of the registry and by the file cp/audit.head. Who can write both can make
-a record that fits: write its `head` down on another machine now and then, and that shows too.")]
+Each entry holds the hash of the previous one. `verify` recomputes all hashes and reports the first entry that does not
+match. A row of the registry and the file cp/audit.head reveal entries that are missing at the end. Anyone who can write both
+can forge a consistent log: copy its `head` to another machine now and then to detect that too.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<AuditCommand>,
@@ -55,9 +55,12 @@ async fn list_entries(client: &ApiClient, context: &CommandContext, limit: usize
         ["seq", "at", "who", "action", "detail"].map(|name| visible_line(&cell_text(&one[name]))).to_vec()
     };
     let rows: Vec<_> = entries.iter().map(row).collect();
-    Ok(context.output.print_value(&json!({ "entries": entries }), |output| match rows.is_empty() {
-        true => "Nothing was changed yet.".to_owned(),
-        false => output.format_table(&["#", "WHEN", "WHO", "WHAT", "OF"], &rows),
+    Ok(context.output.print_value(&json!({ "entries": entries }), |output| {
+        if rows.is_empty() {
+            "The audit log is empty.".to_owned()
+        } else {
+            output.format_table(&["SEQ", "TIME", "ACTOR", "ACTION", "DETAIL"], &rows)
+        }
     })?)
 }
 
@@ -75,15 +78,15 @@ async fn verify_chain(
     };
     if verdict["intact"] == true {
         let text = format!(
-            "The record is whole: {} entries, head {}.",
+            "The audit log is intact: {} entries, head {}.",
             verdict["entries"],
             cell_text(&verdict["head"])
         );
         return Ok(context.output.print_value(&verdict, |_| text)?);
     }
-    let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell_text(&verdict["reason"]));
+    let message = format!("entry {} is invalid: {}", verdict["broken_at"], cell_text(&verdict["reason"]));
     let mut failure = CommandFailure::failed("audit_broken", message)
-        .hint("somebody changed the registry behind the control plane's back: restore it from a copy");
+        .hint("the registry was modified outside the control plane: restore it from a backup");
     failure.details = Some(Box::new(verdict));
     Err(failure.into())
 }

@@ -22,10 +22,10 @@ const MAX_SHOWN_PATH_CHARS: usize = 200;
   polyclaw backup /mnt/disk/polyclaw-monday
   polyclaw restore /mnt/disk/polyclaw-monday --dry-run
 
-Nothing has to be stopped: every database is copied as it is at one moment. Weights of models and logs are left out, and
-so is what is kept in PostgreSQL or in the system's keyring. The key that stored secrets are encrypted with is left out,
-too, unless `--with-key` is given: keep the file `secrets.key` of each home elsewhere. The folder is for its owner alone; it
-holds conversations and tokens in clear.")]
+Nothing has to be stopped: every database is copied as of one moment. Not included are model weights, logs, and data in
+PostgreSQL or in the system's keyring. The encryption key of stored secrets is included only with `--with-key`: keep the
+file `secrets.key` of each home elsewhere. Only its owner can access the folder, which holds conversations and tokens in
+plain text.")]
 pub struct Args {
     /// Destination folder. It must not exist. Named after the current time if omitted.
     to: Option<PathBuf>,
@@ -45,14 +45,14 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let answer = describe_backup(&place, &list);
     let left = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
-        keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
+        keys => format!("\nNot included; keep these elsewhere: {}.", keys.join(", ")),
     };
     let skipped = left_out_lines(&list);
-    let head = || format!("Copied to {}: {}.{left}{skipped}", visible_line(&place), backup_summary(&list));
+    let head = || format!("Backed up to {}: {}.{left}{skipped}", visible_line(&place), backup_summary(&list));
     Ok(context.output.print_value(&answer, |_| head())?)
 }
 
-/// Files that could not be copied. Their names are an agent's words: each is one line.
+/// Lists the files that could not be copied. Agents choose their names, so each is shown on one line.
 fn left_out_lines(list: &BackupManifest) -> String {
     if list.left_out.is_empty() {
         return String::new();
@@ -66,7 +66,7 @@ fn left_out_lines(list: &BackupManifest) -> String {
     };
     let lines: String = list.left_out.iter().take(MAX_SHOWN_LEFT_OUT).map(line).collect();
     format!(
-        "\n{} files or folders could not be copied and are not in it; backup.json names all:{lines}",
+        "\n{} files or folders could not be copied and are not included; backup.json lists them all:{lines}",
         list.left_out.len()
     )
 }

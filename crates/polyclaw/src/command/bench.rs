@@ -13,16 +13,16 @@ use crate::cli::CommandContext;
 #[command(after_help = "Examples:
   polyclaw bench turns      added latency and turns per second over a direct call
   polyclaw bench ingress    durably accepted messages per second
-  polyclaw bench stream     a token's way from the model to its reader
-  polyclaw bench size       100,000 sessions against an empty database
-  polyclaw bench growth     how costs grow with what is stored, as a picture with --svg FILE
-  polyclaw bench subagents   what a child costs, and 200 at once
+  polyclaw bench stream     latency of a token from the model to its reader
+  polyclaw bench size       100,000 sessions compared with an empty database
+  polyclaw bench growth     how costs grow with the amount of data; --svg FILE draws a chart
+  polyclaw bench subagents   cost of a sub-agent, and of 200 concurrent ones
   polyclaw bench teams      64 claimers in 4 processes share 10,000 tasks
   polyclaw bench broker     messages between instances per second
   polyclaw bench store      small transactions per second
-  polyclaw bench route      one decision among 10,000 bindings
+  polyclaw bench route      one routing decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
-  polyclaw bench start      start to ready, memory, size
+  polyclaw bench start      startup time, memory, binary size
   polyclaw bench soak --seconds 300
   polyclaw bench all --json")]
 pub struct Args {
@@ -89,7 +89,7 @@ enum BenchCommand {
     #[command(after_help = "Examples:
   polyclaw bench start")]
     Start,
-    /// Run 500 concurrent sessions for as long as you say.
+    /// Run 500 concurrent sessions for a given time.
     #[command(after_help = "Examples:
   polyclaw bench soak --seconds 300
   polyclaw bench soak --minutes 60")]

@@ -18,9 +18,9 @@ use crate::one_shot::{agent_id, main_session};
   polyclaw chat --session agent:main:holiday
   echo \"What is new?\" | polyclaw chat
 
-Keys: Enter sends, Alt+Enter or Ctrl+J begins a new line, / shows commands, Up and Down go through what you sent,
-PgUp and PgDn scroll, Esc stops the running turn, y and n answer a question (Enter is not needed), Ctrl+C twice leaves.
-If no daemon runs on this home, one is started and goes on running.")]
+Keys: Enter sends, Alt+Enter or Ctrl+J starts a new line, / shows commands, Up and Down browse the input history, PgUp
+and PgDn scroll, Esc stops the running turn, y and n answer an approval request (without Enter), Ctrl+C twice quits.
+If no daemon runs on this home, one is started and keeps running.")]
 pub struct Args {
     /// Agent to talk to. Defaults to the instance's default agent.
     #[arg(long, value_name = "ID")]

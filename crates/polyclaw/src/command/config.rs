@@ -51,12 +51,12 @@ fn check_result(config: &Config, path: &Path) -> serde_json::Value {
 fn config_summary(config: &Config, path: &Path) -> String {
     let agents = config.agents.agent_specs().len();
     if !path.exists() {
-        return format!("There is no {}: the defaults hold, with {agents} agent(s).", path.display());
+        return format!("{} does not exist: the defaults apply, with {agents} agent(s).", path.display());
     }
-    let mut lines = vec![format!("{} is fine: {agents} agent(s).", path.display())];
+    let mut lines = vec![format!("{} is valid: {agents} agent(s).", path.display())];
     lines.extend(config.unknown_agents.iter().map(|one| {
         format!(
-            "{} in the file; one made with `polyclaw agents add` is looked for at the next start",
+            "{} in the file; the next start also checks the agents created with `polyclaw agents add`",
             one.error
         )
     }));

@@ -22,8 +22,8 @@ const MAX_LISTED_ITEMS: usize = 10_000;
   polyclaw control token make dashboard --scope read
   polyclaw control token revoke 01j…
 
-SIGTERM and SIGINT end it and leave its instances running: the next one finds them. It looks after the instances of
-this home; `polyclaw instances` talks to it."
+SIGTERM and SIGINT stop the control plane and leave its instances running: the next control plane adopts them. It manages
+the instances of this home; `polyclaw instances` connects to it."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -143,14 +143,17 @@ async fn run_login_command(verb: &ControlLoginCommand, context: &CommandContext)
                     .to_vec()
             };
             let rows: Vec<_> = answer["logins"].as_array().into_iter().flatten().map(row).collect();
-            Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-                true => "No browser is logged in.".to_owned(),
-                false => output.format_table(&["ID", "LOGGED IN", "USED", "EXPIRES", "BROWSER"], &rows),
+            Ok(context.output.print_value(&answer, |output| {
+                if rows.is_empty() {
+                    "No browser is logged in.".to_owned()
+                } else {
+                    output.format_table(&["ID", "LOGGED IN", "LAST USED", "EXPIRES", "BROWSER"], &rows)
+                }
             })?)
         }
         ControlLoginCommand::End { id } => {
             let answer = client.delete(&format!("/logins/{}", encode_segment(id))).await?;
-            Ok(context.output.print_value(&answer, |_| format!("{id} is logged out."))?)
+            Ok(context.output.print_value(&answer, |_| format!("Ended login {id}."))?)
         }
     }
 }
@@ -164,9 +167,12 @@ async fn run_token_command(verb: &ControlTokenCommand, context: &CommandContext)
                 ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell_text(&one[name])).to_vec()
             };
             let rows: Vec<_> = tokens.iter().map(row).collect();
-            Ok(context.output.print_value(&json!({ "tokens": tokens }), |output| match rows.is_empty() {
-                true => "None was made.".to_owned(),
-                false => output.format_table(&["ID", "SCOPE", "MADE", "REVOKED", "NAME"], &rows),
+            Ok(context.output.print_value(&json!({ "tokens": tokens }), |output| {
+                if rows.is_empty() {
+                    "No tokens.".to_owned()
+                } else {
+                    output.format_table(&["ID", "SCOPE", "CREATED", "REVOKED", "NAME"], &rows)
+                }
             })?)
         }
         ControlTokenCommand::Make { name, scope } => {
@@ -175,7 +181,7 @@ async fn run_token_command(verb: &ControlTokenCommand, context: &CommandContext)
         }
         ControlTokenCommand::Revoke { id } => {
             let answer = client.delete(&format!("/tokens/{}", encode_segment(id))).await?;
-            Ok(context.output.print_value(&answer, |_| format!("{id} opens nothing any more."))?)
+            Ok(context.output.print_value(&answer, |_| format!("Revoked token {id}."))?)
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::output::cell_text;
   polyclaw cron run morning
   polyclaw cron remove morning
 
-Jobs can be in config.toml too, where they are changed and not here:
+Jobs can also be defined in config.toml; change those in the file:
   [[cron]]
   id = \"morning\"
   schedule = \"30 8 * * 1-5\"                 # or \"every 10m\", or \"at 2026-12-01 09:00\"
@@ -139,9 +139,7 @@ fn parse_address(text: &str) -> Result<Value, CommandFailure> {
     match parts.as_slice() {
         [channel, peer] => Ok(json!({ "channel": channel, "peer": peer })),
         [channel, account, peer] => Ok(json!({ "channel": channel, "account": account, "peer": peer })),
-        _ => {
-            Err(CommandFailure::usage("where an answer goes is written channel:peer or channel:account:peer"))
-        }
+        _ => Err(CommandFailure::usage("invalid destination: write channel:peer or channel:account:peer")),
     }
 }
 
@@ -158,9 +156,9 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let mut body = job.job_fields()?;
             body.insert("id".to_owned(), json!(id));
             let made = client.post("/cron", &Value::Object(body)).await?;
-            Ok(context
-                .output
-                .print_value(&made, |_| format!("{id} is next due at {}.", cell_text(&made["next_due"])))?)
+            Ok(context.output.print_value(&made, |_| {
+                format!("Created job {id}; next due at {}.", cell_text(&made["next_due"]))
+            })?)
         }
         Some(CronCommand::Edit { id, job, enable, disable, keep_here }) => {
             let mut patch = job.job_fields()?;
@@ -171,7 +169,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 patch.insert("deliver_to".to_owned(), Value::Null);
             }
             if patch.is_empty() {
-                return Err(CommandFailure::usage("name what is to be changed").into());
+                return Err(CommandFailure::usage("nothing to change: pass at least one setting").into());
             }
             let changed = client.patch(&at(id), &Value::Object(patch)).await?;
             Ok(context.output.print_value(&changed, |_| job_text(&changed))?)
@@ -180,13 +178,13 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let gone = client.delete(&at(id)).await?;
             Ok(context
                 .output
-                .print_value(&gone, |_| format!("{id} is gone; its conversation stays readable."))?)
+                .print_value(&gone, |_| format!("Deleted job {id}; its conversation stays readable."))?)
         }
         Some(CronCommand::Run { id }) => {
             let started = client.post(&format!("{}/run", at(id)), &json!({})).await?;
             Ok(context.output.print_value(&started, |_| match started["session_key"].as_str() {
-                Some(session) => format!("It runs in {session}."),
-                None => "There is nothing to do.".to_owned(),
+                Some(session) => format!("Started in session {session}."),
+                None => "Nothing to do.".to_owned(),
             })?)
         }
     }
@@ -201,9 +199,12 @@ async fn list_jobs(client: &ApiClient, context: &CommandContext) -> anyhow::Resu
         row
     };
     let rows: Vec<_> = answer["cron"].as_array().into_iter().flatten().map(row).collect();
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => "Nothing is scheduled. `polyclaw cron --help` shows how.".to_owned(),
-        false => output.format_table(&["ID", "SCHEDULE", "AGENT", "SOURCE", "LAST DUE", "NEXT DUE"], &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            "No cron jobs. `polyclaw cron add --help` shows how to create one.".to_owned()
+        } else {
+            output.format_table(&["ID", "SCHEDULE", "AGENT", "SOURCE", "LAST DUE", "NEXT DUE"], &rows)
+        }
     })?)
 }
 
@@ -220,7 +221,7 @@ fn job_text(one: &Value) -> String {
         Value::Object(to) => ["channel", "account", "peer"]
             .map(|part| cell_text(to.get(part).unwrap_or(&Value::Null)))
             .join(":"),
-        _ => "nowhere: it stays in the conversation".to_owned(),
+        _ => "stays in the conversation".to_owned(),
     };
     let mut lines = vec![
         format!("{:<10} {}", "id", cell_text(&one["id"])),

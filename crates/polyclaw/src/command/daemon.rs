@@ -12,8 +12,8 @@ use crate::instance::ConfigOverrides;
   polyclaw daemon --port 18900
   POLYCLAW_HOME=/srv/claw polyclaw daemon --bind 0.0.0.0
 
-SIGTERM and SIGINT drain: nothing new is accepted, running turns get 30 s to reach a boundary, the rest goes on
-at the next start. A second signal exits at once. SIGHUP reads the config again.")]
+SIGTERM and SIGINT drain: new work is rejected, running turns get 30 s to reach a boundary, and the rest resumes at the
+next start. A second signal exits immediately. SIGHUP reloads the config.")]
 pub struct Args {
     /// Port to listen on. Overrides the config.
     #[arg(long, value_name = "PORT")]

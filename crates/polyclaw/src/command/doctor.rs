@@ -14,7 +14,7 @@ use crate::output::{CliOutput, TextTone};
   polyclaw doctor --fix
   polyclaw doctor --json
 
---fix creates what is missing and takes rights away that others have on the home and the token.")]
+--fix creates missing files and removes the permissions of other users on the home and the token.")]
 pub struct Args {
     /// Fix what is safe to fix automatically.
     #[arg(long)]

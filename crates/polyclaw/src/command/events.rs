@@ -50,7 +50,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         let events = client.list_items(&args.events_path(after), "events", usize::MAX).await?;
         let lines: Vec<String> = events.iter().map(|event| event_line(event, context.output)).collect();
         if !args.follow {
-            let none = || "Nothing happened yet.".to_owned();
+            let none = || "No events.".to_owned();
             let text = if lines.is_empty() { none() } else { lines.join("\n") };
             return Ok(context.output.print_value(&json!({ "events": events }), |_| text.clone())?);
         }

@@ -217,7 +217,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let answer = client.delete(&at(&which.instance, "")).await?;
             Ok(context
                 .output
-                .print_value(&answer, |_| format!("{} is gone.", visible_line(&which.instance)))?)
+                .print_value(&answer, |_| format!("Deleted instance {}.", visible_line(&which.instance)))?)
         }
         Some(InstancesCommand::Config { verb }) => config::run(verb, client, context).await,
         Some(InstancesCommand::Logs { instance, save: Some(file), .. }) => {
@@ -234,11 +234,11 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 /// instance's model.
 async fn no_model_hint(client: &ApiClient, name: &str) -> String {
     let has_main = name != "main" && client.get("/instances/main").await.is_ok();
-    let clone = " `polyclaw instances clone main <new name>` makes another with main's providers and model;"
-        .to_owned();
+    let clone =
+        " `polyclaw instances clone main <new name>` creates one with main's providers and model;".to_owned();
     format!(
-        "Its config names no model: it answers with a key of the environment, a model server of this machine or the demo \
-         model, if there is one.{} --model names one.",
+        "Its config sets no model: it uses an API key from the environment, a model server on this machine or the \
+         demo model, if available.{} --model sets one.",
         if has_main { clone.as_str() } else { "" }
     )
 }
@@ -261,7 +261,7 @@ fn print_instance_with_hint(
             instance["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
         let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
         let state = match cell_text(&instance["status"]).as_str() {
-            "error" => "was given up".to_owned(),
+            "error" => "has failed".to_owned(),
             status => format!("is {status}"),
         };
         format!(
@@ -293,9 +293,12 @@ async fn list_instances(client: &ApiClient, context: &CommandContext, all: bool)
         ]
     };
     let rows: Vec<_> = instances.iter().map(row).collect();
-    Ok(context.output.print_value(&json!({ "instances": instances }), |output| match rows.is_empty() {
-        true => "There is none. `polyclaw instances create <name>` makes one.".to_owned(),
-        false => output.format_table(&LIST_COLUMNS, &rows),
+    Ok(context.output.print_value(&json!({ "instances": instances }), |output| {
+        if rows.is_empty() {
+            "No instances. `polyclaw instances create <name>` creates one.".to_owned()
+        } else {
+            output.format_table(&LIST_COLUMNS, &rows)
+        }
     })?)
 }
 

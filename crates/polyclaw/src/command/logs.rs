@@ -26,8 +26,8 @@ const LOG_POLL_INTERVAL: Duration = Duration::from_millis(300);
   polyclaw logs -f
   polyclaw logs -n 500 --level warn
 
-A daemon that was started in a terminal, or by a service manager, writes there and not into a file. Logs of other
-instances: `polyclaw instances logs <name>`.")]
+A daemon that runs in a terminal or under a service manager logs there, not to a file. Logs of other instances:
+`polyclaw instances logs <name>`.")]
 pub struct Args {
     /// Number of lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
@@ -42,7 +42,7 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     if context.global.url().is_some() {
-        return Err(CommandFailure::usage("the log of an instance elsewhere is not a file here")
+        return Err(CommandFailure::usage("the log of a remote instance is not on this machine")
             .hint("`polyclaw instances logs <name>` reads it through its control plane")
             .into());
     }
@@ -106,7 +106,7 @@ impl LogReader<'_> {
 
     async fn follow_log(&self, context: &CommandContext, path: PathBuf) -> anyhow::Result<()> {
         if context.output.json {
-            return Err(CommandFailure::usage("--json is one answer; leave out --follow").into());
+            return Err(CommandFailure::usage("--json cannot be combined with --follow").into());
         }
         // Lines of the requested level may be anywhere in the history.
         let looked_at = if self.args.level.is_some() { usize::MAX } else { self.line_count() };
@@ -134,8 +134,8 @@ fn newest_log_file(context: &CommandContext) -> Result<PathBuf, CommandFailure> 
     let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let last = known.into_iter().filter_map(|path| Some((changed(&path)?, path))).max();
     last.map(|(_, path)| path).ok_or_else(|| {
-        CommandFailure::new(FailureExit::NotFound, "no_log", "the daemon of this home has written no log")
-            .hint("`polyclaw up` writes one; a daemon that runs in a terminal or as a service writes there")
+        CommandFailure::new(FailureExit::NotFound, "no_log", "the daemon of this home has no log file")
+            .hint("`polyclaw up` writes one; a daemon in a terminal or under a service manager logs there")
     })
 }
 

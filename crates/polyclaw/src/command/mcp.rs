@@ -21,8 +21,8 @@ use crate::tools::mcp_settings;
   polyclaw mcp check github --json
   polyclaw mcp serve
 
-Servers are in the config: [mcp.servers.<name>] with a command or a url. An agent has the tools of those it
-names: mcp = [\"github\"] in its [[agents.list]]. Their tools are called mcp_<server>_<tool>.")]
+Servers are configured in [mcp.servers.<name>], with a command or a url. An agent gets the tools of the servers that it
+lists: mcp = [\"github\"] in its [[agents.list]]. The tools are named mcp_<server>_<tool>.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<McpCommand>,
@@ -64,7 +64,7 @@ async fn list_servers(context: &CommandContext) -> anyhow::Result<()> {
 
 fn servers_table(output: &CliOutput, servers: &[Value]) -> String {
     if servers.is_empty() {
-        return "No MCP servers are configured. `polyclaw mcp --help` says how.".to_owned();
+        return "No MCP servers are configured. `polyclaw mcp --help` shows how to add one.".to_owned();
     }
     let row = |server: &Value| {
         let agents: Vec<String> = server["agents"].as_array().into_iter().flatten().map(cell_text).collect();
@@ -98,9 +98,9 @@ pub async fn probe_servers(
     if let Some(name) = only {
         settings.retain(|known, _| known == name);
         if settings.is_empty() {
-            let what = format!("there is no MCP server {name:?} in the config, or it is switched off");
+            let what = format!("the MCP server {name:?} is not in the config, or it is disabled");
             return Err(CommandFailure::new(FailureExit::NotFound, "unknown_mcp_server", what)
-                .hint("`polyclaw mcp list`"));
+                .hint("`polyclaw mcp list` lists the servers"));
         }
     }
     let probes = settings.into_iter().map(|(name, settings)| async move { probe_mcp(&name, settings).await });
@@ -130,8 +130,8 @@ async fn check_servers(context: &CommandContext, only: Option<&str>) -> Result<(
         let _ = context.output.print_line(&text);
     }
     let mut failure =
-        CommandFailure::failed("mcp_server", format!("{down} of {} MCP servers do not work", states.len()))
-            .hint("run the command of its section by hand, or look at its url and headers");
+        CommandFailure::failed("mcp_server", format!("{down} of {} MCP servers failed", states.len()))
+            .hint("run its command by hand, or check its url and headers");
     failure.details = Some(Box::new(report));
     Err(failure)
 }

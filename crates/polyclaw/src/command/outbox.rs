@@ -15,7 +15,7 @@ const DEFAULT_LISTED_MESSAGES: usize = 1000;
   polyclaw outbox resend 01j…
   polyclaw outbox dismiss 01j…
 
-An answer is `unknown` when a crash left it open whether it arrived. It is held and never sent again by itself: you decide.")]
+An answer is `unknown` if a crash hid whether it arrived. It is held, and never resent until you decide.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<OutboxCommand>,
@@ -58,8 +58,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         Some(OutboxCommand::List { state, limit }) => {
             return list_outbox(&client, context, state.as_deref(), *limit).await;
         }
-        Some(OutboxCommand::Resend { id }) => (id, "resend", "It is sent again."),
-        Some(OutboxCommand::Dismiss { id }) => (id, "dismiss", "It is given up."),
+        Some(OutboxCommand::Resend { id }) => (id, "resend", "Resending the message."),
+        Some(OutboxCommand::Dismiss { id }) => (id, "dismiss", "Message dismissed."),
     };
     let answer = client.post(&format!("/outbox/{}/{verb}", encode_segment(id)), &json!({})).await?;
     Ok(context.output.print_value(&answer, |_| done.to_owned())?)
@@ -84,8 +84,11 @@ async fn list_outbox(
         ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();
-    Ok(context.output.print_value(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
-        true => "Nothing is there.".to_owned(),
-        false => output.format_table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
+    Ok(context.output.print_value(&json!({ "outbox": outbox }), |output| {
+        if rows.is_empty() {
+            "The outbox is empty.".to_owned()
+        } else {
+            output.format_table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows)
+        }
     })?)
 }

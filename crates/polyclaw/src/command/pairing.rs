@@ -14,8 +14,8 @@ use crate::output::{cell_text, visible_line};
   polyclaw pairing approve K7XP2MQR
   polyclaw pairing revoke telegram:default:123456
 
-Somebody who writes to an account and is not known gets a code and nothing else. The code is good for an hour, and for
-one person. Whoever you let in stays until you revoke it.")]
+Unknown senders get only a pairing code, which is valid for one hour and for one person. Approved senders keep access until
+you revoke it.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<PairingCommand>,
@@ -49,18 +49,18 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None | Some(PairingCommand::List) => list_pairings(&client, context).await,
         Some(PairingCommand::Approve { code }) => {
             let approved = client.post("/pairing", &json!({ "code": code })).await?;
-            Ok(context.output.print_value(&approved, |_| format!("{} is let in.", sender_name(&approved)))?)
+            Ok(context.output.print_value(&approved, |_| format!("Approved {}.", sender_name(&approved)))?)
         }
         Some(PairingCommand::Revoke { who }) => {
             let mut parts = who.splitn(3, ':');
             let (Some(channel), Some(account), Some(sender)) = (parts.next(), parts.next(), parts.next())
             else {
-                return Err(CommandFailure::usage("who is written channel:account:sender").into());
+                return Err(CommandFailure::usage("invalid sender: write channel:account:sender").into());
             };
             let named = [("channel", channel), ("account", account), ("sender", sender)];
             let query = named.map(|(name, value)| format!("{name}={}", encode_segment(value))).join("&");
             let revoked = client.delete(&format!("/pairing?{query}")).await?;
-            Ok(context.output.print_value(&revoked, |_| format!("{who} is not let in any more."))?)
+            Ok(context.output.print_value(&revoked, |_| format!("Revoked {who}."))?)
         }
     }
 }
@@ -80,9 +80,12 @@ async fn list_pairings(client: &ApiClient, context: &CommandContext) -> anyhow::
         ]
     };
     let rows: Vec<_> = pairings.iter().map(row).collect();
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => "Nobody waits, and nobody was let in.".to_owned(),
-        false => output.format_table(&["STATE", "CODE", "WHO", "UNTIL", "NAME"], &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            "No pairings.".to_owned()
+        } else {
+            output.format_table(&["STATE", "CODE", "SENDER", "EXPIRES", "NAME"], &rows)
+        }
     })?)
 }
 

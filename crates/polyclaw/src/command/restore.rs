@@ -15,8 +15,8 @@ use crate::output::visible_line;
   polyclaw restore ./polyclaw-backup --dry-run
   POLYCLAW_HOME=~/restored polyclaw restore ./polyclaw-backup
 
-Every file is compared with the list in the backup, before and after it is copied. Instances that ran when the backup was
-made are started by the next `polyclaw up`: do not run them beside the ones they are copies of.")]
+Every file is verified against the manifest before and after it is copied. The next `polyclaw up` starts the instances that
+ran when the backup was created: do not run them together with the originals.")]
 pub struct Args {
     /// Folder that `polyclaw backup` created.
     from: PathBuf,
@@ -27,22 +27,24 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let home = context.home.path();
-    let list = match args.dry_run {
-        true => backup::check_backup(&args.from),
-        false => backup::restore_backup(&args.from, home),
+    let list = if args.dry_run {
+        backup::check_backup(&args.from)
+    } else {
+        backup::restore_backup(&args.from, home)
     };
     let list = list.map_err(CommandFailure::from)?;
     let from = args.from.display().to_string();
-    let head = match args.dry_run {
-        true => format!("{} is whole", visible_line(&from)),
-        false => format!("{} is restored", visible_line(&home.display().to_string())),
+    let head = if args.dry_run {
+        format!("Verified {}", visible_line(&from))
+    } else {
+        format!("Restored {}", visible_line(&home.display().to_string()))
     };
     let missing = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
         keys => format!(
-            "\nThe key of stored secrets is not in the backup. Copy it from where you keep it, or from the old home, into \
-             the new one before you start it: {}. Without it stored secrets cannot be read; `polyclaw secrets set` stores \
-             them anew.",
+            "\nThe backup does not contain the key of the stored secrets. Before the first start, copy it to the new home from \
+             where you keep it, or from the old home: {}. Without it, stored secrets cannot be read; set them again with \
+             `polyclaw secrets set`.",
             keys.join(", ")
         ),
     };

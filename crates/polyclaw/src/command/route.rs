@@ -14,7 +14,7 @@ use crate::output::{CliOutput, cell_text, visible_line};
   polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1 --mentioned
   polyclaw route explain --channel telegram --peer 123456 --text \"/ops restart\" --json
 
-It is decided by the code that decides about real messages. Nothing is changed, nothing stored, and no model asked.")]
+Uses the same code as real messages, but changes and stores nothing and calls no model.")]
 pub struct Args {
     #[command(subcommand)]
     verb: RouteCommand,
@@ -76,7 +76,7 @@ impl RouteExplainArgs {
     fn request_body(&self) -> Result<Value, CommandFailure> {
         let Some(peer) = self.peer.as_ref().or(self.sender.as_ref()) else {
             return Err(CommandFailure::usage(
-                "name where it is written: --peer, or --sender for a direct message",
+                "missing conversation: pass --peer, or --sender for a direct message",
             ));
         };
         let mut body = json!({
@@ -118,8 +118,8 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
     let list = |field: &str| body[field].as_array().cloned().unwrap_or_default();
     let mut lines = vec![format!("admission  {}", cell_text(&body["admission"]))];
     match body["command"].as_str() {
-        Some(command) => lines.push(format!("command    /{command}: nobody is asked")),
-        None if body["layer"].is_null() => lines.push("nobody answers".to_owned()),
+        Some(command) => lines.push(format!("command    /{command}: handled without an agent")),
+        None if body["layer"].is_null() => lines.push("no agent answers".to_owned()),
         None => lines.push(format!(
             "decided by {}, best tier {}",
             cell_text(&body["layer"]),
@@ -127,7 +127,7 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
         )),
     }
     if body["asks_classifier"] == true {
-        lines.push("A model would be asked whether another agent fits better.".to_owned());
+        lines.push("A model would be called to check whether another agent fits better.".to_owned());
     }
     for one in list("answers") {
         let has = one["tools"].as_array().into_iter().flatten().filter(|tool| tool["allowed"] == true);
@@ -141,7 +141,7 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
     }
     let row = |one: &Value| {
         let why = if one["selected"] == true {
-            "fits best".to_owned()
+            "best match".to_owned()
         } else {
             cell_text(&one["rejected_because"])
         };
@@ -154,7 +154,7 @@ fn explanation_text(body: &Value, output: CliOutput) -> String {
     };
     let rows: Vec<_> = list("candidates").iter().map(row).collect();
     if !rows.is_empty() {
-        lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "WHY"], &rows)));
+        lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "REASON"], &rows)));
     }
     lines.join("\n")
 }

@@ -17,8 +17,8 @@ use crate::output::cell_text;
   polyclaw runs dismiss --all
   polyclaw runs pairs
 
-When a run ends, the conversation that asked for it is told. Where agents have talked long enough among themselves that
-waits until you write there: such runs are `held`. Dismiss one, and no answer is made of it.")]
+When a run ends, its result is announced to the session that started it. If that session has had too many automatic turns,
+the announce is `held` until you write there. Dismissing a held run discards its announce without an answer.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<RunsCommand>,
@@ -73,11 +73,11 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         }
         Some(RunsCommand::List { key, limit }) => {
             let key = key.as_ref().ok_or_else(|| {
-                CommandFailure::usage("say whose: polyclaw runs list <KEY>")
-                    .hint("`polyclaw sessions tree` shows the conversations that began others")
+                CommandFailure::usage("missing session key: polyclaw runs list <KEY>")
+                    .hint("`polyclaw sessions tree` shows the sessions that started others")
             })?;
             let path = format!("/runs?owner={}&limit={limit}", encode_segment(key));
-            list_runs(&client, context, path, "This conversation has asked for nothing.").await
+            list_runs(&client, context, path, "This session has not started any runs.").await
         }
         Some(RunsCommand::Show { id }) => show_run(&client, context, id).await,
         Some(RunsCommand::Dismiss { ids, all }) => dismiss_runs(&client, context, ids, *all).await,
@@ -96,7 +96,7 @@ async fn dismiss_runs(
 ) -> anyhow::Result<()> {
     if let [id] = ids {
         let run = dismiss_one(client, id).await?;
-        return Ok(context.output.print_value(&run, |_| "It is dismissed.".to_owned())?);
+        return Ok(context.output.print_value(&run, |_| "Run dismissed.".to_owned())?);
     }
     let mut dismissed = Vec::new();
     let mut failed = dismiss_each(client, ids, &mut dismissed).await.err();
@@ -139,8 +139,8 @@ async fn dismiss_one(client: &ApiClient, id: &str) -> Result<Value, CommandFailu
 }
 
 /// Text for an empty list. `polyclaw runs` alone prints it too, so it says where other runs are listed.
-const NO_HELD_RUNS: &str = "No run waits for you to be told of its end. `polyclaw runs list <session>` shows all that a \
-conversation asked for, ended or not; `polyclaw sessions` lists the conversations.";
+const NO_HELD_RUNS: &str = "No run is held. `polyclaw runs list <session>` lists the runs of a session, active or ended; \
+`polyclaw sessions` lists the sessions.";
 
 async fn list_runs(
     client: &ApiClient,
@@ -151,9 +151,12 @@ async fn list_runs(
     let answer = client.get(&path).await?;
     let fields = ["run_id", "agent_id", "status", "held", "label", "created_at"];
     let rows = field_rows(&answer["runs"], &fields);
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => none.to_owned(),
-        false => output.format_table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "BEGUN"], &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            none.to_owned()
+        } else {
+            output.format_table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "STARTED"], &rows)
+        }
     })?)
 }
 
@@ -208,9 +211,12 @@ async fn show_delegations(client: &ApiClient, context: &CommandContext) -> anyho
         "P50_MS",
         "P95_MS",
     ];
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => "No agent gave work to another since the start.".to_owned(),
-        false => output.format_table(&head, &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            "No delegations since the instance started.".to_owned()
+        } else {
+            output.format_table(&head, &rows)
+        }
     })?)
 }
 

@@ -14,10 +14,10 @@ use crate::secrets::{self, SecretStore};
   polyclaw secrets set openai                 asks for the value and does not show it
   pass show openai | polyclaw secrets set openai
   polyclaw secrets list
-  polyclaw secrets check                      whether every one can be opened, and every reference leads somewhere
+  polyclaw secrets check                      decrypt every secret and resolve every reference
 
-In config.toml: api_key = \"secret:openai\". A running instance takes changes up when it reads its config again
-(SIGHUP) or starts. A value is never shown again: set it anew.")]
+In config.toml: api_key = \"secret:openai\". A running instance applies changes when it reloads its config (SIGHUP)
+or restarts. A value is never shown again; to change it, set it again.")]
 pub struct Args {
     #[command(subcommand)]
     verb: SecretsCommand,
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Hint for a key that others can read. Rotates the key because somebody may have read it.
 pub const CLOSE_KEY_HINT: &str =
-    "`polyclaw doctor --fix` closes it, then `polyclaw secrets rotate` makes another";
+    "run `polyclaw doctor --fix` to restrict it, then `polyclaw secrets rotate` to replace it";
 
 #[derive(clap::Subcommand)]
 enum SecretsCommand {
@@ -65,26 +65,25 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             secrets::check_name(name)?;
             store.set(name, &secrets::secret_prompt::read_secret(name)?)?;
             output.print_value(&json!({ "name": name }), |_| {
-                format!("Kept. Write secret:{name} where the config wants it.")
+                format!("Stored. Refer to it as secret:{name} in the config.")
             })?;
         }
         SecretsCommand::List => {
             let names = store.names()?;
-            output.print_value(&json!({ "secrets": names }), |_| match names.is_empty() {
-                true => "No secret is kept here.".to_owned(),
-                false => names.join("\n"),
+            output.print_value(&json!({ "secrets": names }), |_| {
+                if names.is_empty() { "No secrets stored.".to_owned() } else { names.join("\n") }
             })?;
         }
         SecretsCommand::Remove { name } => {
             secrets::check_name(name)?;
             store.remove(name)?;
-            output.print_value(&json!({ "name": name }), |_| format!("{name} is gone."))?;
+            output.print_value(&json!({ "name": name }), |_| format!("Removed {name}."))?;
         }
         SecretsCommand::Check => check_secrets(context)?,
         SecretsCommand::Rotate => {
             let count = store.rotate_key()?;
             output.print_value(&json!({ "secrets": count }), |_| {
-                format!("{count} secret(s) are under a new key.")
+                format!("Re-encrypted {count} secret(s) with a new key.")
             })?;
         }
     }
@@ -94,7 +93,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 fn check_secrets(context: &CommandContext) -> Result<(), CommandFailure> {
     let store = SecretStore::for_home(&context.home);
     let kept = store.open_all()?;
-    let place = store.key_place()?.unwrap_or("not made yet");
+    let place = store.key_place()?.unwrap_or("not created yet");
     let config = context.home.read_config()?;
     let referred = config.secrets.len();
     // A value this short resembles ordinary words. It is encrypted, but not redacted from texts.
@@ -106,17 +105,17 @@ fn check_secrets(context: &CommandContext) -> Result<(), CommandFailure> {
     let value = json!({ "kept": kept.len(), "key": place, "config_secrets": referred, "short": short, "short_in_config": in_config, "key_open_to_others": is_open });
     let text = |_: &_| {
         let mut lines = vec![format!(
-            "{} kept, all open; key: {place}. The config names {referred} secret(s), all resolve.",
+            "{} stored, all can be decrypted; key: {place}. The config refers to {referred} secret(s), all resolve.",
             kept.len()
         )];
         if !short.is_empty() || in_config > 0 {
             lines.push(format!(
-                "{} shorter than {MIN_SECRET_BYTES} characters: too short to be hidden in texts. Use longer ones.",
+                "{} shorter than {MIN_SECRET_BYTES} characters: too short to be redacted from texts. Use longer ones.",
                 short.len().max(in_config)
             ));
         }
         if is_open {
-            lines.push(format!("Others can read the key. {CLOSE_KEY_HINT}."));
+            lines.push(format!("Other users can read the key: {CLOSE_KEY_HINT}."));
         }
         lines.join("\n")
     };

@@ -15,9 +15,9 @@ use crate::failure::CommandFailure;
 /// which tools the model calls and where the process crashes. The same seed always gives the same run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  polyclaw selftest                        1,000 runs from a seed of the day
-  polyclaw selftest --crash 10000          as many as you like
-  polyclaw selftest --crash 1 --seed 44    one run again, with its story if it breaks a rule")]
+  polyclaw selftest                        1,000 runs from a seed taken from the clock
+  polyclaw selftest --crash 10000          10,000 runs
+  polyclaw selftest --crash 1 --seed 44    repeat one run, with its events if it fails")]
 pub struct Args {
     /// Number of runs.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
@@ -45,7 +45,7 @@ pub fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let outcome = simulator::run_many(seed, args.crash, threads, &progress);
     let totals = outcome.map_err(|broken| {
         CommandFailure::failed("selftest_invariant_violated", broken.to_string())
-            .hint(format!("again: polyclaw selftest --crash 1 --seed {}", broken.seed))
+            .hint(format!("repeat it with: polyclaw selftest --crash 1 --seed {}", broken.seed))
     })?;
     if let Some(spot) = totals.blind_spots().filter(|_| args.crash >= MIN_RUNS_FOR_COVERAGE) {
         let message = format!("{spot} in {} runs: the simulation proves nothing about it", totals.runs);
@@ -79,7 +79,7 @@ fn as_text(totals: &SimulationTotals, seed: u64, seconds: f64) -> String {
     let kills: u64 = totals.kills.values().sum();
     let mut text = format!(
         "{} runs from seed {seed} in {seconds:.1} s: {} messages, {kills} kills, {} steered turns\n\
-         0 lost, 0 doubled, 0 effects repeated; {} deliveries held as unknown, {} turns given up after 3 attempts",
+         0 lost, 0 duplicated, 0 effects repeated; {} deliveries held as unknown, {} turns failed after 3 attempts",
         totals.runs, totals.accepted, totals.steered, totals.unknown, totals.failed
     );
     for (point, times) in &totals.kills {

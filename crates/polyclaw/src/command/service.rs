@@ -22,8 +22,8 @@ const AS_YOURSELF_HINT: &str = "run it as yourself, or add --allow-root";
   polyclaw service status
   polyclaw service uninstall
 
-On Linux it is a unit of your own systemd, on macOS one of your launchd; nothing needs root. To have it run while you are
-not logged in: `loginctl enable-linger`. Taking it away leaves the home and the instances as they are.")]
+On Linux this is a systemd user unit, on macOS a launchd agent; neither needs root. To run it while you are not logged in:
+`loginctl enable-linger`. Uninstalling keeps the home and the instances.")]
 pub struct Args {
     #[command(subcommand)]
     verb: ServiceCommand,
@@ -95,7 +95,7 @@ fn install_unit(unit: &ServiceUnit, how: &ServiceChangeArgs, context: &CommandCo
             ),
         );
     }
-    check_root(how, "this would install a service of root's")?;
+    check_root(how, "this would install a service for root")?;
     let present = fs::read_to_string(&unit.path).ok();
     check_ours(unit, present.as_deref())?;
     if present.as_deref() != Some(unit.text.as_str()) {
@@ -125,29 +125,24 @@ fn uninstall_unit(
         );
     }
     let Ok(present) = fs::read_to_string(&unit.path) else {
-        return print_state(unit, context, "absent", "It is not installed.");
+        return print_state(unit, context, "absent", "Not installed.");
     };
-    check_root(how, "this would take a service of root's away")?;
+    check_root(how, "this would remove a service of root")?;
     check_ours(unit, Some(&present))?;
     let text = run_system_commands(&unit.uninstall, how);
     fs::remove_file(&unit.path).map_err(|error| access_failure(&unit.path, &error))?;
-    print_state(unit, context, "uninstalled", &format!("Taken away.{text}"))
+    print_state(unit, context, "uninstalled", &format!("Uninstalled.{text}"))
 }
 
 fn show_status(unit: &ServiceUnit, context: &CommandContext) -> anyhow::Result<()> {
     if !unit.path.exists() {
-        return print_state(
-            unit,
-            context,
-            "absent",
-            "It is not installed. `polyclaw service install` does that.",
-        );
+        return print_state(unit, context, "absent", "Not installed. Run `polyclaw service install`.");
     }
     let runs = build_command(&unit.status).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let (state, text) = match runs {
-        Ok(ended) if ended.success() => ("running", "It is installed and runs."),
-        Ok(_) => ("stopped", "It is installed and does not run."),
-        Err(_) => ("unknown", "It is installed; the system does not say whether it runs."),
+        Ok(ended) if ended.success() => ("running", "Installed and running."),
+        Ok(_) => ("stopped", "Installed, but not running."),
+        Err(_) => ("unknown", "Installed; the service manager does not report whether it runs."),
     };
     print_state(unit, context, state, text)
 }
@@ -167,10 +162,7 @@ fn command_lines(list: &[Vec<String>]) -> String {
 
 /// Rejects root unless it is allowed explicitly: a service for root is rarely intended.
 fn check_root(how: &ServiceChangeArgs, what: &str) -> Result<(), CommandFailure> {
-    match is_refused(how) {
-        true => Err(CommandFailure::usage(what).hint(AS_YOURSELF_HINT)),
-        false => Ok(()),
-    }
+    if is_refused(how) { Err(CommandFailure::usage(what).hint(AS_YOURSELF_HINT)) } else { Ok(()) }
 }
 
 fn is_refused(how: &ServiceChangeArgs) -> bool {
@@ -179,14 +171,14 @@ fn is_refused(how: &ServiceChangeArgs) -> bool {
 
 /// Returns the note that a dry run shows to root, because the real command would be rejected.
 fn root_notice(how: &ServiceChangeArgs) -> String {
-    if is_refused(how) { format!("\n# As root this is refused: {AS_YOURSELF_HINT}.") } else { String::new() }
+    if is_refused(how) { format!("\n# As root this is rejected: {AS_YOURSELF_HINT}.") } else { String::new() }
 }
 
 fn check_ours(unit: &ServiceUnit, present: Option<&str>) -> Result<(), CommandFailure> {
     if present.is_none_or(|text| text.contains(UNIT_MARK)) {
         return Ok(());
     }
-    let what = format!("{} was not written by polyclaw", unit.path.display());
+    let what = format!("{} was not written by Polyclaw", unit.path.display());
     Err(CommandFailure::new(FailureExit::Conflict, "already_exists", what).hint("move it away first"))
 }
 
@@ -197,7 +189,7 @@ fn run_system_commands(list: &[Vec<String>], how: &ServiceChangeArgs) -> String 
     }
     let failed = list.iter().find(|words| !build_command(words).status().is_ok_and(|ended| ended.success()));
     failed
-        .map(|words| format!(" The system did not take notice: run `{}`.", words.join(" ")))
+        .map(|words| format!(" The service manager reported an error: run `{}`.", words.join(" ")))
         .unwrap_or_default()
 }
 

@@ -26,7 +26,7 @@ const DEFAULT_LISTED_SESSIONS: usize = 100;
   polyclaw sessions tree
   polyclaw sessions cleanup --dry-run
 
-A session is one conversation. Its key begins with whose it is; agent:main:main is where `polyclaw chat` talks.")]
+A session is one conversation. Its key starts with its agent; `polyclaw chat` uses agent:main:main by default.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SessionsCommand>,
@@ -117,7 +117,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let client = ApiClient::new(context)?;
     let output = context.output;
     if args.verb.is_some() && (args.list.agent.is_some() || args.list.limit.is_some()) {
-        return Err(CommandFailure::usage("--agent and --limit are said of the list").into());
+        return Err(CommandFailure::usage("--agent and --limit apply only to the list").into());
     }
     match &args.verb {
         None => list_sessions(&client, output, &args.list).await,
@@ -127,11 +127,18 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         Some(SessionsCommand::Export { key }) => export_session(&client, output, key).await,
         Some(SessionsCommand::Stop { key }) => stop_session(&client, output, key).await,
         Some(SessionsCommand::New { key }) => {
-            post_session_action(&client, output, key, "new", "A new conversation. The old one is kept.").await
+            post_session_action(
+                &client,
+                output,
+                key,
+                "new",
+                "Started a new conversation; the old one is kept.",
+            )
+            .await
         }
         Some(SessionsCommand::Delete { key }) => {
             let gone = client.delete(&session_path(key, "")).await?;
-            Ok(output.print_value(&gone, |_| format!("{key} is gone."))?)
+            Ok(output.print_value(&gone, |_| format!("Deleted session {key}."))?)
         }
         Some(SessionsCommand::Cleanup(args)) => cleanup::run(&client, output, args).await,
         Some(SessionsCommand::Tree { key }) => tree::run(&client, output, key.as_deref()).await,
@@ -163,14 +170,13 @@ async fn list_sessions(client: &ApiClient, output: CliOutput, args: &SessionsLis
     let head = ["SESSION", "AGENT", "STATE", "WAITING", "UPDATED"];
     Ok(output.print_value(&json!({ "sessions": sessions }), |output| {
         if rows.is_empty() {
-            "No conversations yet: `polyclaw chat` begins one.".to_owned()
+            "No sessions yet. `polyclaw chat` starts one.".to_owned()
         } else {
             let table = output.format_table(&head, &rows);
-            match rows.len() < limit {
-                true => table,
-                false => {
-                    format!("{table}\nThere may be more: these are {limit}; --limit shows others.")
-                }
+            if rows.len() < limit {
+                table
+            } else {
+                format!("{table}\nShowing {limit}; there may be more. Use --limit to show more.")
             }
         }
     })?)
@@ -259,9 +265,9 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
     Err(CommandFailure::new(
         FailureExit::Unavailable,
         CONNECTION_LOST_CODE,
-        format!("the connection to {} broke", client.url()),
+        format!("lost the connection to {}", client.url()),
     )
-    .hint("`polyclaw status` says whether the daemon is there")
+    .hint("`polyclaw status` shows whether the daemon runs")
     .into())
 }
 
@@ -300,11 +306,11 @@ fn stop_summary(answer: &Value) -> String {
     let text = match (answer["turn_id"].is_null(), tasks) {
         (true, 0) if children.is_empty() => return "Nothing is running.".to_owned(),
         (_, 0) => "Stopped.".to_owned(),
-        (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
+        (_, tasks) => format!("Stopped, and dropped {tasks} interrupted task(s)."),
     };
     match children.len() {
         0 => text,
-        count => format!("{text} With it {count} that it began: {}.", children.join(", ")),
+        count => format!("{text} Also stopped {count} that it started: {}.", children.join(", ")),
     }
 }
 

@@ -21,9 +21,9 @@ use crate::output::{CliOutput, TextTone, cell_text, visible_line};
   polyclaw skills check
   polyclaw skills check ~/Downloads/some-skill
 
-A skill is a folder with a SKILL.md. Put it into skills in the home, for all agents, into skills in the workspace,
-or into workspace/agents/<id>/skills for one; the nearest of a name is used. [skills] folders in config.toml names more
-folders for all agents. Check one before you put it there.")]
+A skill is a folder with a SKILL.md. Put it in `skills` of the home or of the workspace, for all agents, or in
+workspace/agents/<id>/skills for one agent; of several with the same name, the closest is used. [skills] folders in
+config.toml adds folders for all agents. Check a skill before you install it.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SkillsCommand>,
@@ -65,8 +65,8 @@ async fn list_skills(context: &CommandContext, agent: Option<&str>) -> anyhow::R
     let row = |skill: &Value| {
         let allowed = match skill["rule"].as_str() {
             _ if skill["allowed"] == true => "yes",
-            Some("denied") => "no: skills.deny names it",
-            Some("not_listed") => "no: skills.allow does not name it",
+            Some("denied") => "no: listed in skills.deny",
+            Some("not_listed") => "no: not listed in skills.allow",
             Some("no_tool") => "no: the agent has no tool to read it",
             _ => "no",
         };
@@ -78,9 +78,12 @@ async fn list_skills(context: &CommandContext, agent: Option<&str>) -> anyhow::R
         ]
     };
     let rows: Vec<_> = answer["skills"].as_array().into_iter().flatten().map(row).collect();
-    let text = |output: &CliOutput| match rows.is_empty() {
-        true => "No skills were found. `polyclaw skills --help` says where they go.".to_owned(),
-        false => output.format_table(&["NAME", "PLACE", "ALLOWED", "DESCRIPTION"], &rows),
+    let text = |output: &CliOutput| {
+        if rows.is_empty() {
+            "No skills found. `polyclaw skills --help` shows where to put them.".to_owned()
+        } else {
+            output.format_table(&["NAME", "SOURCE", "ALLOWED", "DESCRIPTION"], &rows)
+        }
     };
     Ok(context.output.print_value(&answer, text)?)
 }
@@ -102,9 +105,9 @@ fn print_skill_check(context: &CommandContext, path: Option<&Path>) -> Result<()
         if !context.output.json {
             let _ = context.output.print_line(&as_text(&context.output, &found));
         }
-        let what = format!("{errors} things keep skills from being used");
+        let what = format!("{errors} error(s) keep skills from being used");
         let mut failure =
-            CommandFailure::failed("skills_broken", what).hint("mend what is marked as an error");
+            CommandFailure::failed("skills_broken", what).hint("fix what is marked as an error");
         failure.details = Some(Box::new(report));
         return Err(failure);
     }
@@ -115,7 +118,7 @@ fn print_skill_check(context: &CommandContext, path: Option<&Path>) -> Result<()
 /// Returns the source for a path: a folder with a SKILL.md is one skill; any other folder holds skills.
 fn source_at(path: &Path) -> Result<SkillFolder, CommandFailure> {
     let path = path.canonicalize().map_err(|error| {
-        CommandFailure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
+        CommandFailure::usage(format!("{}: {error}", path.display())).hint("pass an existing folder")
     })?;
     let is_skill = path.join(polyclaw_domain::skill::SKILL_FILE).exists();
     let only = path.file_name().filter(|_| is_skill).map(ToOwned::to_owned);
@@ -147,7 +150,7 @@ fn all_sources(context: &CommandContext) -> Result<Vec<SkillFolder>, CommandFail
     );
     let shared = [home.skills_dir()].into_iter().chain(config.skills.skill_folders(home.path()));
     sources.extend(shared.map(|folder| {
-        // One that lies in a workspace can be replaced by its agent.
+        // A skill in a workspace can be replaced by its agent.
         let base =
             workspaces.iter().find(|workspace| folder.starts_with(workspace)).unwrap_or(&folder).clone();
         source(SkillLocation::Shared, &base, folder)
@@ -167,7 +170,7 @@ fn as_json(found: &DiscoveredSkill) -> Value {
 
 fn as_text(output: &CliOutput, found: &[DiscoveredSkill]) -> String {
     if found.is_empty() {
-        return "No skills were found.".to_owned();
+        return "No skills found.".to_owned();
     }
     let mut lines = Vec::new();
     for one in found {

@@ -41,7 +41,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let text = match &memory {
         Ok(status) => memory::status_sentence(status),
         Err(failure) => format!(
-            "memories can not be read: {} ({}); `polyclaw doctor` looks at their file",
+            "cannot read memories: {} ({}); `polyclaw doctor` checks their file",
             failure.message, failure.code
         ),
     };
@@ -82,17 +82,17 @@ fn health_problems(health: &Value) -> impl Iterator<Item = String> {
     let store = match health["store"]["status"].as_str() {
         None | Some("ok") => None,
         Some("disk_full") => Some(
-            "the disk is full: nothing can be kept until some space is free; nothing accepted was lost"
+            "the disk is full: nothing can be stored until some space is free; no accepted message was lost"
                 .to_owned(),
         ),
         Some("store_read_only") => {
-            Some("the database can not be written: check the owner and mode of the home folder".to_owned())
+            Some("cannot write to the database: check the owner and mode of the home folder".to_owned())
         }
-        Some("unavailable") => Some("the database does not answer; the log says why".to_owned()),
-        Some(code) => Some(format!("the database takes no writes ({code}); the log says why")),
+        Some("unavailable") => Some("the database does not respond; see the log".to_owned()),
+        Some(code) => Some(format!("the database rejects writes ({code}); see the log")),
     };
     let restarting = array_items(&health["tasks"]).filter(|task| task["state"] == "restarting");
-    store.into_iter().chain(restarting.map(|task| format!("{} is starting again", cell_text(&task["task"]))))
+    store.into_iter().chain(restarting.map(|task| format!("{} is restarting", cell_text(&task["task"]))))
 }
 
 fn format_duration(millis: Option<u64>) -> String {
@@ -120,9 +120,9 @@ mod tests {
             health_problems(&health).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(text_of("ok", "running"), "");
-        assert_eq!(health_problems(&Value::Null).count(), 0, "one that is older says less");
+        assert_eq!(health_problems(&Value::Null).count(), 0, "an older instance reports less");
         assert!(text_of("disk_full", "running").starts_with("the disk is full"));
         assert!(text_of("store_unavailable", "running").contains("store_unavailable"));
-        assert_eq!(text_of("ok", "restarting"), "worker is starting again");
+        assert_eq!(text_of("ok", "restarting"), "worker is restarting");
     }
 }

@@ -30,7 +30,7 @@ const MAX_ROLE: usize = 30;
   polyclaw teams show site
   polyclaw teams shutdown site --force
 
-Agents make teams themselves with the tool TeamCreate.")]
+Agents create teams themselves with the tool TeamCreate.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<TeamsCommand>,
@@ -188,7 +188,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 "own_session": own_session });
             let made = client.post("/teams", &body).await?;
             Ok(context.output.print_value(&made, |_| {
-                format!("{name} is there, led by {}.", cell_text(&made["lead_session_key"]))
+                format!("Created team {name}, led by {}.", cell_text(&made["lead_session_key"]))
             })?)
         }
         Some(TeamsCommand::Join(join)) => {
@@ -197,7 +197,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 "plan_mode_required": join.plan_first });
             let joined = client.post(&path(&join.team, "/members"), &body).await?;
             Ok(context.output.print_value(&joined, |_| {
-                format!("{} works in {}.", join.name, cell_text(&joined["session_key"]))
+                format!("{} joined in session {}.", join.name, cell_text(&joined["session_key"]))
             })?)
         }
         Some(TeamsCommand::Plan(plan)) => plan::run(plan, &client, context).await,
@@ -224,27 +224,29 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             let ended =
                 client.post(&path(name, "/shutdown"), &json!({ "reason": reason, "force": force })).await?;
             Ok(context.output.print_value(&ended, |_| match ended["status"].as_str() {
-                Some("shutdown") => format!("{name} has ended."),
-                Some("shutting_down") => format!("{name}: its members are asked."),
-                _ => format!("{name} goes on: a member objects."),
+                Some("shutdown") => format!("Team {name} was shut down."),
+                Some("shutting_down") => format!("Team {name} is shutting down: its members were asked."),
+                _ => format!("Team {name} continues: a member objected."),
             })?)
         }
         Some(TeamsCommand::Lead { name, session }) => {
             let team = client.put(&path(name, "/lead"), &json!({ "session_key": session })).await?;
-            Ok(context.output.print_value(&team, |_| format!("{name} is led by {session}."))?)
+            Ok(context.output.print_value(&team, |_| format!("Team {name} is now led by {session}."))?)
         }
     }
 }
 
-/// Names recipients whose sessions are gone. Their messages stay unread until somebody takes their places.
+/// Names recipients whose sessions no longer exist. Their messages stay unread until a successor joins.
 fn lost_messages_text(sent: &Value) -> String {
     let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell_text).collect();
-    match lost.is_empty() {
-        true => String::new(),
-        false => format!(
-            " Gone: {}. It waits for whoever takes the place (`polyclaw teams join`, `polyclaw teams lead`).",
+    if lost.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " Without a session: {}. The message waits for a successor (`polyclaw teams join`, `polyclaw teams \
+             lead`).",
             lost.join(", ")
-        ),
+        )
     }
 }
 
@@ -254,9 +256,12 @@ async fn list_teams(client: &ApiClient, context: &CommandContext, all: bool) -> 
         ["name", "status", "lead_session_key", "description"].map(|key| cell_text(&team[key])).to_vec()
     };
     let rows: Vec<_> = answer["teams"].as_array().into_iter().flatten().map(row).collect();
-    Ok(context.output.print_value(&answer, |output| match rows.is_empty() {
-        true => "There is no team. `polyclaw teams create --help` shows how.".to_owned(),
-        false => output.format_table(&["NAME", "STATUS", "LEAD", "FOR"], &rows),
+    Ok(context.output.print_value(&answer, |output| {
+        if rows.is_empty() {
+            "No teams. `polyclaw teams create --help` shows how to create one.".to_owned()
+        } else {
+            output.format_table(&["NAME", "STATUS", "LEAD", "DESCRIPTION"], &rows)
+        }
     })?)
 }
 
@@ -288,7 +293,7 @@ fn team_text(output: &CliOutput, team: &Value) -> String {
         cell_text(&team["status"]),
         cell_text(&team["lead_session_key"]),
         lead_text(team),
-        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "HOLDS"], &members),
+        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "TASKS"], &members),
         count("pending"),
         count("in_progress"),
         count("blocked"),
@@ -322,7 +327,7 @@ fn list_of(value: &Value) -> impl Iterator<Item = &Value> {
 fn usage_text(turns: &Value) -> String {
     let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
     let waits = match turns["is_waiting"].as_bool() {
-        Some(true) => " It waits: write to its lead, and it goes on.",
+        Some(true) => " The team is paused until you write to its lead.",
         _ => "",
     };
     if used >= limit { format!("All {limit} automatic turns are used.{waits}\n") } else { String::new() }
@@ -331,7 +336,7 @@ fn usage_text(turns: &Value) -> String {
 /// Describes the lead: unread messages, and whether its session is gone.
 fn lead_text(team: &Value) -> String {
     let lost = match team["is_lead_lost"].as_bool() {
-        Some(true) => ", which is gone: `polyclaw teams lead` gives the team to another session",
+        Some(true) => ", whose session no longer exists: `polyclaw teams lead` assigns another",
         _ => "",
     };
     let unread = match team["lead_unread"].as_u64() {
@@ -345,14 +350,14 @@ fn lead_text(team: &Value) -> String {
 fn failure_streak_text(name: &str, streak: &Value) -> Option<String> {
     let since = streak["since"].as_str()?;
     let next = match streak["retry_at"].as_str().map(millis_until) {
-        Some(left @ 1..) => format!("tried again in {} if mail or a task waits", format_duration(left)),
-        Some(_) => "tried again now if mail or a task waits".to_owned(),
-        None => "tried again when somebody writes".to_owned(),
+        Some(left @ 1..) => format!("retried in {} if messages or tasks wait", format_duration(left)),
+        Some(_) => "retried now if messages or tasks wait".to_owned(),
+        None => "retried when somebody writes".to_owned(),
     };
     let (code, failures) = (cell_text(&streak["code"]), cell_text(&streak["failures"]));
     let times = if failures == "1" { "time" } else { "times" };
     let since = format_duration(millis_until(since).saturating_neg().max(0));
-    Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
+    Some(format!("{name}: turns have been failing for {since} ({code}, {failures} {times}); {next}\n\n"))
 }
 
 /// Returns the milliseconds until a moment, by this machine's clock. Negative if the moment has passed.
@@ -386,7 +391,7 @@ mod tests {
         team["open"] = json!([]);
         let shown = team_text(&CliOutput::new(false), &team);
         assert!(
-            shown.contains("polyclaw teams task list site --all") && !shown.contains("WAITS FOR"),
+            shown.contains("polyclaw teams task list site --all") && !shown.contains("BLOCKED BY"),
             "{shown}"
         );
     }
@@ -396,7 +401,8 @@ mod tests {
         let streak = json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
         let text = failure_streak_text("ann", &streak).unwrap();
         assert!(
-            text.starts_with("ann: turns fail for ") && text.contains("(provider_failed, 1 time)"),
+            text.starts_with("ann: turns have been failing for ")
+                && text.contains("(provider_failed, 1 time)"),
             "{text}"
         );
         assert!(!text.contains("2020"), "{text}");

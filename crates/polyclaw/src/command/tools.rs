@@ -14,7 +14,7 @@ use crate::output::cell_text;
   polyclaw tools explain shell --agent ops
   polyclaw tools explain http_fetch --session agent:main:webhook:ci:dm:build
 
-What a model is shown and what can be run are decided by the same function; `explain` prints what it says.")]
+The same function decides which tools a model sees and which may run; `explain` prints its decision.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<ToolsCommand>,
@@ -70,7 +70,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 .await?;
             Ok(context.output.print_value(&body, |output| {
                 explanation_text(&body, |rows| {
-                    output.format_table(&["LAYER", "SAYS", "RULE", "SET IN"], rows)
+                    output.format_table(&["LAYER", "DECISION", "RULE", "SET IN"], rows)
                 })
             })?)
         }
@@ -97,7 +97,7 @@ async fn list_tools(
     };
     let rows: Vec<_> = tools.iter().map(row).collect();
     Ok(context.output.print_value(&body, |output| {
-        output.format_table(&["TOOL", "HAS IT", "ASKS", "RISK", "RULE"], &rows)
+        output.format_table(&["TOOL", "ALLOWED", "APPROVAL", "RISK", "RULE"], &rows)
     })?)
 }
 
@@ -111,10 +111,10 @@ fn explanation_text(body: &Value, table: impl Fn(&[Vec<String>]) -> String) -> S
     let rows: Vec<_> = layers.iter().map(row).collect();
     let (name, agent) = (cell_text(&body["name"]), cell_text(&body["agent_id"]));
     let verdict = match (&body["allowed"], &body["asks"]) {
-        (Value::Bool(true), Value::Bool(true)) => "has it, and asks a person before each call",
-        (Value::Bool(true), _) => "has it",
-        _ => "does not have it",
+        (Value::Bool(true), Value::Bool(true)) => "may use, with approval of each call,",
+        (Value::Bool(true), _) => "may use",
+        _ => "may not use",
     };
     let change = body["change"].as_str().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
-    format!("{agent} {verdict}: {name}, decided by {}\n\n{}{change}", cell_text(&body["rule"]), table(&rows))
+    format!("{agent} {verdict} {name}, decided by {}\n\n{}{change}", cell_text(&body["rule"]), table(&rows))
 }

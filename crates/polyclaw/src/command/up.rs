@@ -22,7 +22,7 @@ const MODEL_SEARCH_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to wait while another caller is starting the instance.
 const INSTANCE_START_TIMEOUT: Duration = Duration::from_secs(40);
 /// Note printed below a login link.
-const ONE_TIME_LINK_NOTICE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
+const ONE_TIME_LINK_NOTICE: &str = "(works once, for ten minutes; run `polyclaw up` for another)";
 
 /// Start Polyclaw in this terminal. Prints the link to the chat page and the model in use.
 #[derive(clap::Args)]
@@ -31,9 +31,9 @@ const ONE_TIME_LINK_NOTICE: &str = "(works once, for ten minutes; `polyclaw up` 
   polyclaw up --open
   POLYCLAW_HOME=~/work-claw polyclaw up --port 18900
 
-The link lets one browser in, once. If Polyclaw runs on this home already, `up` prints another link to it.
-`up` is the control plane and a first instance, `main`: `polyclaw instances` makes more.
-Ctrl-C stops cleanly: what the agents are doing reaches a safe point, and the rest goes on at the next start.")]
+The link logs in one browser, once. If Polyclaw already runs on this home, `up` prints another link to it.
+`up` starts the control plane and a first instance, `main`; `polyclaw instances` creates more.
+Ctrl-C stops cleanly: running work reaches a safe point, and the rest resumes at the next start.")]
 pub struct Args {
     /// Also open the link in the browser.
     #[arg(long)]
@@ -148,8 +148,8 @@ fn pull_demo_model(context: &CommandContext) {
             return;
         }
         progress.print_note(&format!(
-            "No key and no model server here: fetching a small demo model ({} MB, once). Ctrl-C and `polyclaw up \
-             --no-pull` start without it.",
+            "No API key and no model server found: downloading a small demo model ({} MB, once). To start without it, \
+             press Ctrl-C and run `polyclaw up --no-pull`.",
             CHAT_WEIGHTS.megabytes()
         ));
         let asked = WeightsPull { model_dir: &models, weights: &CHAT_WEIGHTS, from: None, progress: ProgressDisplay::new(context.output.json) };

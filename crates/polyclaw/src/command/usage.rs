@@ -13,8 +13,8 @@ use crate::output::{CliOutput, cell_text};
   polyclaw usage --window 7d --by day
   polyclaw usage --window 30d --by model --json
 
-What a provider did not report is counted as unknown, never as 0. A cost is known where the config says what the model
-costs: [models.\"provider/model\"] input_usd_per_million and output_usd_per_million. Budgets: see [budget].")]
+Usage that a provider did not report counts as unknown, never as 0. A cost is known if the config has the price of the
+model: [models.\"provider/model\"] input_usd_per_million and output_usd_per_million. Budgets are set in [budget].")]
 pub struct Args {
     /// Time window: 1h, 24h, 7d or 30d.
     #[arg(long, default_value = "24h")]
@@ -41,7 +41,7 @@ fn usage_rows(value: &Value) -> Vec<Value> {
 
 fn totals_table(output: &CliOutput, args: &Args, totals: &[Value]) -> String {
     if totals.is_empty() {
-        return format!("No model was asked in the last {}.", args.window);
+        return format!("No model calls in the last {}.", args.window);
     }
     let row = |total: &Value| {
         let mut row = ["group", "calls", "unknown_calls", "input_tokens", "output_tokens"]
@@ -65,7 +65,7 @@ fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
             cell_text(&budget["resets_at"]),
         ]
     };
-    let head = ["BUDGET", "TOKENS LEFT", "DOLLARS LEFT", "STARTS ANEW"];
+    let head = ["BUDGET", "TOKENS LEFT", "COST LEFT", "RESETS AT"];
     output.format_table(&head, &budgets.iter().map(row).collect::<Vec<_>>())
 }
 

@@ -19,7 +19,7 @@ const ACCEPT_INTERVAL: Duration = Duration::from_millis(50);
 /// Read and write timeout of one connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
-const UNAVAILABLE_BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL can not be reached; the instance starts when it can","hint":"start PostgreSQL, or look at store.url"}}"#;
+const UNAVAILABLE_BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL is not reachable; the instance starts when it is","hint":"start PostgreSQL, or check store.url"}}"#;
 
 /// Returns when the database is reachable or the time limit is over; opening it then reports the error.
 pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {

@@ -21,7 +21,7 @@ pub(super) fn check_folders(home: &Home, config: &Config) -> Option<HealthCheck>
         Some(format!("{} of {}: {why}", folder.display(), agents.join(", ")))
     });
     let lines: Vec<String> = notice.collect();
-    let hint = "make the folder and give it to the user that runs the daemon, or name another as the agent's workspace";
+    let hint = "create the folder for the user that runs the daemon, or set another workspace for the agent";
     (!lines.is_empty()).then(|| HealthCheck::fail("workspace", lines.join("; "), hint))
 }
 
@@ -35,9 +35,12 @@ fn folder_obstacle(folder: &Path) -> Option<String> {
     let wanted = Access::READ_OK | Access::EXEC_OK;
     // An existing folder may be read-only.
     let wanted = if there == folder { wanted } else { wanted | Access::WRITE_OK };
-    access(there, wanted).is_err().then(|| match there == folder {
-        true => "it can not be read".to_owned(),
-        false => format!("it is not there and can not be made in {shown}"),
+    access(there, wanted).is_err().then(|| {
+        if there == folder {
+            "it cannot be read".to_owned()
+        } else {
+            format!("it does not exist and cannot be created in {shown}")
+        }
     })
 }
 

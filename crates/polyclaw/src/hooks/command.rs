@@ -14,13 +14,13 @@ use tokio::process::{Child, Command};
 use crate::command::guard::GUARD_COMMAND;
 
 const PASSED_ENVIRONMENT: [&str; 5] = ["HOME", "LANG", "LC_ALL", "TZ", "USER"];
-/// What it says is worth this many bytes of the log.
+/// Maximum bytes of a program's output in the log.
 const MAX_LOGGED_OUTPUT_BYTES: u64 = 4 * 1024;
 
-/// Where programs start: a folder that agents can not write, so that nothing is loaded from there.
+/// The working directory of programs: agents cannot write it, so nothing they wrote is loaded from there.
 const START_FOLDER: &str = "/";
 
-/// The exit code by which a program refuses what it is asked about.
+/// The exit code with which a program refuses the action.
 const REFUSAL_EXIT_CODE: i32 = 2;
 
 /// Why a hook program did not succeed.
@@ -42,7 +42,7 @@ impl From<HookFailure> for String {
     }
 }
 
-/// The program of a hook, and what it must not be loaded from.
+/// The program of a hook, and the folders that it must not be loaded from.
 #[derive(Clone)]
 pub struct HookProgram {
     pub command: Vec<String>,
@@ -51,12 +51,12 @@ pub struct HookProgram {
 }
 
 impl HookProgram {
-    /// Refuses a command that would run what an agent has written: a hook is not confined.
+    /// Rejects a command that would run a file that an agent may have written, because hooks are not sandboxed.
     pub fn check_command(&self) -> Result<(), String> {
         match self.agent_folders.find_planted_word(&self.command, Path::new(START_FOLDER)) {
             Some(word) => {
                 let word = sanitize::to_single_line(word, 200);
-                Err(format!("{word:?} of its command names a place in a folder that agents write"))
+                Err(format!("{word:?} in its command is a path in a folder that agents can write"))
             }
             None => Ok(()),
         }
@@ -76,7 +76,7 @@ pub async fn run_hook_program(
     // Again: a link may lead elsewhere by now.
     hook.check_command().map_err(failed)?;
     let (program, arguments) =
-        hook.command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
+        hook.command.split_first().ok_or_else(|| failed("no program is given".to_owned()))?;
     let timeout = hook.timeout;
     let passed_on = PASSED_ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     // The guard ends with the daemon, however that ends, and kills the program with all its descendants.
@@ -99,7 +99,7 @@ pub async fn run_hook_program(
     match tokio::time::timeout(timeout, exchange_with_program(&mut guard.0, &body)).await {
         Ok(ended) => ended,
         Err(_) => {
-            Err(failed(format!("{program}: ended, because it took longer than {} s", timeout.as_secs())))
+            Err(failed(format!("{program}: killed, because it took longer than {} s", timeout.as_secs())))
         }
     }
 }

@@ -39,7 +39,7 @@ impl TeamHooks for HookGate {
 async fn ask_hook(hook: &HookListener, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
     let asked = match &hook.target {
         HookTarget::Program(program) => command::run_hook_program(program, event, body).await,
-        // An address is told; it decides nothing.
+        // A URL is only notified; it cannot refuse.
         HookTarget::Address(hook) => hook.post_event(body).await.map_err(command::HookFailure::Failed),
     };
     match asked {

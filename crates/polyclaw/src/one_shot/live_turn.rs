@@ -51,7 +51,7 @@ impl<'a> LiveTurn<'a> {
         self.follow_resumed_turn(&frame.data);
         if frame.kind == "approval.decided" && frame.data["approval_id"].as_str() == self.question.as_deref()
         {
-            self.close_question("it is no longer asked");
+            self.close_question("no longer needed");
         }
         if frame.data["turn_id"].as_str() != Some(&self.turn) {
             return true;
@@ -65,7 +65,7 @@ impl<'a> LiveTurn<'a> {
             "delegate.ended" => self.finish_delegate_text(&frame.data),
             "approval.requested" => self.print_question(frame),
             "turn.ended" if frame.data["state"] != "steered" => {
-                self.close_question("the turn is over");
+                self.close_question("the turn has ended");
                 return false;
             }
             _ => {}
@@ -134,8 +134,7 @@ impl<'a> LiveTurn<'a> {
             visible_line(frame.data["question"].as_str().unwrap_or_default()),
         );
         let asked_by = cell_text(&frame.data["requested_by"]);
-        let _ =
-            write!(std::io::stderr(), "\n{asked_by} wants to run {tool}\n{asked}\nLet it run once? [y/N] ");
+        let _ = write!(std::io::stderr(), "\n{asked_by} wants to run {tool}\n{asked}\nAllow once? [y/N] ");
         self.question = frame.data["approval_id"].as_str().map(str::to_owned);
     }
 

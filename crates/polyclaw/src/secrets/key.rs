@@ -25,7 +25,7 @@ impl KeyPlace {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Keyring => "the system's keyring",
-            Self::File => "a file beside the token",
+            Self::File => "a file next to the token",
         }
     }
 }
@@ -57,7 +57,7 @@ impl StoreKey {
                 keyring::find_entry(&keyring_entry(id)).map_err(lost_key)?.and_then(|text| Self::parse(&text))
             }
         };
-        found.filter(|key| key.id() == id).ok_or_else(|| lost_key("it is not there".to_owned()))
+        found.filter(|key| key.id() == id).ok_or_else(|| lost_key("it does not exist".to_owned()))
     }
 
     /// Saves the key before anything is encrypted with it. `other` is a key that must stay available.
@@ -116,8 +116,8 @@ fn write_key_file(home: &Home, keys: &[&StoreKey]) -> Result<(), CommandFailure>
 
 fn lost_key(why: String) -> CommandFailure {
     locked_store(
-        format!("the key of the store of secrets can not be had: {why}"),
-        "unlock the keyring, or restore secrets.key; if the key is gone for good, delete secrets.json in the home and set \
+        format!("cannot get the key of the secret store: {why}"),
+        "unlock the keyring, or restore secrets.key; if the key is lost, delete secrets.json in the home and set \
          each value again",
     )
 }

@@ -37,7 +37,7 @@ pub fn open_value(key: &KeyBytes, name: &str, sealed: &str) -> Result<Secret, Co
 
 fn unseal_failure(name: &str) -> CommandFailure {
     super::locked_store(
-        format!("secret {name} can not be opened: it was changed, or sealed under another key"),
+        format!("cannot decrypt secret {name}: it was modified, or encrypted with another key"),
         "set it again with `polyclaw secrets set`",
     )
 }

@@ -12,10 +12,7 @@ use crate::failure::CommandFailure;
 /// Reads the value from the terminal or from piped input.
 pub fn read_secret(name: &str) -> Result<Secret, CommandFailure> {
     let stdin = io::stdin();
-    let value = match stdin.is_terminal() {
-        true => read_at_terminal(name),
-        false => read_piped(stdin.lock()),
-    };
+    let value = if stdin.is_terminal() { read_at_terminal(name) } else { read_piped(stdin.lock()) };
     let value =
         value.map_err(|error| CommandFailure::usage(format!("the value could not be read: {error}")))?;
     match value.len() {
@@ -69,7 +66,7 @@ fn read_at_terminal(name: &str) -> io::Result<String> {
     for byte in io::stdin().lock().bytes() {
         match byte? {
             b'\n' | b'\r' | 4 => break,
-            3 => return Err(io::Error::new(io::ErrorKind::Interrupted, "given up")),
+            3 => return Err(io::Error::new(io::ErrorKind::Interrupted, "cancelled")),
             8 | 127 => {
                 // Removes a whole character, however many bytes it has.
                 while typed.pop().is_some_and(|byte| byte & 0xC0 == 0x80) {}
@@ -77,7 +74,7 @@ fn read_at_terminal(name: &str) -> io::Result<String> {
             byte => typed.push(byte),
         }
     }
-    String::from_utf8(typed).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+    String::from_utf8(typed).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn unit_text(service: &ServiceSpec) -> String {
     };
     let environment: String = service.environment().iter().map(set).collect();
     format!(
-        "# {UNIT_MARK}; it is taken away by `polyclaw service uninstall`.
+        "# {UNIT_MARK}; remove it with `polyclaw service uninstall`.
 [Unit]
 Description=Polyclaw control plane
 After=network-online.target

@@ -26,8 +26,8 @@ impl CollectorTarget {
             .or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(below));
         let Some(url) = url else { return Ok(None) };
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(CommandFailure::failed("telemetry", "the collector's address is not one of HTTP")
-                .hint("OTEL_EXPORTER_OTLP_ENDPOINT must begin with http:// or https://"));
+            return Err(CommandFailure::failed("telemetry", "the collector's address is not an HTTP URL")
+                .hint("OTEL_EXPORTER_OTLP_ENDPOINT must start with http:// or https://"));
         }
         let service = settings.service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
         let listed = variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();

@@ -34,10 +34,11 @@ pub fn hub_url() -> Result<String, CommandFailure> {
 /// Checks the URL. Errors do not show it, because it may contain a password.
 fn check_mirror_url(stated: &str) -> Result<String, CommandFailure> {
     let is_web = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    match Url::parse(stated).is_ok_and(is_web) {
-        true => Ok(stated.trim_end_matches('/').to_owned()),
-        false => Err(CommandFailure::usage(format!("{MODEL_HUB_ENV} is not an address of the web"))
-            .hint(format!("it begins with https:// or http://; without it {DEFAULT_HUB_URL} is asked"))),
+    if Url::parse(stated).is_ok_and(is_web) {
+        Ok(stated.trim_end_matches('/').to_owned())
+    } else {
+        Err(CommandFailure::usage(format!("{MODEL_HUB_ENV} is not an HTTP URL"))
+            .hint(format!("it must start with https:// or http://; the default is {DEFAULT_HUB_URL}")))
     }
 }
 
@@ -62,8 +63,9 @@ pub async fn download_part(
     done = if append { done } else { 0 };
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        let broke =
-            |error| download_failure(format!("it broke off at {done} bytes ({})", describe_error(&error)));
+        let broke = |error| {
+            download_failure(format!("the download stopped at {done} bytes ({})", describe_error(&error)))
+        };
         let piece = piece.map_err(broke)?;
         done += piece.len() as u64;
         // Too many bytes: this is another file, and it could fill the disk.
@@ -105,12 +107,13 @@ fn is_resumed(response: &Response, part: &WeightsPart, done: u64) -> Result<bool
         StatusCode::PARTIAL_CONTENT => {
             let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
             let wanted = format!("bytes {done}-{}/{}", part.size - 1, part.size);
-            match range == Some(wanted.as_str()) {
-                true => Ok(true),
-                false => Err(download_failure("it sent another part of the file than it was asked for")),
+            if range == Some(wanted.as_str()) {
+                Ok(true)
+            } else {
+                Err(download_failure("it sent the wrong part of the file"))
             }
         }
-        status => Err(download_failure(format!("it answered {status}"))),
+        status => Err(download_failure(format!("it responded with {status}"))),
     }
 }
 
@@ -122,8 +125,8 @@ fn size_mismatch(part: &WeightsPart, length: u64) -> CommandFailure {
 fn describe_error(error: &reqwest::Error) -> &'static str {
     match error {
         error if error.is_connect() => "no connection",
-        error if error.is_timeout() => "no answer in time",
-        _ => "the connection broke",
+        error if error.is_timeout() => "timed out",
+        _ => "connection lost",
     }
 }
 

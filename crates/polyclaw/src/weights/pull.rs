@@ -74,13 +74,11 @@ async fn fetch_part(
         if second.code == "disk_full" {
             return second;
         }
-        let message = format!("{} could not be fetched: {}; {}", part.name, first.message, second.message);
-        let again = match partial.exists() {
-            true => "try again later: it goes on where it was",
-            false => "try again later",
-        };
+        let message = format!("cannot download {}: {}; {}", part.name, first.message, second.message);
+        let again =
+            if partial.exists() { "try again later: the download resumes" } else { "try again later" };
         CommandFailure::new(FailureExit::Unavailable, "model_file_unavailable", message)
-            .hint(format!("{again}; or fetch the file elsewhere and use --from"))
+            .hint(format!("{again}; or download the file elsewhere and use --from"))
     })
 }
 
@@ -103,9 +101,9 @@ fn check_space(pull: &WeightsPull<'_>) -> Result<(), CommandFailure> {
 fn disk_full(pull: &WeightsPull<'_>, needed: u64, free: u64) -> CommandFailure {
     let megabytes = |bytes: u64| bytes / 1_000_000;
     let (name, needed, free) = (pull.weights.name, megabytes(needed), megabytes(free));
-    let message = format!("{name} needs {needed} MB on the disk, and {free} are free");
+    let message = format!("{name} needs {needed} MB of disk space, but only {free} MB are free");
     CommandFailure::new(FailureExit::Unavailable, "disk_full", message)
-        .hint("free some space, or let POLYCLAW_MODELS name a folder elsewhere")
+        .hint("free some space, or set POLYCLAW_MODELS to a folder on another disk")
 }
 
 fn verify_part(part: &WeightsPart, path: &Path, origin: &str) -> Result<(), CommandFailure> {
@@ -113,7 +111,7 @@ fn verify_part(part: &WeightsPart, path: &Path, origin: &str) -> Result<(), Comm
         return Ok(());
     }
     let _ = fs::remove_file(path);
-    let message = format!("{} from {origin} is not the expected file and is not kept", part.name);
+    let message = format!("{} from {origin} is not the expected file and was discarded", part.name);
     Err(CommandFailure::failed("model_file_hash", message)
         .hint(format!("its SHA-256 must be {}", part.sha256)))
 }

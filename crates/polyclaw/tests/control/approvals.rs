@@ -1,4 +1,4 @@
-//! Who may say yes to what an agent asks for, through the gateway.
+//! Which callers may approve tool calls through the gateway.
 
 use polyclaw_control::access_to_approve;
 use polyclaw_domain::instance::TokenAccess;
@@ -12,7 +12,7 @@ const SESSION: &str = "agent:main:web:dm:me";
 const SESSION_PATH: &str = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame";
 const APPROVALS: &str = "/instances/one/gateway/approvals";
 
-/// An instance whose agent calls one tool after the other, each with a word of thanks behind it.
+/// An instance whose agent calls one tool after the other and thanks after each.
 fn calling(model: &ModelServer, calls: &[(&str, Value)]) -> Plane {
     for (tool, arguments) in calls {
         model.push(ReplyScript::new().call("c1", tool, arguments.clone()));
@@ -39,17 +39,17 @@ fn token(plane: &Plane, scope: &str) -> String {
 }
 
 fn as_(plane: &Plane, token: &str, path: &str, body: Value) -> Answer {
-    // Who is asked says how much the caller may do, whatever the caller says.
+    // The token decides the access, whatever scope the caller states.
     let headers = [("authorization", &*format!("Bearer {token}")), ("polyclaw-scope", "admin")];
     plane.call("POST", path, Some(body), &headers)
 }
 
-/// Says something, and waits for the question that comes of it.
+/// Sends a message and waits for the approval request that it causes.
 #[track_caller]
 fn asked(plane: &Plane, token: &str, text: &str) -> String {
     as_(plane, token, &format!("{SESSION_PATH}/messages"), json!({ "text": text })).ok();
     let mut id = String::new();
-    until(&|| format!("somebody is asked: {}", plane.get(APPROVALS).body), || {
+    until(&|| format!("an approval is requested: {}", plane.get(APPROVALS).body), || {
         let open = plane.get(APPROVALS).body;
         open["approvals"][0]["id"].as_str().unwrap_or_default().clone_into(&mut id);
         !id.is_empty()
@@ -62,7 +62,7 @@ fn agents(plane: &Plane) -> usize {
 }
 
 fn idle(plane: &Plane) {
-    until(&|| "its turn is over".to_owned(), || plane.get(SESSION_PATH).body["running_turn_id"].is_null());
+    until(&|| "its turn has ended".to_owned(), || plane.get(SESSION_PATH).body["running_turn_id"].is_null());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn who_may_not_make_an_agent_may_not_approve_that_one_is_made() {
     idle(&plane);
     let id = asked(&plane, &operate, "make me an agent");
     as_(&plane, &admin, &format!("{APPROVALS}/{id}"), json!({ "decision": "approve" })).ok();
-    until(&|| "the agent is made".to_owned(), || agents(&plane) == before + 1);
+    until(&|| "the agent is created".to_owned(), || agents(&plane) == before + 1);
     idle(&plane);
 }
 
@@ -141,9 +141,9 @@ fn a_command_is_no_check_for_who_may_not_run_one() {
     let tasks = format!("{teams}/t/tasks");
     let command = task(json!({ "command": "touch ran" }));
     assert_eq!(as_(&plane, &operate, &tasks, command.clone()).refusal(), (403, "wrong_scope"));
-    // A member would do it with the authority of whoever asked the lead.
+    // A member would do it with the authority of the person who asked the lead.
     assert_eq!(as_(&plane, &operate, &tasks, task(Value::Null)).refusal(), (403, "wrong_scope"));
-    // Its sandbox is off: a person is asked before a command runs, so none runs unasked either.
+    // Its sandbox is off, so every command needs approval.
     let made = as_(&plane, &admin, &tasks, command).ok();
     let complete = format!("{tasks}/{}/complete", made["task_id"]);
     let refused = as_(&plane, &admin, &complete, json!({ "member": "lead", "summary": "done" }));

@@ -1,4 +1,4 @@
-//! The record of what was changed.
+//! The audit log.
 
 use serde_json::json;
 
@@ -28,13 +28,13 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     assert_eq!((code, &verdict["ok"]["intact"], &verdict["ok"]["entries"]), (0, &json!(true), &json!(5)));
     plane.end();
     let (code, _) = plane.run(&["audit", "verify"]);
-    assert_eq!(code, 0, "it needs no control plane");
+    assert_eq!(code, 0, "works without a control plane");
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     for sql in ["UPDATE audit SET actor = 'nobody' WHERE seq = 3", "DELETE FROM audit WHERE seq = 3"] {
         let refused = registry.execute(sql, []).unwrap_err().to_string();
         assert!(refused.contains("only added to"), "{refused}");
     }
-    // Somebody with the file can take the rule away; the chain still shows it.
+    // The trigger can be dropped with access to the file; the chain still reveals the change.
     registry
         .execute_batch("DROP TRIGGER audit_is_not_changed; UPDATE audit SET actor = 'nobody' WHERE seq = 3")
         .unwrap();
@@ -44,7 +44,7 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     assert!(broken["error"]["message"].as_str().unwrap().starts_with("entry 3 "), "{broken}");
 }
 
-/// A record of three entries whose control plane has ended, and the registry it lies in.
+/// An audit log of three entries whose control plane has ended, and its registry.
 fn ended() -> (Plane, rusqlite::Connection) {
     let mut plane = Plane::new();
     for name in ["one", "two", "three"] {
@@ -52,7 +52,7 @@ fn ended() -> (Plane, rusqlite::Connection) {
     }
     let note = plane.home().join("cp/audit.head");
     let noted = || std::fs::read_to_string(&note).unwrap_or_default();
-    until(&|| format!("it is noted: {}", noted()), || noted().starts_with("3 "));
+    until(&|| format!("the head is written: {}", noted()), || noted().starts_with("3 "));
     plane.end();
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     (plane, registry)
@@ -66,7 +66,7 @@ fn an_end_that_was_cut_off_is_found() {
     for (sql, missing) in [
         (format!("{CUT} = 3"), 3),
         (format!("{CUT} > 0"), 1),
-        // The row is put right as well: the note is not.
+        // The row is restored as well, but not the head file.
         (format!("{CUT} = 3; {BACK}"), 3),
     ] {
         let (mut plane, registry) = ended();

@@ -1,4 +1,4 @@
-//! A copy of a running home, and a home made of a copy.
+//! Backup of a running home, and restore.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::plane::{Plane, free_port, put, until};
 
 const CANARY: &str = "canary-81c9aa";
 
-/// A control plane with an instance that runs, in which something was said and some files are.
+/// A control plane with a running instance that has a conversation and some files.
 fn busy(files: usize) -> (Plane, Value) {
     let plane = Plane::new();
     let home = plane.dir.path().join("there");
@@ -49,7 +49,7 @@ fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
     let (exit, made) = copied(&plane, &to);
     assert_eq!(exit, 0, "{made}");
     assert_eq!(made["ok"]["sum"]["instances"], 1, "{made}");
-    assert!(!made.to_string().contains(CANARY), "no content in the list");
+    assert!(!made.to_string().contains(CANARY), "the manifest has no content");
     assert!(!fs::read_to_string(to.join("backup.json")).unwrap().contains(CANARY));
     let token = plane.token();
     assert!(!fs::read_to_string(to.join("backup.json")).unwrap().contains(&token));
@@ -71,7 +71,7 @@ fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
     assert_eq!(fs::read_to_string(place.join("workspace/Cargo.lock")).unwrap(), "a file of an agent");
     other.until_status("one", "running");
     let transcript = "/instances/one/gateway/sessions/agent%3Amain%3Amain/transcript";
-    until(&|| format!("it says what was said: {}", other.get(transcript).body), || {
+    until(&|| format!("the conversation is restored: {}", other.get(transcript).body), || {
         other.get(transcript).body.to_string().contains("remember the plum")
     });
     assert_eq!(other.run(&["audit", "verify"]).1["ok"]["intact"], true);
@@ -106,7 +106,7 @@ fn a_damaged_copy_is_not_restored() {
     assert_eq!(restored(&plane.dir.path().join("nowhere")).2["error"]["code"], "backup_not_found");
 }
 
-/// Killed in the middle, neither leaves anything that could be taken for a whole one, and the next goes through.
+/// Killed halfway, neither leaves anything that looks complete, and the next attempt succeeds.
 #[test]
 fn what_is_killed_half_way_leaves_nothing_that_looks_whole() {
     let (plane, instance) = busy(800);
@@ -132,11 +132,11 @@ fn what_is_killed_half_way_leaves_nothing_that_looks_whole() {
     assert!(!other.dir.path().join("home.unfinished").exists());
 }
 
-/// Runs a command and kills it when it has copied something. One that was faster is taken back, and tried again.
+/// Runs a command and kills it once it has copied something. If it was faster, its result is removed and it is retried.
 fn kill_when(plane: &Plane, args: &[&str], many: &Path, made: &Path) {
     for _ in 0..20 {
         let mut child = plane.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Looked at without a pause: a fast machine is done in no time.
+        // Polled without a pause, because a fast machine finishes quickly.
         while !fs::read_dir(many).is_ok_and(|files| files.count() > 10) && child.try_wait().unwrap().is_none()
         {
             std::thread::yield_now();
@@ -148,5 +148,5 @@ fn kill_when(plane: &Plane, args: &[&str], many: &Path, made: &Path) {
         }
         fs::remove_dir_all(made).unwrap();
     }
-    panic!("it was always done before it could be killed");
+    panic!("it always finished before it could be killed");
 }

@@ -1,4 +1,4 @@
-//! Secrets planted in a config, and looked for in everything the control plane says.
+//! Plants secrets in a config and searches for them in all output of the control plane.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     note("patch", &plane.call("PATCH", "/instances/one/config", Some(planted()), &leave).body);
     plane.start("one");
     let etag = plane.get("/instances/one/config").etag.unwrap();
-    // Wrong in one place, with a secret in another: what is wrong is quoted, the rest is not.
+    // One error, and a secret elsewhere: only the invalid part is quoted.
     let wrong = json!({ "gateway": { "prot": 1 }, "providers": { "openai": { "api_key": format!("{CANARY}-new") } } });
     note(
         "wrong patch",
@@ -45,7 +45,7 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     }
     let broken = format!("schema = 1\n[providers.openai]\napi_key = \"{CANARY}\n");
     note("broken", &plane.post("/instances/one/config/validate", json!({ "toml": broken })).body);
-    // The instance calls what is not there, and says so in its log.
+    // The instance calls an address that does not exist, and logs that.
     plane.post("/instances/one/gateway/sessions/agent%3Amain%3Amain/messages", json!({ "text": "hello" }));
     let log = plane.folder(&made).join("logs/daemon.log");
     until(&|| "the instance has logged".to_owned(), || {
@@ -78,7 +78,7 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     let mut changes = Socket::open(&plane, "/ws/instances");
     plane.post("/instances/one/restart", json!({})).ok();
     note("a change", &changes.until("status_changed"));
-    // One that comes in an address is not written down.
+    // A secret in a URL is not recorded.
     plane.get(&format!("/instances?token={CANARY}"));
     plane.get(&format!("/nowhere?code={CANARY}"));
     let copy = plane.dir.path().join("copy");
@@ -90,13 +90,10 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     let lines: Vec<&String> =
         reply.iter().filter(|(_, text)| text.contains(CANARY)).map(|(what, _)| what).collect();
     assert!(lines.is_empty(), "{lines:?}");
-    assert!(
-        reply.iter().any(|(what, text)| what == "wrong patch" && text.contains("prot")),
-        "it was looked at"
-    );
+    assert!(reply.iter().any(|(what, text)| what == "wrong patch" && text.contains("prot")), "it was read");
 }
 
-/// Looks like a key by itself: nobody told the control plane of it.
+/// Looks like a key; the control plane does not know it.
 const KEY: &str = "sk-proj-c0ffee4711c0ffee4711c0ffee4711c0ffee4711";
 
 #[test]
@@ -143,6 +140,6 @@ fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
     let files = fs::read_dir(plane.home().join("cp")).unwrap().map(|file| file.unwrap().path());
     let kept = files.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap());
     for bytes in kept.chain([log]) {
-        assert!(!String::from_utf8_lossy(&bytes).contains("c0ffee"), "it was written down");
+        assert!(!String::from_utf8_lossy(&bytes).contains("c0ffee"), "it was recorded");
     }
 }

@@ -1,4 +1,4 @@
-//! An instance whose turns are kept in PostgreSQL is asked itself.
+//! An instance that stores its turns in PostgreSQL is queried through its API.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn tasks_usage_and_events_of_an_instance_on_postgresql_are_its_own_words() {
     fs::write(&path, config).unwrap();
     let unknown = plane.get("/instances/one/tasks").ok();
     assert_eq!((&unknown["data_available"], &unknown["tasks"]), (&json!(false), &json!([])));
-    assert!(unknown["message"].as_str().unwrap().contains("does not run"), "{unknown}");
+    assert!(unknown["message"].as_str().unwrap().contains("only while it runs"), "{unknown}");
     assert_eq!(plane.get("/instances/one/usage").ok()["data_available"], false);
     plane.start("one");
     let mut socket = Socket::open(&plane, "/ws/events?instance=one&kind=message.*");
@@ -51,7 +51,7 @@ fn tasks_usage_and_events_of_an_instance_on_postgresql_are_its_own_words() {
         "{usage}"
     );
     let later = Socket::open(&plane, "/ws/events?instance=one&kind=message.*").next();
-    assert!(!later["events"].as_array().unwrap().is_empty(), "who comes later is shown the last of it");
+    assert!(!later["events"].as_array().unwrap().is_empty(), "a later reader gets the most recent events");
     plane.post("/instances/one/stop", json!({})).ok();
     assert_eq!(plane.get("/instances/one/tasks").ok()["data_available"], false);
 }

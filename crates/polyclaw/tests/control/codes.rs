@@ -1,4 +1,4 @@
-//! How sockets end: an error frame that says why, then a code of the same kind.
+//! How sockets end: an error frame with the reason, then a matching close code.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn what_can_not_be_read_is_closed_with_4400_and_what_is_not_there_with_4404() {
 fn what_goes_wrong_inside_is_closed_with_4500_and_not_explained() {
     let plane = Plane::new();
     let log = plane.folder(&plane.create("one")).join("logs/daemon.log");
-    // A log that is a folder can not be followed.
+    // A log that is a folder cannot be followed.
     std::fs::create_dir_all(&log).unwrap();
     let mut socket = Socket::open(&plane, "/ws/instances/one/logs");
     let frame = socket.next();
@@ -70,7 +70,7 @@ fn a_page_of_another_origin_gets_no_socket() {
                 "{path} {origin}: {refused:?}"
             );
         }
-        assert!(asked(&plane.url()).is_ok(), "{path}: its own page does");
+        assert!(asked(&plane.url()).is_ok(), "{path}: its own page is allowed");
     }
 }
 
@@ -92,7 +92,7 @@ fn who_says_nothing_for_too_long_is_let_go_and_who_pings_is_not() {
     }
     assert_eq!(silent.close_code(), 1001);
     let heard = began.elapsed();
-    assert!(heard >= Duration::from_secs(3), "it was let go after {heard:?}");
+    assert!(heard >= Duration::from_secs(3), "it was closed after {heard:?}");
     alive.say(r#"{"type":"ping"}"#);
     alive.until("pong");
 }

@@ -1,4 +1,4 @@
-//! The same from the command line, and `up` on top of it.
+//! Instance management from the command line, and `up`.
 
 use std::fs;
 use std::io::BufRead;
@@ -51,13 +51,13 @@ fn every_verb_works_from_the_command_line() {
     let (code, token) = plane.run(&["control", "token", "make", "x", "--scope", "read"]);
     assert_eq!((code, &token["ok"]["scope"]), (0, &json!("read")));
     let nobody = Plane::idle();
-    assert_eq!(nobody.run(&["instances", "list"]).0, 5, "without a control plane it says so");
+    assert_eq!(nobody.run(&["instances", "list"]).0, 5, "fails without a control plane");
 }
 
 struct Up(Child);
 
 impl Up {
-    /// Ends it as Ctrl-C does, with its instances.
+    /// Ends it like Ctrl-C, with its instances.
     fn end(&mut self) {
         signal("INT", self.0.id().into());
         until(&|| "up ends".to_owned(), || self.0.try_wait().unwrap().is_some());
@@ -103,7 +103,7 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     assert_eq!(
         String::from_utf8_lossy(&answered.stdout),
         "one\n",
-        "the home's commands mean its first instance"
+        "commands of the home use its first instance"
     );
     let main = plane.get("/instances/main").ok();
     assert_eq!((&main["status"], main["port"].as_u64()), (&json!("running"), Some(port.into())));
@@ -153,7 +153,7 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
         config,
         "the home is as it was"
     );
-    // The next one starts what was running; with --detach they stay.
+    // The next one starts the instances that were running; with --detach they keep running.
     let (mut next, _) = up(&plane, &["--detach"]);
     plane.until_status("second", "running");
     let pid = plane.get("/instances/second").ok()["pid"].as_i64().unwrap();
@@ -171,7 +171,7 @@ fn closing_the_terminal_of_up_ends_what_it_runs_and_what_one_that_was_killed_lef
     drop(first);
     assert!(is_alive(pid), "a kill leaves it running");
     let (mut second, _) = up(&plane, &[]);
-    assert_eq!(plane.get("/instances/main").ok()["pid"], pid, "and the next one finds it");
+    assert_eq!(plane.get("/instances/main").ok()["pid"], pid, "the next one adopts it");
     for _ in 0..2 {
         signal("HUP", second.0.id().into());
     }
@@ -185,7 +185,7 @@ fn a_new_instance_that_names_no_model_says_so() {
     for (name, has_main) in [("first", false), ("main", false), ("one", true)] {
         let made = plane.run(&["instances", "create", name, "--port", &free_port().to_string()]).1;
         let hint = made["ok"]["hint"].as_str().unwrap();
-        assert!(hint.contains("names no model"), "{made}");
+        assert!(hint.contains("sets no model"), "{made}");
         assert_eq!(hint.contains("instances clone main <new name>"), has_main, "{made}");
     }
     let port = free_port().to_string();
@@ -204,14 +204,14 @@ fn a_text_that_is_not_taken_is_kept_for_whoever_wrote_it() {
         let ran = command.env("EDITOR", format!("sh {}", editor.display())).output().unwrap();
         let reply: serde_json::Value = serde_json::from_slice(&[ran.stdout, ran.stderr].concat()).unwrap();
         let hint = reply["error"]["hint"].as_str().unwrap().to_owned();
-        let kept = hint.rsplit_once(" is kept in ").unwrap().1.to_owned();
+        let kept = hint.rsplit_once(" is saved in ").unwrap().1.to_owned();
         let text = fs::read_to_string(&kept).unwrap();
         fs::remove_file(kept).unwrap();
         (ran.status.code().unwrap(), reply["error"]["code"].clone(), text)
     };
     let (code, error, text) = edit("echo '[turns' > \"$1\"");
     assert_eq!((code, error, text.as_str()), (2, json!("config_not_toml"), "[turns\n"));
-    // Somebody else is faster.
+    // Another writer is faster.
     let folder = plane.folder(&plane.get("/instances/one").ok());
     let config = folder.join("config.toml");
     let (code, error, text) = edit(&format!("echo '# x' >> {}; echo '# mine' > \"$1\"", config.display()));
@@ -226,11 +226,11 @@ fn up_finds_a_daemon_that_runs_already_and_leaves_it_running() {
     fs::write(plane.home().join("config.toml"), format!("[gateway]\nport = {port}\n")).unwrap();
     let mut daemon =
         Up(plane.command(&["daemon"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    until(&|| "the daemon answers".to_owned(), || plane.run(&["status"]).0 == 0);
+    until(&|| "the daemon responds".to_owned(), || plane.run(&["status"]).0 == 0);
     let (mut first, reply) = up(&plane, &[]);
     assert!(reply["ok"]["link"].as_str().unwrap().contains(&port.to_string()), "{reply}");
     assert_eq!(plane.get("/instances/main").ok()["pid"].as_u64(), Some(daemon.0.id().into()));
     first.end();
-    assert!(is_alive(daemon.0.id().into()), "it was not up that started it");
+    assert!(is_alive(daemon.0.id().into()), "it was not started by up");
     daemon.end();
 }

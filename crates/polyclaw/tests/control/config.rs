@@ -51,7 +51,7 @@ fn a_config_is_read_compared_changed_and_refused() {
         "{after}"
     );
     assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), before, "one backup is kept");
-    // A mask that comes back keeps the secret.
+    // A mask in the new config keeps the secret.
     let text = plane.get("/instances/one/config").ok()["toml"]
         .as_str()
         .unwrap()
@@ -89,7 +89,7 @@ fn a_config_is_read_compared_changed_and_refused() {
     let refused = put(&tag, broken["toml"].as_str().unwrap(), &[]).body["error"].clone();
     assert!(refused["message"].as_str().unwrap().contains("line 2"), "{refused}");
     assert!(!refused["hint"].as_str().unwrap().contains("JSON"), "{refused}");
-    // With its own port: without one it would get the default, on which another Polyclaw may listen.
+    // With its own port, because another Polyclaw may listen on the default.
     let port = made["port"].as_u64().unwrap();
     let secret =
         format!("[gateway]\nport = {port}\n[providers.openai]\napi_key = \"sk-another-one-12345\"\n");
@@ -141,7 +141,7 @@ fn of_a_hundred_writers_one_wins_each_version() {
         let calls = (0..100).map(|writer| {
             let (plane, etag, together) = (&plane, etag.clone(), &together);
             async move {
-                // Its connection is open already: all that is left is to ask.
+                // Its connection is already open, so only the request is left.
                 plane.calling("GET", "/version", None, &[]).await.ok();
                 together.wait().await;
                 let body = json!({ "turns": { "max_rounds": 100 * (version + 1) + writer } });
@@ -151,7 +151,7 @@ fn of_a_hundred_writers_one_wins_each_version() {
         let answers = wait(futures_util::future::join_all(calls));
         let won: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
         assert_eq!(won.len(), 1);
-        assert_eq!(won[0].body["outcome"], "reloaded", "the instance took it up");
+        assert_eq!(won[0].body["outcome"], "reloaded", "the instance applied it");
         assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 412)));
         etag = won[0].etag.clone().unwrap();
         let text = fs::read_to_string(&path).unwrap();
@@ -174,7 +174,7 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     assert_eq!(answer.ok()["outcome"], "reloaded");
     let agents = plane.get("/instances/one/gateway/agents").ok();
     assert!(agents["agents"].to_string().contains("Ops"), "{agents}");
-    // The instance has an agent of that name, which no config check can know.
+    // The instance has an agent of that name, which a config check cannot know.
     plane.post("/instances/one/gateway/agents", json!({ "agent_id": "made", "name": "Made" })).ok();
     let path = plane.folder(&made).join("config.toml");
     let before = fs::read_to_string(&path).unwrap();
@@ -191,10 +191,10 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     );
     assert!(is_alive(pid), "it was the same process all along");
     let folder = plane.folder(&made);
-    assert!(called(&folder, &made, "chat.example.com").contains(" 403 "), "it does not know that name yet");
+    assert!(called(&folder, &made, "chat.example.com").contains(" 403 "), "the name is unknown so far");
     let restarted = plane.post("/instances/one/restart", json!({})).ok();
     assert_eq!(restarted["status"], "running");
-    assert!(called(&folder, &made, "chat.example.com").contains(" 200 "), "it begins with the new config");
+    assert!(called(&folder, &made, "chat.example.com").contains(" 200 "), "it starts with the new config");
     assert!(called(&folder, &made, "evil.example.com").contains(" 403 "));
     let port = plane.create("two")["port"].clone();
     let etag = plane.get("/instances/one/config").etag.unwrap();
@@ -204,7 +204,7 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     );
 }
 
-/// The first line of an instance's answer to somebody who calls it by this name.
+/// The first line of an instance's response to a request with this host name.
 fn called(folder: &Path, instance: &Value, host: &str) -> String {
     let port = u16::try_from(instance["port"].as_u64().unwrap()).unwrap();
     let token = fs::read_to_string(folder.join("token")).unwrap();
@@ -289,7 +289,7 @@ fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
     let etag = read.etag.clone().unwrap();
     let read = read.ok();
     let why = read["error"].as_str().unwrap();
-    assert!(why.starts_with("the config is not TOML") && why.contains("(line "), "{why}");
+    assert!(why.starts_with("the config is not valid TOML") && why.contains("(line "), "{why}");
     assert!(!read.to_string().contains("canary"), "nothing of it is shown: {read}");
     let valid = plane.post("/instances/one/config/validate", json!({ "toml": "[turns]\nmax_rounds = 3\n" }));
     assert_eq!(valid.ok()["valid"], true);
@@ -298,7 +298,7 @@ fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
         let headers = [("if-match", etag.as_str()), ("x-allow-secret-write", allow)];
         plane.call("PUT", "/instances/one/config", Some(json!({ "toml": text })), &headers)
     };
-    assert_eq!(put(&good, "false").refusal(), (400, "secret_write"), "whose they are is not known any more");
+    assert_eq!(put(&good, "false").refusal(), (400, "secret_write"), "their owners are no longer known");
     let masked = good.replace(CANARY, "***MASKED***");
     assert_eq!(put(&masked, "true").refusal(), (400, "mask_without_secret"));
     assert_eq!(put(&good, "true").ok()["outcome"], "saved");
@@ -384,7 +384,7 @@ fn a_reader_learns_nothing_about_files_variables_and_secrets() {
     assert!(answers.iter().all(|answer| *answer == json!({ "valid": true, "errors": [] })), "{answers:?}");
     let given = |key: &str| json!({ "patch": { "providers": { "openai": { "api_key": key } } } });
     let (wrong, right) = (ask("diff", given("sk-wrong")), ask("diff", given(CANARY)));
-    assert_eq!(wrong, right, "a guess is answered like any other");
+    assert_eq!(wrong, right, "the response to a guess is the same");
     assert_eq!(right["changes"].as_array().unwrap().len(), 1, "{right}");
     let leaked = ask("validate", json!({ "patch": { "agents": { "defaults": { "model": CANARY } } } }));
     assert!(leaked["valid"] == false && !leaked.to_string().contains(CANARY), "{leaked}");
@@ -425,7 +425,7 @@ command = ["/usr/bin/curl", "-H", "X-Key: canary-header", "https://example.org"]
         let draft = json!({ "toml": "schema = 1\n" });
         let diff = plane.call("POST", "/instances/one/config/diff", Some(draft), &headers).ok();
         assert!(!diff.to_string().contains("canary"), "{diff}");
-        // A guess is answered like any other: what is given is a change.
+        // The response to a guess is the same: a given secret always counts as a change.
         let guess = |key: &str| {
             let args = json!(["server.js", key, "-H", "Authorization: Basic canary-basic-0123456789abcdef"]);
             let draft = json!({ "patch": { "mcp": { "servers": { "lab": { "args": args } } } } });

@@ -1,4 +1,4 @@
-//! Many who ask for the same at the same moment: one gets it, and the others are told what they came too late for.
+//! Concurrent calls for the same thing: one succeeds, and the others get the reason why they failed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::plane::{Answer, Plane, free_port, wait};
 
 const CROWD: usize = 20;
 
-/// Makes so many calls at once, of which each has its connection already.
+/// Makes this many concurrent calls over open connections.
 fn at_once(plane: &Plane, method: &str, path: &str, body: impl Fn(usize) -> Option<Value>) -> Vec<Answer> {
     let together = Barrier::new(CROWD);
     let calls = (0..CROWD).map(|n| {
@@ -24,7 +24,7 @@ fn at_once(plane: &Plane, method: &str, path: &str, body: impl Fn(usize) -> Opti
     wait(futures_util::future::join_all(calls))
 }
 
-/// One was made, and all others were refused, for this reason.
+/// Asserts that one call succeeded, and that all others failed for this reason.
 #[track_caller]
 fn one_won(answers: &[Answer], refusal: &str) {
     let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
@@ -42,7 +42,7 @@ fn a_name_a_port_and_a_rule_are_given_once_and_each_refusal_says_which_is_taken(
     let listed = plane.get("/instances").ok()["instances"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let folders = std::fs::read_dir(plane.home().join("cp/instances")).unwrap().count();
-    assert_eq!(folders, 2, "who came too late left no folder");
+    assert_eq!(folders, 2, "rejected calls left no folder");
     let rule = json!({ "from": listed[0]["id"], "to": listed[1]["id"], "type": "task.*" });
     one_won(&at_once(&plane, "POST", "/routing-rules", |_| Some(rule.clone())), "rule_exists");
 }
@@ -64,7 +64,7 @@ fn no_message_is_handed_to_two_who_ask_at_once() {
     const SENT: usize = 60;
     let plane = pair();
     (0..SENT).for_each(|_| drop(task(&plane, json!({})).ok()));
-    // More of them than there are messages for.
+    // More callers than messages.
     let answers = at_once(&plane, "GET", "/instances/b/messages/pending?limit=5", |_| None);
     let handed: Vec<Value> =
         answers.into_iter().flat_map(|answer| answer.ok()["messages"].as_array().unwrap().clone()).collect();

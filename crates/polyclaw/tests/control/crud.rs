@@ -1,4 +1,4 @@
-//! Making, putting aside, copying and removing instances.
+//! Create, archive, clone and delete instances.
 
 use std::fs;
 
@@ -21,10 +21,10 @@ fn a_new_instance_has_a_config_that_can_be_read_and_folders_of_its_own() {
     assert_eq!(config["config"]["gateway"]["port"], answer.body["port"]);
     assert!(
         config["toml"].as_str().unwrap().contains("# Who answers as a model."),
-        "the comments of a first file"
+        "the comments of a new config"
     );
     let by_id = plane.get(&format!("/instances/{}", answer.body["id"].as_str().unwrap())).ok();
-    assert_eq!(by_id, plane.get("/instances/one").ok(), "by id and by name it is the same");
+    assert_eq!(by_id, plane.get("/instances/one").ok(), "id and name find the same instance");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn ports_are_given_in_order_and_never_twice() {
     assert_eq!(plane.post("/instances", used).refusal(), (409, "port_in_use"));
 }
 
-/// Every port that is given without being named is another's: the registry says so, and nothing listens there.
+/// Every port that could be assigned belongs to another instance in the registry, though nothing listens there.
 #[test]
 fn where_no_port_is_left_one_has_to_be_named() {
     const TAKE: &str = "INSERT INTO instances (id, name, folder, port, desired_state, restart, created_at)
@@ -64,7 +64,7 @@ fn where_no_port_is_left_one_has_to_be_named() {
     plane.serve();
     let refused = plane.post("/instances", json!({ "name": "one" }));
     assert_eq!(refused.refusal(), (503, "no_port_left"));
-    assert!(refused.body["error"]["hint"].as_str().unwrap().contains("name a port"), "{}", refused.body);
+    assert!(refused.body["error"]["hint"].as_str().unwrap().contains("choose a port"), "{}", refused.body);
     plane.create("one");
     plane.post("/instances/n18805/archive", json!({})).ok();
     let given = plane.post("/instances", json!({ "name": "two" }));
@@ -115,12 +115,12 @@ fn an_instance_is_put_aside_taken_back_and_removed_in_two_steps() {
     let id = archived["id"].as_str().unwrap();
     let namesake = plane.create("one");
     let back = |word: &str| plane.post(&format!("/instances/{word}/unarchive"), json!({}));
-    assert_eq!(back(id).refusal(), (409, "name_taken"), "by its id it is meant, and its name is in use");
+    assert_eq!(back(id).refusal(), (409, "name_taken"), "its id finds it, and its name is in use");
     plane.post(&format!("/instances/{}/archive", namesake["id"].as_str().unwrap()), json!({})).ok();
     plane.post("/instances", json!({ "name": "three", "port": archived["port"] })).ok();
     let returned = back(id).ok();
     assert_eq!(returned["status"], "stopped");
-    assert_ne!(returned["port"], archived["port"], "its port is three's now: it takes another");
+    assert_ne!(returned["port"], archived["port"], "its port belongs to three now, so it gets another");
     assert_eq!(plane.start("one")["status"], "running");
     plane.post("/instances/one/archive", json!({})).ok();
     let folder = plane.folder(&archived);
@@ -144,7 +144,7 @@ fn a_clone_has_the_files_and_none_of_the_access() {
     assert_eq!(fs::read_to_string(to.join("workspace/SOUL.md")).unwrap(), "Be kind.");
     assert!(
         fs::symlink_metadata(to.join("workspace/link")).unwrap().is_symlink(),
-        "what it leads to is not copied"
+        "the target of the link is not copied"
     );
     assert!(
         !to.join("token").exists() && !to.join("node").exists() && !to.join("memory/sessions.db").exists()
@@ -227,7 +227,11 @@ fn of_several_archived_namesakes_none_is_taken_by_chance() {
     };
     let first = archived();
     plane.create("one");
-    assert_eq!(plane.delete("/instances/one").refusal(), (409, "not_archived"), "the active one is meant");
+    assert_eq!(
+        plane.delete("/instances/one").refusal(),
+        (409, "not_archived"),
+        "the name refers to the active one"
+    );
     assert_eq!(plane.post("/instances/one/unarchive", json!({})).refusal(), (409, "name_taken"));
     plane.post("/instances/one/archive", json!({})).ok();
     assert_eq!(plane.delete("/instances/one").refusal(), (409, "ambiguous_name"));

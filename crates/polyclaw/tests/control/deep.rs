@@ -1,4 +1,4 @@
-//! What agents leave in their workspaces must stop no operation on an instance: very deep folders and closed ones.
+//! Files of agents must not block an operation on an instance: very deep folders, and folders without permissions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::plane::{Plane, put};
 
-/// Nested folders that no path from the top can name.
+/// Nested folders, deeper than the longest path.
 fn make_chain(top: &Path, (depth, name): (usize, &str)) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = rustix::fs::openat(CWD, top, flags, Mode::empty()).unwrap();
@@ -23,7 +23,7 @@ fn make_chain(top: &Path, (depth, name): (usize, &str)) {
 fn an_instance_with_a_very_deep_folder_is_deleted_and_the_plane_goes_on() {
     let plane = Plane::new();
     let one = plane.create("one");
-    // As deep as overflows the stack of a thread that removes one level for each call of a function.
+    // Deep enough to overflow the stack of a recursive removal.
     make_chain(&plane.folder(&one).join("workspace"), (25_000, "dddddddddddddddddddd"));
     plane.post("/instances/one/archive", json!({})).ok();
     plane.delete("/instances/one").ok();

@@ -1,4 +1,4 @@
-//! Where an instance is reached: where it listens, whatever its config says by now.
+//! The address of an instance: where it listens, even if its config has changed since.
 
 use std::net::TcpListener;
 
@@ -24,14 +24,14 @@ fn an_address_in_the_config_gets_no_token_before_the_instance_listens_there() {
         (&json!("restart_required"), &json!(["gateway"]))
     );
     plane.get("/instances/one/gateway/sessions").ok();
-    // The next server knows it by its note alone.
+    // The next server finds it only by its address file.
     plane.kill();
     plane.serve();
     plane.get("/instances/one/gateway/sessions").ok();
     patch(&plane, json!({ "allowed_hosts": ["chat.example.com"] })).ok();
     assert_eq!(plane.get("/health").ok()["instances"][0]["health"], "ok");
     let came = stranger.accept().map_err(|error| error.kind());
-    assert_eq!(came.err(), Some(std::io::ErrorKind::WouldBlock), "nobody came to the other address");
+    assert_eq!(came.err(), Some(std::io::ErrorKind::WouldBlock), "no request reached the other address");
     drop(stranger);
     plane.post("/instances/one/restart", json!({})).ok();
     plane.get("/instances/one/gateway/sessions").ok();
@@ -68,7 +68,7 @@ fn another_port_waits_for_a_restart_and_is_one_an_instance_can_have() {
         (&changed["outcome"], &changed["restart_required"]),
         (&json!("restart_required"), &json!(["gateway"]))
     );
-    assert_eq!(plane.get("/instances/one").ok()["port"], first, "it is where it was");
+    assert_eq!(plane.get("/instances/one").ok()["port"], first, "its address is unchanged");
     plane.get("/instances/one/gateway/sessions").ok();
     assert_eq!(plane.post("/instances/one/restart", json!({})).ok()["port"], port);
     plane.get("/instances/one/gateway/sessions").ok();

@@ -1,4 +1,4 @@
-//! Through to an instance.
+//! The gateway to an instance.
 
 use futures_util::{SinkExt, StreamExt};
 use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
@@ -17,7 +17,7 @@ fn the_instances_api_answers_under_the_control_planes_address() {
     assert!(plane.get("/instances/one/gateway/sessions").ok()["sessions"].is_array());
     let key = "agent%3Amain%3Aweb%3Adm%3Aa%252fb";
     let unknown = plane.get(&format!("/instances/one/gateway/sessions/{key}"));
-    assert_eq!(unknown.refusal(), (404, "unknown_session"), "its errors are handed on, keys in paths too");
+    assert_eq!(unknown.refusal(), (404, "unknown_session"), "errors and keys in paths are passed through");
     let made = plane.post("/instances/one/gateway/sessions", json!({})).ok();
     assert!(made["session_key"].is_string());
     for path in ["/instances/one/gateway/../../../etc/passwd", "/instances/one/gateway/%2e%2e/x"] {
@@ -40,7 +40,7 @@ fn what_is_too_large_is_refused_before_any_of_it_is_handed_on() {
     assert_eq!(plane.get("/instances/one/gateway/sessions").ok()["sessions"], json!([]));
 }
 
-/// Takes as long as an instance is given to answer, twice: a process that hangs shows in no other way.
+/// Takes twice the response timeout of an instance: a hanging process cannot be detected otherwise.
 #[test]
 fn an_instance_that_hangs_is_given_up_and_said_to() {
     let plane = Plane::new();
@@ -52,9 +52,9 @@ fn an_instance_that_hangs_is_given_up_and_said_to() {
     assert_eq!(refused.refusal(), (504, "instance_unresponsive"));
     assert!(refused.body["error"]["hint"].is_string());
     let error = || plane.get("/instances/one").ok()["error"].clone();
-    until(&|| format!("the fleet says so: {}", error()), || error() == "it does not answer");
+    until(&|| format!("the health of the fleet shows it: {}", error()), || error() == "it does not respond");
     signal("CONT", pid);
-    until(&|| format!("it answers again: {}", error()), || error().is_null());
+    until(&|| format!("it responds again: {}", error()), || error().is_null());
     plane.get("/instances/one/gateway/sessions").ok();
 }
 

@@ -1,4 +1,4 @@
-//! Homes of OpenClaw gateways become instances: all of it or nothing, and once.
+//! Imports homes of OpenClaw gateways as instances: completely or not at all, and once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, free_port, put, until};
 
 const CANARY: &str = "canary-5f0e2d";
-/// Enough to be caught at it.
+/// Large enough to be killed halfway.
 const FILES: usize = 1500;
-/// A kill that comes too late proves nothing, and is tried again.
+/// A kill that comes too late proves nothing and is retried.
 const TRIES: usize = 10;
 
-/// The first generation: a list of agents, transcripts beside it, schedules in a file.
+/// The first generation: a list of agents, transcripts next to it, schedules in a file.
 fn old_home(plane: &Plane) -> PathBuf {
     let home = plane.dir.path().join(".openclaw");
     put(
@@ -156,7 +156,7 @@ fn a_home_of_the_second_generation_becomes_an_instance_that_runs() {
     assert_eq!(fs::read_to_string(file).unwrap(), "be careful");
 }
 
-/// Two bots of one platform. Whoever the one listens to is a stranger to the other.
+/// Two bots of one platform. Approved senders of one are unknown to the other.
 #[test]
 fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
     const BOTS: [(&str, &str, i64); 2] =
@@ -181,7 +181,7 @@ fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
     let patch = json!({ "providers": { "lab": provider }, "agents": { "defaults": { "model": "lab/m" } } });
     plane.call("PATCH", "/instances/bots/config", Some(patch), &[("if-match", "*")]).ok();
     plane.start("bots");
-    // To each a stranger first: whoever is answered later shows that the stranger was heard and was not.
+    // Each gets a message from an unknown sender first. A later answer shows that it was received and not answered.
     for (_, token, person) in BOTS {
         telegram.send_dm(token, 33 - person, "let me in");
         telegram.send_dm(token, person, "who is there?");
@@ -211,7 +211,7 @@ fn the_default_agent_keeps_the_files_of_the_folder_that_is_stated_for_all() {
     assert_eq!(
         refused.refusal(),
         (400, "import_path_not_allowed"),
-        "a folder beside the home is copied only when that is asked for"
+        "a folder outside the home is copied only on request"
     );
     let made = import(&plane, &home, json!({ "allow_outside": true })).ok();
     assert_eq!(made["report"]["ignored"], json!([]), "{made}");
@@ -221,13 +221,13 @@ fn the_default_agent_keeps_the_files_of_the_folder_that_is_stated_for_all() {
     for (file, text) in [("main/AGENTS.md", "be kind"), ("ops/AGENTS.md", "be careful")] {
         assert_eq!(fs::read_to_string(workspace.join(file)).unwrap(), text, "{file}");
     }
-    assert!(!workspace.join("main/ops").exists(), "the files of one agent are not another's as well");
+    assert!(!workspace.join("main/ops").exists(), "each agent has its own files");
 }
 
-/// A name, a config, and what must be in the report, or the code it is refused by.
+/// A name, a config, and the expected report or error code.
 type Shape = (&'static str, &'static str, Result<&'static [&'static str], &'static str>);
 
-/// Each shape with what must be in the report, or with the code it is refused by.
+/// Each shape of a config with the expected report or error code.
 #[test]
 fn every_shape_is_brought_in_or_refused_whole() {
     let plane = Plane::new();
@@ -343,7 +343,7 @@ fn the_command_line_brings_in_with_and_without_a_control_plane() {
     assert_eq!((exit, &refused["error"]["code"]), (3, &json!("import_not_found")));
 }
 
-/// Killed at several moments: either all of it is there afterwards, or nothing but the record of it.
+/// Killed at several moments: afterwards either everything exists, or nothing but the record of the import.
 #[test]
 fn an_import_that_is_killed_is_whole_or_gone() {
     let mut plane = Plane::new();
@@ -380,7 +380,7 @@ fn an_import_that_is_killed_is_whole_or_gone() {
         }
         undone += 1;
         moments.pop();
-        assert_eq!(folders(&plane), 0, "what was begun is swept away");
+        assert_eq!(folders(&plane), 0, "the unfinished import is removed");
         let runs = plane.get("/import/runs").ok();
         let states: Vec<&str> =
             runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
@@ -394,7 +394,7 @@ fn an_import_that_is_killed_is_whole_or_gone() {
     );
 }
 
-/// Groups of another gateway, with what lies beside its config.
+/// Groups of another gateway, with the files next to its config.
 fn grouped_home(plane: &Plane) -> PathBuf {
     let home = plane.dir.path().join(".openclaw-groups");
     let config = json!({
@@ -434,7 +434,7 @@ fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
     look["dry_run"] = json!(true);
     let looked = import(&plane, &home, look).ok();
     let made = import(&plane, &home, order).ok();
-    assert_eq!(looked["report"], made["report"], "a dry run says what the real one does");
+    assert_eq!(looked["report"], made["report"], "a dry run reports what the real import does");
     let report = &made["report"];
     assert_eq!((&report["bindings"], &report["channels"]), (&json!(1), &json!(["telegram:default"])));
     let ignored = report["ignored"].to_string();
@@ -456,9 +456,9 @@ fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
     let workspace = fs::read_dir(folder.join("workspace")).unwrap().next().unwrap().unwrap().path();
     let workspace = if workspace.join("notes.md").exists() { workspace } else { folder.join("workspace") };
     assert_eq!(fs::read_link(workspace.join("own-link")).unwrap(), Path::new("notes.md"));
-    assert!(fs::symlink_metadata(workspace.join("home-link")).is_err(), "nothing leads into the old home");
+    assert!(fs::symlink_metadata(workspace.join("home-link")).is_err(), "no link points into the old home");
     let database = fs::read(folder.join("memory/sessions.db")).unwrap();
-    assert!(!String::from_utf8_lossy(&database).contains("sk-proj-AbCdEf"), "a pasted key is hidden");
+    assert!(!String::from_utf8_lossy(&database).contains("sk-proj-AbCdEf"), "a pasted key is redacted");
     let name = made["instance"]["name"].as_str().unwrap();
     plane.post(&format!("/instances/{name}/start"), json!({})).ok();
     plane.until_status(name, "running");

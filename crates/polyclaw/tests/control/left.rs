@@ -1,4 +1,4 @@
-//! What was begun goes to its end although whoever asked for it hung up.
+//! A started operation completes even if the caller disconnects.
 
 use std::fs;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::plane::{Plane, is_alive, signal, until, wait};
 
-/// Asks, and is gone before the answer.
+/// Sends a request and disconnects before the response.
 fn ask_and_leave(plane: &Plane, method: &str, path: &str, body: Value, headers: &[(&str, &str)]) {
     let asked = async {
         let call = plane.calling(method, path, Some(body), headers);
         tokio::time::timeout(Duration::from_secs(1), call).await.is_err()
     };
-    assert!(wait(asked), "it was answered at once");
+    assert!(wait(asked), "it was answered immediately");
 }
 
 #[test]
@@ -26,17 +26,17 @@ fn who_asks_again_with_the_same_key_gets_the_answer_that_the_first_call_came_to(
     ask_and_leave(&plane, "POST", path, json!({}), &key);
     assert_eq!(again().refusal(), (409, "request_in_progress"));
     signal("CONT", pid);
-    until(&|| format!("it is answered: {}", again().body), || again().status == 201);
+    until(&|| format!("the response is stored: {}", again().body), || again().status == 201);
     assert!(again().replayed);
     let sessions = plane.get("/instances/one/gateway/sessions").ok()["sessions"].clone();
-    assert_eq!(sessions.as_array().unwrap().len(), 1, "one was made: {sessions}");
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "one was created: {sessions}");
 }
 
 #[test]
 fn a_config_that_is_refused_is_put_back() {
     let plane = Plane::new();
     let made = plane.started("one");
-    // The instance has an agent of that name, which no config check can know.
+    // The instance has an agent of that name, which a config check cannot know.
     plane.post("/instances/one/gateway/agents", json!({ "agent_id": "made", "name": "Made" })).ok();
     let file = plane.folder(&made).join("config.toml");
     let text = || fs::read_to_string(&file).unwrap();
@@ -45,11 +45,11 @@ fn a_config_that_is_refused_is_put_back() {
     signal("STOP", pid);
     let change = json!({ "agents": { "list": [{ "id": "other", "name": "Made" }] } });
     ask_and_leave(&plane, "PATCH", "/instances/one/config", change, &[("if-match", &etag)]);
-    assert_ne!(text(), before, "it is written, and not taken up yet");
+    assert_ne!(text(), before, "it is written, but not applied yet");
     signal("CONT", pid);
-    until(&|| format!("the old one is back: {}", text()), || text() == before);
+    until(&|| format!("the old config is restored: {}", text()), || text() == before);
     let rolled_back = || plane.get("/audit").body.to_string().contains("config.rollback");
-    until(&|| "it is in the audit".to_owned(), rolled_back);
+    until(&|| "it is in the audit log".to_owned(), rolled_back);
 }
 
 #[test]

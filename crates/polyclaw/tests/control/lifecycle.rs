@@ -1,4 +1,4 @@
-//! Start, stop, restart, and what refuses them.
+//! Start, stop and restart, and their errors.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn an_instance_is_made_started_stopped_and_started_again() {
     assert_eq!(again["status"], "running", "a restart works from stopped");
     let other = plane.post("/instances/one/restart", json!({})).ok();
     assert_ne!((&again["pid"], &other["status"]), (&other["pid"], &json!("stopped")));
-    assert_eq!(processes_of(&folder).len(), 1, "no other is left");
+    assert_eq!(processes_of(&folder).len(), 1, "no other process is left");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn an_action_under_way_refuses_the_next() {
     plane.start("one");
 }
 
-/// An archive stops first: nobody comes in between.
+/// Archiving stops the instance first, without a gap for other operations.
 #[test]
 fn what_is_being_archived_can_not_be_started_meanwhile() {
     let plane = Plane::new();
@@ -96,15 +96,15 @@ fn a_start_that_fails_says_what_the_log_said_and_leaves_nothing() {
     let plane = Plane::new();
     let made = plane.create("one");
     let folder = plane.folder(&made);
-    // The daemon can not open its database: it gets as far as that and ends.
+    // The daemon fails when it opens its database.
     fs::create_dir_all(folder.join("memory/sessions.db")).unwrap();
     let refused = plane.post("/instances/one/start", json!({}));
     assert_eq!(refused.refusal(), (502, "start_failed"));
     let lines = refused.body["error"]["details"]["log"].as_array().unwrap();
     assert!(lines.iter().any(|line| line.as_str().unwrap().contains("error:")), "{lines:?}");
     assert!(processes_of(&folder).is_empty() && !folder.join("daemon.pid").exists());
-    assert_eq!(plane.status("one"), "stopped", "what somebody tried and failed is not tried again");
-    // A config that can not be read is refused before anything runs.
+    assert_eq!(plane.status("one"), "stopped", "a failed start is not retried");
+    // A config that cannot be read is rejected before anything runs.
     fs::write(folder.join("config.toml"), "gatway = 1\n").unwrap();
     assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (400, "bad_config"));
 }
@@ -125,7 +125,7 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
     let plane = Plane::new();
     let made = plane.create("one");
     let folder = plane.folder(&made);
-    // It even works on the same home, and is no daemon.
+    // It even uses the same home, but is not a daemon.
     let mut other =
         Command::new("sleep").arg("600").env("POLYCLAW_HOME", &folder).stdin(Stdio::null()).spawn().unwrap();
     fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
@@ -135,16 +135,16 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
     let started = plane.post("/instances/one/start", json!({})).ok();
     assert_eq!(started["status"], "running");
     assert_ne!(started["pid"].as_u64(), Some(other.id().into()));
-    // Its pid is somebody else's while it should run: it counts as gone, and is started again.
+    // Its pid belongs to another process while it should run: it counts as ended and is restarted.
     plane.post("/instances/one/stop", json!({})).ok();
     fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
     plane.post("/instances/one/archive", json!({})).ok();
-    assert!(is_alive(other.id().into()), "archiving leaves it alone too");
+    assert!(is_alive(other.id().into()), "archiving does not signal it either");
     other.kill().unwrap();
     other.wait().unwrap();
 }
 
-/// The pid of a process that has ended, as a power cut leaves it behind.
+/// The pid of an ended process, as after a power cut.
 #[test]
 fn the_pid_of_a_dead_process_stands_in_nobodys_way() {
     let plane = Plane::new();
@@ -156,7 +156,7 @@ fn the_pid_of_a_dead_process_stands_in_nobodys_way() {
     left_behind();
     assert_eq!(plane.status("one"), "crashed");
     assert_eq!(plane.post("/instances/one/stop", json!({})).ok()["status"], "stopped");
-    assert!(!file.exists(), "it is forgotten");
+    assert!(!file.exists(), "the pid is forgotten");
     left_behind();
     let started = plane.start("one");
     assert_eq!(started["status"], "running");
@@ -185,7 +185,7 @@ fn one_server_per_home() {
     assert!(reply["error"]["message"].as_str().unwrap().contains(&plane.pid().to_string()));
 }
 
-/// Root may look at everything: where the test is root, the server is nobody. The first process of all is root's.
+/// Root may inspect everything, so if the test runs as root, the server runs as nobody. Process 1 belongs to root.
 #[test]
 fn a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone() {
     let mut plane = Plane::idle();
@@ -209,7 +209,7 @@ fn a_daemon_that_can_not_write_its_pid_down_is_not_left_running() {
     let folder = plane.folder(&made);
     fs::create_dir_all(folder.join("daemon.pid/in the way")).unwrap();
     assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (502, "start_failed"));
-    assert!(processes_of(&folder).is_empty(), "nothing runs that nobody knows of");
+    assert!(processes_of(&folder).is_empty(), "no unregistered process runs");
     assert_eq!(plane.status("one"), "stopped");
     fs::remove_dir_all(folder.join("daemon.pid")).unwrap();
     assert_eq!(plane.start("one")["status"], "running");

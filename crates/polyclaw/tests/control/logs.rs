@@ -1,4 +1,4 @@
-//! Logs over the wire.
+//! Logs over HTTP.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ fn a_log_is_read_by_its_end_by_page_and_whole() {
     let made = plane.create("one");
     let logs = plane.folder(&made).join("logs");
     let lines = |path: &str| plane.get(&format!("/instances/one/logs{path}")).ok()["lines"].clone();
-    assert_eq!(lines(""), json!([]), "there is none yet");
+    assert_eq!(lines(""), json!([]), "no log exists yet");
     assert_eq!(plane.get("/instances/one/logs/download").ok(), "");
     fs::write(logs.join("daemon.log.2"), "1\n2\n").unwrap();
     fs::write(logs.join("daemon.log.1"), "3\n4\n").unwrap();
@@ -25,7 +25,7 @@ fn a_log_is_read_by_its_end_by_page_and_whole() {
     let page = plane.get("/instances/one/logs?mode=page&lines=3").ok();
     assert_eq!((&page["lines"], &page["has_more"]), (&json!(["1", "2", "3"]), &json!(true)));
     assert_eq!(page["retention"], json!({ "file_bytes": 10 << 20, "files_kept": 5 }));
-    // The log is moved aside between two pages: the second goes on where the first ended.
+    // The log is rotated between two pages: the second continues where the first ended.
     for n in (0..3).rev() {
         let name = |n: u32| if n == 0 { "daemon.log".to_owned() } else { format!("daemon.log.{n}") };
         fs::rename(logs.join(name(n)), logs.join(name(n + 1))).unwrap();
@@ -51,15 +51,15 @@ fn a_daemon_moves_its_own_log_aside_when_it_is_full() {
     let plane = Plane::new();
     let made = plane.create("one");
     let log = plane.folder(&made).join("logs/daemon.log");
-    // All but full: what the daemon says at its start is too much.
+    // Almost full: the daemon's first lines exceed the limit.
     let file = fs::File::create(&log).unwrap();
     file.set_len((10 << 20) - 10).unwrap();
     drop(file);
     plane.start("one");
     let aside = log.with_extension("log.1");
-    until(&|| "the log is moved aside".to_owned(), || aside.exists() && log.exists());
+    until(&|| "the log is rotated".to_owned(), || aside.exists() && log.exists());
     assert!(fs::metadata(&aside).unwrap().size() >= 10 << 20);
-    // What it writes from then on is in the new one.
+    // Later lines are in the new file.
     plane.post("/instances/one/stop", json!({})).ok();
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains("drain"), "{text}");
@@ -78,11 +78,7 @@ fn a_start_goes_on_in_the_log_that_is_there_and_begins_another_where_it_is_full(
     plane.post("/instances/one/stop", json!({})).ok();
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.starts_with("before\n") && text.matches("ready url=").count() == 2, "{text}");
-    assert_eq!(
-        fs::read_to_string(aside(1)).unwrap(),
-        "earlier\n",
-        "no start overwrites what was moved aside"
-    );
+    assert_eq!(fs::read_to_string(aside(1)).unwrap(), "earlier\n", "no start overwrites a rotated log");
     fs::File::create(&log).unwrap().set_len(10 << 20).unwrap();
     plane.start("one");
     assert_eq!(fs::metadata(aside(1)).unwrap().size(), 10 << 20);

@@ -1,5 +1,5 @@
-//! The control plane: the real server, real instances as its children. Which gate of the plan is held by which test is
-//! a table in `gates`.
+//! The control plane: the real server with real instances as its children. The table in `gates` lists which test covers
+//! which gate of the plan.
 
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 

@@ -1,5 +1,5 @@
-//! Messages between instances, as instances and operators use them. The instances here do not run: whoever asks for
-//! their messages is the test.
+//! Messages between instances, as instances and operators use them. The instances do not run here: the test fetches
+//! their messages.
 
 use std::time::Duration;
 
@@ -52,20 +52,20 @@ fn gate_1_a_message_is_sent_received_and_acknowledged() {
         (201, &json!("queued"), &json!(false))
     );
     let answers = plane.get("/instances/b/messages/pending?only_answers=true").ok();
-    assert_eq!(answers["messages"], json!([]), "a task answers nothing");
+    assert_eq!(answers["messages"], json!([]), "a task is not an answer");
     let received = pending(&plane, "b");
     assert_eq!((received.len(), &received[0]["id"]), (1, &sent.body["id"]));
     assert_eq!(received[0]["payload"], json!({ "task": "look" }));
     assert_eq!((&received[0]["from_name"], &received[0]["hop_count"]), (&json!("a"), &json!(0)));
-    assert!(pending(&plane, "b").is_empty(), "nobody else is handed it");
+    assert!(pending(&plane, "b").is_empty(), "no other caller gets it");
     let lease = received[0]["lease"].as_str().unwrap();
     let again = plane.get(&format!("/instances/b/messages/pending?lease={lease}")).ok();
-    assert_eq!(again["messages"][0]["attempts"], 1, "who heard no answer asks again and gets the same");
+    assert_eq!(again["messages"][0]["attempts"], 1, "a repeated poll gets the same messages");
     let path = format!("/messages/{}/ack", received[0]["id"].as_str().unwrap());
     assert_eq!(plane.post(&path, json!({ "lease": "another" })).refusal(), (409, "lease_lost"));
     assert_eq!(word(&plane, &received[0], "renew").status, 200);
     assert_eq!(word(&plane, &received[0], "ack").ok()["state"], "acknowledged");
-    assert_eq!(word(&plane, &received[0], "ack").status, 200, "who says it twice is not told off");
+    assert_eq!(word(&plane, &received[0], "ack").status, 200, "a repeated acknowledgement succeeds");
     assert_eq!(word(&plane, &received[0], "fail").refusal(), (409, "lease_lost"));
     let events = plane.get(&format!("/messages/{}", received[0]["id"].as_str().unwrap())).ok();
     let acknowledged =
@@ -89,7 +89,7 @@ fn gate_3_what_went_through_too_many_is_refused() {
     allow(&plane, "b", "a", "task.*");
     assert_eq!(task(&plane, json!({ "hop_count": 7 })).status, 201);
     assert_eq!(task(&plane, json!({ "hop_count": 8 })).refusal(), (422, "too_many_hops"));
-    // Two that answer each other, and say each time that theirs is the first hop.
+    // Two instances that answer each other and always claim the first hop.
     let mut hops = Vec::new();
     for n in 0..9 {
         let (from, to) = if n % 2 == 0 { ("a", "b") } else { ("b", "a") };
@@ -136,9 +136,9 @@ fn gate_5_what_fails_too_often_is_a_dead_letter() {
     let id = task(&plane, json!({})).ok()["id"].clone();
     let first = pending(&plane, "b");
     assert_eq!(word(&plane, &first[0], "fail").ok()["state"], "failed");
-    assert!(pending(&plane, "b").is_empty(), "it is tried again later");
+    assert!(pending(&plane, "b").is_empty(), "it is retried later");
     let mut again = Vec::new();
-    until(&|| "it comes back".to_owned(), || {
+    until(&|| "it is delivered again".to_owned(), || {
         again =
             plane.get("/instances/b/messages/pending?wait=5").ok()["messages"].as_array().unwrap().clone();
         !again.is_empty()
@@ -148,7 +148,7 @@ fn gate_5_what_fails_too_often_is_a_dead_letter() {
     let expiring = json!({ "from": "a", "to": "b", "type": "task.status", "ttl_secs": 1 });
     plane.post("/routing-rules", expiring).ok();
     let late = task(&plane, json!({ "type": "task.status" })).ok()["id"].clone();
-    until(&|| "its time is over".to_owned(), || state(&plane, &late) == "dead_letter");
+    until(&|| "its time to live is over".to_owned(), || state(&plane, &late) == "dead_letter");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
     }
 }
 
-/// A process that was killed may still be waited for on a connection that nobody has closed yet.
+/// The poll of a killed process may still wait on a connection that is not closed yet.
 #[test]
 fn what_a_process_waited_for_that_lives_no_more_is_handed_to_its_next_life() {
     let plane = pair();

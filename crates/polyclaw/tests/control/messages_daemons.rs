@@ -1,5 +1,5 @@
 //! Ten real daemons that hand tasks to each other, while they and the server are killed with SIGKILL at random, in the
-//! middle of turns. What the broker says of a message is compared with what the daemon has in its database.
+//! middle of turns. The broker's state of each message is compared with the daemon's database.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,15 +14,15 @@ use crate::messages_kills::{SENDERS, Talker, send, stated};
 use crate::plane::{Plane, processes_of, until};
 
 const DAEMONS: usize = 10;
-/// Of each daemon at the most: more would open the breaker.
+/// Maximum kills per daemon: more would open the breaker.
 const DEATHS: usize = 2;
 const KILLS: usize = 20;
-/// Every so many kills it is the server's turn.
+/// The server is killed after this many kills of daemons.
 const SERVER: usize = 5;
-/// Long enough for a kill to come in the middle of it.
+/// Long enough to be killed in the middle.
 const TURN: Duration = Duration::from_millis(150);
 
-/// The daemons, each of which may give tasks to the next and hear from it.
+/// The daemons; each may give tasks to the next and get its results.
 fn ring(plane: &Plane, model: &ModelServer) -> Vec<Value> {
     let daemons: Vec<Value> = (0..DAEMONS).map(|n| plane.create(&format!("i{n}"))).collect();
     for daemon in &daemons {
@@ -47,7 +47,7 @@ fn ring(plane: &Plane, model: &ModelServer) -> Vec<Value> {
     daemons
 }
 
-/// What is committed, as the broker has it.
+/// The committed state of the broker.
 struct Registry(Connection);
 
 impl Registry {
@@ -66,7 +66,7 @@ impl Registry {
         self.count(&format!("SELECT COUNT(*) FROM messages WHERE state = 'acknowledged' AND type = '{kind}'"))
     }
 
-    /// Messages that nobody has acknowledged: whose, and how they stand.
+    /// Unacknowledged messages with their recipient and state.
     fn open(&self) -> Vec<String> {
         const SQL: &str =
             "SELECT id || ' ' || type || ' to ' || recipient || ' ' || state || ', tried ' || attempts
@@ -76,7 +76,7 @@ impl Registry {
         rows.map(Result::unwrap).collect()
     }
 
-    /// Those who have a task in hand.
+    /// The daemons that are working on a task.
     fn at_work(&self) -> Vec<String> {
         const SQL: &str = "SELECT DISTINCT recipient FROM messages
             WHERE state = 'delivered' AND type = 'task.handoff' ORDER BY recipient";
@@ -85,7 +85,7 @@ impl Registry {
         rows.map(Result::unwrap).collect()
     }
 
-    /// When each task was acknowledged, with whom it was for.
+    /// When each task was acknowledged, with its recipient.
     fn acknowledged(&self) -> Vec<(String, String, i64)> {
         const SQL: &str = "SELECT m.id, m.recipient, e.created_at FROM messages m
             JOIN message_events e ON e.message = m.seq AND e.kind = 'acknowledged' WHERE m.type = 'task.handoff'";
@@ -95,7 +95,7 @@ impl Registry {
     }
 }
 
-/// The turns that took messages up in a daemon, by message: how each stands, and when it ended.
+/// The turns of a daemon that processed messages, by message: state and end.
 fn turns(plane: &Plane, daemon: &Value) -> HashMap<String, Vec<(String, Option<i64>)>> {
     const SQL: &str = "SELECT json_extract(m.meta_json, '$.message_id'), j.state, j.ended_at FROM messages m
         JOIN jobs j ON j.turn_id = m.turn_id WHERE m.role = 'user' AND m.channel = 'cp'";
@@ -109,7 +109,7 @@ fn turns(plane: &Plane, daemon: &Value) -> HashMap<String, Vec<(String, Option<i
     turns
 }
 
-/// Kills somebody at work each time a share of the tasks is done, and the server now and then.
+/// Kills a working daemon each time a share of the tasks is done, and the server from time to time.
 fn kill_at_random(plane: &mut Plane, registry: &Registry, total: usize) {
     let (mut random, mut deaths) = (fastrand::Rng::with_seed(11), HashMap::<String, usize>::new());
     for kill in 1..=KILLS {
@@ -128,10 +128,10 @@ fn kill_at_random(plane: &mut Plane, registry: &Registry, total: usize) {
             *deaths.entry(id.clone()).or_default() += cut_off(plane, &id);
         }
     }
-    assert!(deaths.values().sum::<usize>() >= KILLS / 3, "hardly anybody died: {deaths:?}");
+    assert!(deaths.values().sum::<usize>() >= KILLS / 3, "too few kills: {deaths:?}");
 }
 
-/// What there is to know where it does not go on.
+/// Describes the state if there is no progress.
 fn standing(plane: &Plane, registry: &Registry) -> String {
     let daemons = plane.get("/instances").body["instances"].take();
     let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap_or_default();
@@ -140,7 +140,7 @@ fn standing(plane: &Plane, registry: &Registry) -> String {
     format!("{done} are, {results} have their result, open: {open:?}; the daemons: {daemons}; the log: {log}")
 }
 
-/// How many processes of a daemon there were to kill: none where it is being started again just now.
+/// Kills the processes of a daemon and returns their number: 0 while it is being restarted.
 fn cut_off(plane: &Plane, id: &str) -> usize {
     let processes = processes_of(&plane.home().join("cp/instances").join(id));
     for pid in &processes {
@@ -183,7 +183,7 @@ fn ten_daemons_take_every_task_up_once_and_acknowledge_after_the_turn_whoever_is
                 assert_eq!(state, "done", "{id}");
                 assert!(*ended <= at, "{id} was acknowledged {} ms before its turn ended", ended - at);
             }
-            other => panic!("{id} was taken up as {other:?}"),
+            other => panic!("{id} was processed as {other:?}"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The broker while everybody dies: the server by SIGKILL, those who send and fetch in the middle of a call. They are the
-//! test's own, so that there can be very many messages; between real daemons it is `messages_daemons`. How much is sent
-//! can be raised, to the hundred thousand of the plan for instance:
+//! The broker under kills: the server by SIGKILL, senders and recipients in the middle of a call. The latter are threads
+//! of the test, so that there can be many messages; `messages_daemons` uses real daemons. The number of messages can be
+//! raised, for example to the hundred thousand of the plan:
 //!
 //! `POLYCLAW_BROKER_MESSAGES=100000 cargo nextest run -p polyclaw --test control messages_kills`
 
@@ -14,14 +14,14 @@ use crate::plane::{Plane, until};
 
 pub const SENDERS: usize = 8;
 const KILLS: usize = 4;
-/// How far back a sender may find itself that died: what it had sent since is sent again.
+/// How far a killed sender may fall back: it resends everything since.
 const FORGOTTEN: usize = 5;
 
 pub fn stated(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
-/// Whoever talks to a server that comes and goes.
+/// A client of a server that is killed and restarted.
 #[derive(Clone)]
 pub struct Talker {
     client: reqwest::Client,
@@ -35,7 +35,7 @@ impl Talker {
         Self { client, url: format!("{}/api", plane.url()), token: plane.token() }
     }
 
-    /// The status and the answer; asked again for as long as there is none.
+    /// Returns the status and the response. Repeats the call until there is one.
     async fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         loop {
             let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.url));
@@ -53,7 +53,7 @@ impl Talker {
     }
 }
 
-/// Makes a call and dies in the middle of it, now and then: nobody hears what came of it.
+/// Makes a call and sometimes dies in the middle, without reading the response.
 async fn die_or<T>(random: &mut fastrand::Rng, call: impl Future<Output = T>) -> Option<T> {
     match random.u32(..200) {
         0 => tokio::time::timeout(Duration::from_micros(random.u64(..3_000)), call).await.ok(),
@@ -61,7 +61,7 @@ async fn die_or<T>(random: &mut fastrand::Rng, call: impl Future<Output = T>) ->
     }
 }
 
-/// Sends its share, each message with a key of its own, as often as it takes.
+/// Sends its share, each message with its own key, with as many retries as needed.
 pub async fn send(talker: Talker, first: usize, (total, instances): (usize, usize)) {
     let mut random = fastrand::Rng::with_seed(first as u64);
     let mut n = first;
@@ -81,7 +81,7 @@ pub async fn send(talker: Talker, first: usize, (total, instances): (usize, usiz
     }
 }
 
-/// Fetches for one instance and acknowledges, and dies now and then with all it holds.
+/// Fetches and acknowledges for one instance, and sometimes dies with all leased messages.
 async fn fetch(talker: Talker, name: String, is_over: Arc<AtomicBool>) {
     let mut random = fastrand::Rng::with_seed(name.bytes().map(u64::from).sum());
     let (mut life, mut asked) = (0, 0);
@@ -97,7 +97,7 @@ async fn fetch(talker: Talker, name: String, is_over: Arc<AtomicBool>) {
             let body = json!({ "lease": message["lease"] });
             match die_or(&mut random, talker.call("POST", &path, &body)).await {
                 Some((200, _)) => {}
-                // Somebody else has it by now, or an earlier word of ours was heard.
+                // Another caller has it by now, or an earlier acknowledgement arrived.
                 Some((status, reply)) => assert_eq!(reply["error"]["code"], "lease_lost", "{status}"),
                 None => {
                     life += 1;
@@ -128,7 +128,7 @@ fn nothing_is_lost_or_acknowledged_twice_while_all_sides_are_killed() {
     let fetching: Vec<_> = (0..instances)
         .map(|n| runtime.spawn(fetch(talker.clone(), format!("i{n}"), Arc::clone(&is_over))))
         .collect();
-    // What is committed is what counts: nobody else knows what a dead caller got done.
+    // Only the committed state counts, because the calls of a killed caller may have succeeded.
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     registry.busy_timeout(Duration::from_secs(30)).unwrap();
     let count = |sql: &str| {
@@ -136,7 +136,7 @@ fn nothing_is_lost_or_acknowledged_twice_while_all_sides_are_killed() {
         usize::try_from(counted).unwrap()
     };
     let done = || count("SELECT COUNT(*) FROM messages WHERE state = 'acknowledged'");
-    // However many there are, it goes on.
+    // Waits in steps, so that the limit does not depend on the number of messages.
     let reach = |wanted: usize| {
         while done() < wanted {
             let next = wanted.min(done() + 1_000);
@@ -145,7 +145,7 @@ fn nothing_is_lost_or_acknowledged_twice_while_all_sides_are_killed() {
     };
     let mut random = fastrand::Rng::with_seed(7);
     for kill in 1..=KILLS {
-        // Somewhere in each share of the work.
+        // At a random moment in each share of the work.
         reach(total * (kill - 1) / KILLS + random.usize(..total / KILLS));
         plane.kill();
         plane.serve();
@@ -156,7 +156,7 @@ fn nothing_is_lost_or_acknowledged_twice_while_all_sides_are_killed() {
         runtime.block_on(one).unwrap();
     }
     plane.kill();
-    assert_eq!(count("SELECT COUNT(*) FROM messages"), total, "none lost, none twice");
+    assert_eq!(count("SELECT COUNT(*) FROM messages"), total, "none lost, none duplicated");
     assert_eq!(count("SELECT COUNT(DISTINCT payload) FROM messages WHERE state = 'acknowledged'"), total);
     let words = "SELECT COUNT(*) FROM message_events WHERE kind = 'acknowledged'";
     assert_eq!(count(words), total, "each acknowledged once");

@@ -1,4 +1,4 @@
-//! Messages between real instances, with agents that write, answer and wait, while both sides are killed.
+//! Messages between real instances whose agents write, answer and wait while both sides are killed.
 
 use std::fs;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::plane::{Plane, free_port, signal, until};
 
 const HANDOFFS: usize = 24;
 
-/// Two running instances of which `a` gives tasks and writes to `b`, and the model both ask.
+/// Two running instances and their model; `a` gives tasks and writes to `b`.
 fn two() -> (Plane, ModelServer) {
     two_with(&[("a", "b", "task.*"), ("b", "a", "task.*"), ("a", "b", "message"), ("b", "a", "response")])
 }
 
-/// Two running instances whose agents may write to each other what the rules say.
+/// Two running instances whose agents may write to each other as the rules allow.
 fn two_with(rules: &[(&str, &str, &str)]) -> (Plane, ModelServer) {
     let (plane, model) = (Plane::new(), ModelServer::start());
     for name in ["a", "b"] {
@@ -48,7 +48,7 @@ fn chat(plane: &Plane, text: &str) -> Value {
     plane.post(path, json!({ "text": text })).ok()
 }
 
-/// All that was said in that conversation.
+/// All texts of that conversation.
 fn transcript(plane: &Plane) -> String {
     plane.get("/instances/a/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/transcript").body.to_string()
 }
@@ -64,7 +64,7 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
                 let task = json!({ "instance": "b", "task": "count the stars" });
                 ReplyScript::new().call("c1", "delegate_to_instance", task)
             }
-            // Nobody counts stars in no time: that it was begun is told meanwhile.
+            // Slow enough that the start of the work is reported in between.
             None => {
                 ReplyScript::reply(format!("seven, says b ({})", text.contains("origin=\"agent:a/main\"")))
                     .wait(Duration::from_millis(500))
@@ -83,14 +83,14 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
     let kinds: Vec<&str> = chain.iter().map(|one| one["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["task.handoff", "task.status", "task.result"]);
     let hops: Vec<i64> = chain.iter().map(|one| one["hop_count"].as_i64().unwrap()).collect();
-    assert_eq!(hops, [1, 2, 2], "each is one hop further than what it follows from");
+    assert_eq!(hops, [1, 2, 2], "each is one hop further than its predecessor");
     let trace = |name: &str| {
         let done = plane.get(&format!("/instances/{name}/tasks")).ok()["tasks"].clone();
         assert_eq!(done.as_array().unwrap().len(), 1, "{name} took one turn: {done}");
         done[0]["trace_id"].clone()
     };
     assert_eq!(trace("a"), trace("b"), "one trace leads through both");
-    assert!(chain.iter().all(|one| one["trace_id"] == trace("a")), "and there and back: {chain:?}");
+    assert!(chain.iter().all(|one| one["trace_id"] == trace("a")), "there and back: {chain:?}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_answer_of_a_turn_that_failed_says_so() {
     let result = messages(&plane, "").into_iter().find(|one| one["type"] == "task.result").unwrap();
     let result = plane.get(&format!("/messages/{}", result["id"].as_str().unwrap())).ok();
     assert!(result["payload"]["error"].is_string() && result["payload"]["text"].is_string(), "{result}");
-    assert!(text.contains("failed"), "the agent that asked is told: {text}");
+    assert!(text.contains("failed"), "the requesting agent is notified: {text}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_ans
         let all = messages(&plane, "");
         all.len() == 2 && all.iter().all(|one| one["state"] == "acknowledged")
     });
-    // What would have been sent back would have been sent with that acknowledgement's turn.
+    // An answer would have been sent in the turn of that acknowledgement.
     assert_eq!(messages(&plane, "").len(), 2, "an answer is not answered");
 }
 
@@ -156,17 +156,17 @@ fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_se
         }
     });
     assert!(chat(&plane, "write something large").to_string().contains("payload_too_large"));
-    assert!(messages(&plane, "").is_empty(), "it is not kept");
+    assert!(messages(&plane, "").is_empty(), "it is not stored");
     chat(&plane, "write the secret");
     let shown = "it is [redacted secret]";
     let id = messages(&plane, "from=a")[0]["id"].clone();
     let kept = plane.get(&format!("/messages/{}", id.as_str().unwrap())).ok();
     assert_eq!(kept["payload"]["text"], shown);
     let heard = || plane.get("/instances/b/tasks").ok()["tasks"][0]["summary"].clone();
-    until(&|| format!("b has heard it: {}", heard()), || heard() == shown);
+    until(&|| format!("b has received it: {}", heard()), || heard() == shown);
 }
 
-/// Each writes to the other whatever comes, every time as if it were the first.
+/// Each instance answers every message as if it were the first.
 #[test]
 fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
     let (plane, model) = two_with(&[("a", "b", "message"), ("b", "a", "message")]);
@@ -180,7 +180,7 @@ fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
     });
     chat(&plane, "begin");
     let last = || plane.get("/instances/b/tasks?limit=1").ok()["tasks"][0]["outcome"].to_string();
-    until(&|| format!("the last is told: {}", last()), || last().contains("too_many_hops"));
+    until(&|| format!("the last one is notified: {}", last()), || last().contains("too_many_hops"));
     let mut hops: Vec<i64> =
         messages(&plane, "").iter().map(|one| one["hop_count"].as_i64().unwrap()).collect();
     hops.sort_unstable();
@@ -209,7 +209,7 @@ fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_i
     assert!(chat(&plane, "write").to_string().contains("route_denied"));
 }
 
-/// Its rule lets it be tried twice, and both times the daemon dies over it. Sent again it is found to be there already.
+/// Its rule allows two attempts, and the daemon dies in both. The replayed message is recognized as stored.
 #[test]
 fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
     let (plane, model) = two();
@@ -232,7 +232,7 @@ fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
         });
     }
     let state = || plane.get(&path).ok()["state"].clone();
-    until(&|| format!("it is given up: {}", state()), || state() == "dead_letter");
+    until(&|| format!("it is a dead letter: {}", state()), || state() == "dead_letter");
     opened.open();
     plane.post(&format!("{path}/replay"), json!({})).ok();
     until(&|| format!("it is acknowledged: {}", state()), || state() == "acknowledged");
@@ -264,7 +264,7 @@ fn handoffs_survive_the_death_of_the_instance_and_of_the_control_plane() {
         let pid = plane.get("/instances/b").body["pid"].as_i64();
         pid.iter().for_each(|pid| signal("KILL", *pid));
         plane.kill();
-        // Instances that go on find it wherever it comes back.
+        // Running instances find the server at its new address.
         plane.port = free_port();
         plane.serve();
     }

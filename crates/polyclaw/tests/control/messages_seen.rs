@@ -1,4 +1,4 @@
-//! What can be seen of messages between instances, and by whom.
+//! Visibility of messages between instances.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn gate_1_the_boxes_of_an_instance_are_read_page_by_page() {
             None => break,
         }
     }
-    assert_eq!(seen, sent.iter().rev().cloned().collect::<Vec<_>>(), "the newest first, each once");
+    assert_eq!(seen, sent.iter().rev().cloned().collect::<Vec<_>>(), "newest first, each once");
     assert_eq!(ids(&plane.get("/instances/b/messages?direction=out").ok()), vec![back.clone()]);
     assert_eq!(ids(&plane.get("/instances/a/messages?direction=in").ok()), [back]);
     assert_eq!(plane.get("/instances/a/messages").refusal(), (400, "invalid_parameter"));
@@ -47,7 +47,7 @@ fn gate_2_a_chain_is_shown_in_order_and_messages_are_found_by_what_is_known() {
         let more = json!({ "from": from, "to": to, "type": kind, "correlation_id": "c" });
         chain.push(task(&plane, more).ok()["id"].clone());
     }
-    // What is sent without a correlation is the first of what follows from it.
+    // A message without a correlation ID starts its own correlation.
     let first = task(&plane, json!({})).ok()["id"].clone();
     let alone = plane.get(&format!("/messages?correlation_id={}", first.as_str().unwrap())).ok();
     assert_eq!(ids(&alone), [first]);
@@ -66,7 +66,7 @@ fn gate_2_a_chain_is_shown_in_order_and_messages_are_found_by_what_is_known() {
     assert_eq!(plane.get("/messages?state=lost").refusal(), (400, "invalid_parameter"));
 }
 
-/// A message that was given up.
+/// A dead letter.
 fn dead(plane: &Plane) -> Value {
     let rule = json!({ "from": "a", "to": "b", "type": "task.handoff", "max_retries": 1 });
     plane.post("/routing-rules", rule).ok();
@@ -138,7 +138,7 @@ fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
     let restarted = Socket::open(&plane, "/ws/messages").next().to_string();
     assert!(
         frames.contains("failed") && restarted.contains("failed"),
-        "what was told has the failure: {frames}"
+        "the events contain the failure: {frames}"
     );
     for frame in [frames, restarted] {
         assert!(!frame.contains(canary) && !frame.contains(&token), "{frame}");
@@ -157,10 +157,10 @@ fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
         stored |= text.contains(id.as_str().unwrap());
         assert!(!text.contains(canary) && !text.contains(&token), "{}", file.display());
     }
-    assert!(stored, "the message itself is found in the files that were looked at");
+    assert!(stored, "the searched files contain the message itself");
 }
 
-/// All that is told until a message has failed.
+/// All frames until a message has failed.
 fn frames_to_failure(socket: &mut Socket, id: &Value) -> String {
     let mut all = Vec::new();
     loop {
@@ -199,7 +199,7 @@ fn messages_outlive_their_instances_and_rules_do_not() {
     let found = plane.get(&format!("/messages/{}", id.as_str().unwrap())).ok();
     assert_eq!((&found["from_name"], &found["to_name"]), (&json!("a"), &Value::Null));
     plane.create("b");
-    assert!(pending(&plane, "b").is_empty(), "one that took the name is not handed the other's messages");
+    assert!(pending(&plane, "b").is_empty(), "a namesake does not get the messages of the other");
     assert_eq!(task(&plane, json!({})).refusal(), (403, "route_denied"));
 }
 
@@ -215,7 +215,7 @@ fn a_namesake_of_an_archived_instance_has_neither_its_messages_nor_its_rules() {
     plane.post("/instances/b/archive", json!({})).ok();
     plane.post(&format!("/instances/{}/unarchive", first.as_str().unwrap()), json!({})).ok();
     let received = pending(&plane, "b");
-    assert_eq!((received.len(), &received[0]["id"]), (1, &id), "they waited for whom they are for");
+    assert_eq!((received.len(), &received[0]["id"]), (1, &id), "they waited for their recipient");
     assert_eq!(task(&plane, json!({})).status, 201);
 }
 
@@ -232,13 +232,13 @@ fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
     let message = |from: Option<&str>| json!({ "from": from, "to": "b", "type": "task.x", "payload": {} });
     let sent = with(own, "POST", "/messages", Some(message(None))).ok();
     let stored = plane.get(&format!("/messages/{}", sent["id"].as_str().unwrap())).ok();
-    assert_eq!(stored["from_name"], "a", "the sender is whoever has the token");
+    assert_eq!(stored["from_name"], "a", "the token determines the sender");
     assert_eq!(with(own, "POST", "/messages", Some(message(Some("b")))).refusal(), (403, "sender_mismatch"));
     assert_eq!(with(own, "GET", "/instances/b/messages/pending", None).refusal(), (403, "sender_mismatch"));
     let held = pending(&plane, "b");
     let path = format!("/messages/{}/ack", sent["id"].as_str().unwrap());
     let stolen = with(own, "POST", &path, Some(json!({ "lease": held[0]["lease"] })));
-    assert_eq!(stolen.refusal(), (404, "unknown_message"), "messages of others are not there");
+    assert_eq!(stolen.refusal(), (404, "unknown_message"), "messages of others are hidden");
     let replay = format!("/messages/{}/replay", sent["id"].as_str().unwrap());
     for (method, path, body) in [
         ("GET", "/messages", None),
@@ -267,18 +267,18 @@ fn a_message_starts_its_recipient_where_its_rule_says_so() {
     task(&plane, json!({})).ok();
     let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
     plane.post("/routing-rules", rule).ok();
-    // It is looked for those to start every second.
+    // The broker checks every second which instances to start.
     std::thread::sleep(Duration::from_millis(2_500));
-    assert_eq!(plane.status("b"), "stopped", "what waits for it does not start it");
+    assert_eq!(plane.status("b"), "stopped", "a waiting message does not start it");
     task(&plane, json!({ "type": "wake.up" })).ok();
     until(&|| format!("b runs: {}", plane.get("/instances/b").body), || plane.status("b") == "running");
 }
 
-/// The more is sent to it, the sooner somebody looks whether it runs. It is not started the sooner for that.
+/// More messages cause more checks, but not earlier starts.
 #[test]
 fn one_that_does_not_start_is_tried_again_later_and_later_however_much_is_sent_to_it() {
     let plane = pair();
-    // The daemon can not open its database.
+    // The daemon cannot open its database.
     let database = plane.folder(&plane.get("/instances/b").ok()).join("memory/sessions.db");
     fs::create_dir_all(&database).unwrap();
     let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
@@ -290,7 +290,7 @@ fn one_that_does_not_start_is_tried_again_later_and_later_however_much_is_sent_t
     }
     let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
     let starts = log.matches("starting instance for a waiting message").count();
-    assert!((2..=4).contains(&starts), "at once, after 1, 2 and 4 seconds: {starts}");
+    assert!((2..=4).contains(&starts), "immediately, then after 1, 2 and 4 seconds: {starts}");
     fs::remove_dir(&database).unwrap();
     plane.until_status("b", "running");
 }

@@ -1,4 +1,4 @@
-//! What happens to messages, and in instances, as it happens.
+//! Live events of messages and instances.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
         assert_eq!((&event["from_name"], &event["to_name"]), (&json!("a"), &json!("b")));
         seen.push(event);
     }
-    assert!(began.elapsed() < A_SECOND, "it was told after {:?}", began.elapsed());
+    assert!(began.elapsed() < A_SECOND, "the event arrived after {:?}", began.elapsed());
     assert!(!json!(seen).to_string().contains("whispered"));
     socket.say(r#"{"type":"ping"}"#);
     socket.until("pong");
@@ -60,7 +60,7 @@ fn a_reader_of_one_instance_or_correlation_is_told_of_that_alone() {
 fn a_reader_that_falls_behind_is_shown_everything_anew() {
     let plane = pair();
     let mut slow = Socket::clogged(&plane, "/ws/messages");
-    // Far more than is kept for one reader, while it takes nothing.
+    // Far more than the buffer of one reader, while it reads nothing.
     let sent: Vec<Value> = (0..300).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
     let last = sent.last().unwrap();
     let (mut snapshots, mut one_by_one) = (0, 0);
@@ -81,8 +81,8 @@ fn a_reader_that_falls_behind_is_shown_everything_anew() {
             break;
         }
     }
-    assert!(snapshots > 1, "one at the beginning, and one when it was behind");
-    assert!(one_by_one < 2 * sent.len(), "it was told all of them one by one: it was never behind");
+    assert!(snapshots > 1, "one at the start, and one after it fell behind");
+    assert!(one_by_one < 2 * sent.len(), "it got every event separately: it never fell behind");
 }
 
 #[test]

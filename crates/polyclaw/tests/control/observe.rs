@@ -1,4 +1,4 @@
-//! What can be seen of an instance.
+//! Details, turns and usage of an instance.
 
 use std::fs;
 
@@ -47,7 +47,10 @@ fn details_show_everything_but_secrets() {
     assert!(details["channels"]["webhook"]["ci"].is_object());
     let bot = &details["channels"]["telegram"]["ops"];
     assert_eq!((&bot["enabled"], &bot["allow_from"]), (&json!(false), &json!(["42"])), "{bot}");
-    assert!(details["config"]["turns"]["max_rounds"].is_u64(), "what is in force, defaults too: {details}");
+    assert!(
+        details["config"]["turns"]["max_rounds"].is_u64(),
+        "the effective config, with defaults: {details}"
+    );
     let etag = plane.get("/instances/one/config").etag.unwrap();
     let bad = json!({ "turns": { "max_rounds": CANARY } });
     let refused = plane.call("PATCH", "/instances/one/config", Some(bad), &[("if-match", &etag)]);
@@ -73,7 +76,7 @@ fn details_show_everything_but_secrets() {
     fs::remove_file(folder.join("config.toml")).unwrap();
     let details = plane.get("/instances/one/details").ok();
     assert!(details["config"].is_null() && details["config_error"].is_string(), "{details}");
-    assert_eq!(details["instance"]["status"], "running", "it is told of all the same");
+    assert_eq!(details["instance"]["status"], "running", "it is listed anyway");
     assert_eq!(plane.get("/instances/nobody/details").refusal(), (404, "unknown_instance"));
 }
 
@@ -117,7 +120,7 @@ fn tasks_and_usage_come_from_the_instance() {
         (text_of(&all, "summary"), text_of(&all, "outcome")),
         (vec!["c".into(), "b".into()], vec!["third".into(), "second".into()])
     );
-    assert_eq!(all, plane.get("/instances/one/tasks?limit=2").ok(), "the same again");
+    assert_eq!(all, plane.get("/instances/one/tasks?limit=2").ok(), "the same response again");
     let cursor = all["next_cursor"].as_str().unwrap();
     assert_eq!(
         text_of(&plane.get(&format!("/instances/one/tasks?limit=2&cursor={cursor}")).ok(), "summary"),

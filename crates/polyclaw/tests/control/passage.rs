@@ -1,4 +1,4 @@
-//! What passes through to an instance and changes something there is in the audit, and is done once.
+//! Proxied changes of an instance are audited and made once.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use crate::messages::{pair, task};
 use crate::plane::Plane;
 use crate::sockets::Socket;
 
-/// The newest last.
+/// Newest last.
 fn entries(plane: &Plane) -> Vec<Value> {
     let mut entries = plane.get("/audit?limit=1000").ok()["entries"].as_array().unwrap().clone();
     entries.reverse();
     entries
 }
 
-/// The actions behind those that were there.
+/// The actions after the earlier ones.
 fn since(plane: &Plane, count: usize) -> Vec<String> {
     let text_of = |entry: &Value| entry["action"].as_str().unwrap().to_owned();
     entries(plane)[count..].iter().map(text_of).collect()
@@ -38,7 +38,7 @@ fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after
     let asked = json!({ "channel": "telegram", "peer": { "id": "1" }, "text": "hi" });
     call("POST", "route/explain", asked).ok();
     call("POST", "sessions/cleanup", json!({ "dry_run": true })).ok();
-    assert!(since(&plane, start).is_empty(), "who looks is not recorded: {:?}", since(&plane, start));
+    assert!(since(&plane, start).is_empty(), "reads are not recorded: {:?}", since(&plane, start));
     call("POST", "agents", json!({ "agent_id": "ops", "name": "Ops" })).ok();
     call("PATCH", "agents/ops", json!({ "name": "Operations" })).ok();
     call("DELETE", "agents/ops", json!({})).ok();
@@ -50,7 +50,7 @@ fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after
     let hashes = |n: usize| (frames[n]["before"].as_str(), frames[n]["after"].as_str());
     let (changed, removed) = (hashes(3), hashes(5));
     assert!(changed.0.is_some() && changed.1.is_some() && changed.0 != changed.1, "{changed:?}");
-    assert_eq!((removed.0, removed.1), (changed.1, None), "what is removed was what the change left");
+    assert_eq!((removed.0, removed.1), (changed.1, None), "the deleted resource is the changed one");
     let detail = frames[3]["detail"].as_str().unwrap();
     assert_eq!(detail, "one: PATCH /api/v1/agents/ops → 200");
     let refused = entries(&plane).len();
@@ -82,7 +82,7 @@ fn a_socket_is_recorded_once_and_only_when_more_than_looking_is_asked_for_over_i
         socket.until("res")
     };
     assert_eq!(ask("watch", json!({}))["ok"], true);
-    assert!(since(&plane, start).is_empty(), "who looks is not recorded: {:?}", since(&plane, start));
+    assert!(since(&plane, start).is_empty(), "reads are not recorded: {:?}", since(&plane, start));
     for _ in 0..2 {
         assert_eq!(ask("stop", json!({ "session_key": "agent:main:main" }))["type"], "res");
         assert_eq!(since(&plane, start), ["gateway.socket"]);
@@ -122,7 +122,7 @@ fn a_key_makes_one_call_of_two_for_tokens_logins_and_through_the_gateway() {
     let path = format!("/tokens/{}", first.body["id"].as_str().unwrap());
     assert_eq!(keyed("DELETE", &path, json!({}), "d").status, 204);
     let again = keyed("DELETE", &path, json!({}), "d");
-    assert_eq!((again.status, again.replayed), (204, true), "and not that there is none");
+    assert_eq!((again.status, again.replayed), (204, true), "the first response, not 404");
     let (first, again) =
         (keyed("POST", "/logins", json!({}), "l").ok(), keyed("POST", "/logins", json!({}), "l").ok());
     assert_eq!(first["code"], again["code"]);
@@ -156,7 +156,7 @@ fn tokens_and_imports_are_read_page_by_page() {
         }
         let ends: Vec<char> =
             seen.iter().map(|name| name.replace("/openclaw.json", "").pop().unwrap()).collect();
-        assert_eq!(ends, ['c', 'b', 'a'], "{path}: each once, the newest first");
+        assert_eq!(ends, ['c', 'b', 'a'], "{path}: each once, newest first");
         assert_eq!(plane.get(&format!("{path}?cursor=x")).refusal(), (400, "invalid_parameter"));
     }
 }

@@ -1,4 +1,4 @@
-//! No id leads out of its folder: every path parameter of both documents, with names that climb.
+//! No id escapes its folder: tests every path parameter of both documents with traversal names.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::plane::{PATIENCE, Plane};
 
-/// Each is sent as it stands here: no client mends it on the way.
+/// Sent verbatim: no client normalizes them.
 const CLIMBING: [&str; 8] = [
     "..",
     "%2e%2e",
@@ -19,7 +19,7 @@ const CLIMBING: [&str; 8] = [
     "one%2f..%2f..%2f..%2ftoken",
 ];
 
-/// The status and the rest of an answer.
+/// The status and the rest of a response.
 fn raw(port: u16, method: &str, path: &str, token: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -34,7 +34,7 @@ fn raw(port: u16, method: &str, path: &str, token: &str) -> (u16, String) {
     (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
 }
 
-/// Every path of a document with one parameter at a time replaced, the others by a name that is there.
+/// Every path of a document with one parameter replaced at a time, and existing names for the others.
 fn hostile(document: &Value) -> Vec<(String, String)> {
     let mut calls = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -77,5 +77,5 @@ fn no_path_parameter_of_either_server_climbs_out() {
     assert!(refuses(plane.port, &operator, &document, &secrets) > 200);
     let document = plane.get("/instances/one/gateway/openapi.json").ok();
     assert!(refuses(port, &own, &document, &secrets) > 200);
-    assert_eq!(plane.status("one"), "running", "nothing was done to it");
+    assert_eq!(plane.status("one"), "running", "it is unchanged");
 }

@@ -1,4 +1,4 @@
-//! A control plane on a home of its own, and what it started, which ends with the test whatever becomes of it.
+//! A control plane on its own home. It ends with the test, together with everything it started.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -11,20 +11,20 @@ pub use polyclaw_testkit::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than anything healthy takes on a busy machine.
+/// Longer than any healthy operation takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Plane {
     pub dir: TempDir,
     pub port: u16,
-    /// Of the server, besides its own.
+    /// Environment of the server, besides the defaults.
     pub environment: Vec<(&'static str, String)>,
-    /// Whose process the server is, if not the test's own.
+    /// The user of the server process, if not that of the test.
     user: Option<u32>,
     server: Option<Child>,
 }
 
-/// An answer: its status, and its body as JSON, or as text where it is none.
+/// A response: its status, and its body as JSON, else as text.
 pub struct Answer {
     pub status: u16,
     pub body: Value,
@@ -64,7 +64,7 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl Plane {
-    /// A control plane that answers.
+    /// A control plane that responds.
     #[track_caller]
     pub fn new() -> Self {
         let mut plane = Self::idle();
@@ -72,7 +72,7 @@ impl Plane {
         plane
     }
 
-    /// A home, and nothing that runs on it.
+    /// A home without running processes.
     pub fn idle() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -115,7 +115,7 @@ impl Plane {
         command
     }
 
-    /// What a command printed as JSON, and how it ended.
+    /// Returns the exit code and the JSON output of a command.
     pub fn run(&self, args: &[&str]) -> (i32, Value) {
         let mut command = self.command(&[args, &["--json"]].concat());
         if let Some(user) = self.user {
@@ -133,20 +133,20 @@ impl Plane {
         self.serve_with(&["control"]);
     }
 
-    /// As a user who is not root, whoever runs the test.
+    /// Runs as a user other than root, whoever runs the test.
     #[track_caller]
     pub fn serve_as_nobody(&mut self) {
         const NOBODY: u32 = 65_534;
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(self.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-            // The build may lie where nobody may look.
+            // The build may be in a folder that the user `nobody` cannot read.
             fs::copy(env!("CARGO_BIN_EXE_polyclaw"), self.dir.path().join("polyclaw")).unwrap();
             self.user = Some(NOBODY);
         }
         self.serve();
     }
 
-    /// Files that the test put there belong to the user of the server.
+    /// Gives the test's files to the user of the server.
     pub fn give_to_user(&self, folder: &std::path::Path) {
         if let Some(user) = self.user {
             let owner = format!("{user}:{user}");
@@ -169,7 +169,7 @@ impl Plane {
         }
         self.server = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         let log = self.dir.path().join("server.log");
-        until(&|| format!("the control plane answers: {}", fs::read_to_string(&log).unwrap()), || {
+        until(&|| format!("the control plane responds: {}", fs::read_to_string(&log).unwrap()), || {
             self.get("/version").status == 200
         });
     }
@@ -178,14 +178,14 @@ impl Plane {
         self.server.as_ref().unwrap().id()
     }
 
-    /// As `kill -9` and a power cut do.
+    /// Kills it like `kill -9` or a power cut.
     pub fn kill(&mut self) {
         let mut server = self.server.take().unwrap();
         server.kill().unwrap();
         server.wait().unwrap();
     }
 
-    /// How it ended after a signal, and how long that took.
+    /// Returns how it ended after a signal, and how long that took.
     #[track_caller]
     pub fn end(&mut self) -> (bool, Duration) {
         let mut server = self.server.take().unwrap();
@@ -215,7 +215,7 @@ impl Plane {
         wait(self.calling(method, path, body, headers))
     }
 
-    /// With the operator's token, unless another is among the headers.
+    /// Uses the operator's token, unless the headers contain another.
     pub async fn calling(
         &self,
         method: &str,
@@ -248,7 +248,7 @@ impl Plane {
         Answer { status, body, etag, replayed }
     }
 
-    /// A new instance on a port that is its own.
+    /// Creates an instance with its own port.
     #[track_caller]
     pub fn create(&self, name: &str) -> Value {
         self.post("/instances", json!({ "name": name, "port": free_port() })).ok()
@@ -283,7 +283,7 @@ impl Drop for Plane {
             let _ = server.kill();
             let _ = server.wait();
         }
-        // Its instances outlive it; a test's do not.
+        // Instances outlive their control plane, but not the test.
         let instances = fs::read_dir(self.home().join("cp/instances")).into_iter().flatten().flatten();
         for folder in instances.map(|entry| entry.path()).chain([self.home()]) {
             for pid in processes_of(&folder) {
@@ -293,7 +293,7 @@ impl Drop for Plane {
     }
 }
 
-/// Daemons whose home this is.
+/// Processes of daemons with this home.
 pub fn processes_of(home: &std::path::Path) -> Vec<i64> {
     let entry = format!("POLYCLAW_HOME={}\0", home.display());
     let is_ours = |pid: &i64| {
@@ -305,7 +305,7 @@ pub fn processes_of(home: &std::path::Path) -> Vec<i64> {
     numbers.filter(is_ours).collect()
 }
 
-/// A file with the folders above it.
+/// Writes a file and creates its parent folders.
 pub fn put(folder: &std::path::Path, name: &str, text: &str) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -315,9 +315,9 @@ pub fn put(folder: &std::path::Path, name: &str, text: &str) {
 pub fn signal(name: &str, pid: i64) {
     let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success());
-    // A stop reaches the threads of a process one after the other.
+    // The threads of a process stop one after the other.
     if name == "STOP" {
-        until(&|| format!("{pid} stands still"), || threads(pid).iter().all(|stat| stat.contains(") T ")));
+        until(&|| format!("{pid} is stopped"), || threads(pid).iter().all(|stat| stat.contains(") T ")));
     }
 }
 

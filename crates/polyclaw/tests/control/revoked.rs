@@ -1,4 +1,4 @@
-//! What was opened with a token ends with it.
+//! Connections opened with a token end when it is revoked.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn sockets_of_a_revoked_token_are_closed_and_others_stay() {
         assert_eq!(socket.until("error")["code"], "unauthorized", "{path}");
         assert_eq!(socket.close_code(), 4401, "{path}");
     }
-    // Returns at its end only.
+    // Returns only when it ends.
     stream.read_to_end(&mut Vec::new()).unwrap();
     let refused = plane.call("GET", "/instances", None, &[("authorization", &format!("Bearer {revoked}"))]);
     assert_eq!(refused.status, 401);
@@ -47,7 +47,7 @@ fn sockets_of_a_revoked_token_are_closed_and_others_stay() {
     assert_eq!(through.until("res")["id"], 1);
 }
 
-/// Events of a session, through to the instance.
+/// The event stream of a session through the gateway.
 fn stream(plane: &Plane, token: &str) -> TcpStream {
     let key = "agent%3Amain%3Aweb%3Adm%3Ame";
     let made = format!("/instances/one/gateway/sessions/{key}/messages");
@@ -73,7 +73,7 @@ fn a_stream_through_to_an_instance_is_told_to_its_end_when_the_server_ends() {
     plane.end();
     let mut notice = Vec::new();
     stream.read_to_end(&mut notice).unwrap();
-    assert!(notice.ends_with(b"\r\n0\r\n\r\n"), "it was cut off: {}", String::from_utf8_lossy(&notice));
+    assert!(notice.ends_with(b"\r\n0\r\n\r\n"), "it was closed: {}", String::from_utf8_lossy(&notice));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Units of the system's own supervisor. `systemctl` is a program of the test that writes down how it was called.
+//! Units of the system's service manager. `systemctl` is a fake that records its arguments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ fn a_unit_is_shown_installed_asked_about_and_taken_away() {
     let (exit, shown) = run(&plane, &["install", "--dry-run"]);
     let path = PathBuf::from(shown["ok"]["path"].as_str().unwrap());
     let text = shown["ok"]["text"].as_str().unwrap();
-    assert_eq!((exit, path.exists(), calls(&plane).as_str()), (0, false, ""), "a dry run does nothing");
+    assert_eq!((exit, path.exists(), calls(&plane).as_str()), (0, false, ""), "a dry run changes nothing");
     assert!(path.starts_with(plane.dir.path().join(".config/systemd/user")), "{path:?}");
     assert!(text.contains(&format!("Environment=\"POLYCLAW_HOME={}\"", plane.home().display())), "{text}");
     assert!(text.contains("\" control\n") && text.contains("KillMode=process"), "{text}");
@@ -63,7 +63,7 @@ fn a_unit_of_somebody_else_is_left_alone_and_root_is_asked() {
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
     fs::remove_file(&path).unwrap();
-    // Nothing is installed for root without being asked; others need not ask.
+    // Installing for root needs an explicit flag; for other users it does not.
     let is_root =
         fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found)).unwrap() == 0;
     let dry =
@@ -71,7 +71,7 @@ fn a_unit_of_somebody_else_is_left_alone_and_root_is_asked() {
     assert_eq!(
         String::from_utf8(dry.stdout).unwrap().contains("--allow-root"),
         is_root,
-        "a dry run says so too"
+        "a dry run shows the note too"
     );
     let (exit, _) = run(&plane, &["install", "--no-start"]);
     assert_eq!((exit != 0, path.exists()), (is_root, !is_root));

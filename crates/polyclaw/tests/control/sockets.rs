@@ -13,7 +13,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::plane::{PATIENCE, Plane, signal, wait};
 
-/// Readers are told of a change within this.
+/// Readers get a change within this time.
 pub const A_SECOND: Duration = Duration::from_secs(1);
 
 pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -44,7 +44,7 @@ impl Socket {
         }
     }
 
-    /// `None` where the other side let go.
+    /// `None` if the other side closed.
     #[track_caller]
     fn try_next(&mut self) -> Option<Value> {
         let message = wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await });
@@ -62,16 +62,16 @@ impl Socket {
         }
     }
 
-    /// One that asks for more than its connection holds, and reads nothing of it.
+    /// A reader that requests more than its connection can buffer and reads nothing.
     fn stuck(plane: &Plane) -> Self {
         let mut socket = Self::open(plane, "/ws/instances");
         (0..1600).for_each(|_| socket.say(r#"{"type":"set_include_archived","value":true}"#));
         socket
     }
 
-    /// One that asks without end and reads nothing of what it is answered, until its line takes no more in either direction.
+    /// A reader that keeps sending requests and reads no response until its connection is full in both directions.
     pub fn clogged(plane: &Plane, path: &str) -> Self {
-        /// Nothing moved for so long: nothing will.
+        /// After this long without progress, there will be none.
         const STILL: Duration = Duration::from_secs(2);
         let mut socket = Self::open(plane, path);
         wait(async {
@@ -90,7 +90,7 @@ impl Socket {
         wait(self.0.send(Message::text(text))).unwrap();
     }
 
-    /// With which code it is closed.
+    /// Returns the close code.
     #[track_caller]
     pub fn close_code(&mut self) -> u16 {
         loop {
@@ -125,7 +125,7 @@ fn a_reader_sees_what_there_is_and_then_every_change_within_a_second() {
     let began = Instant::now();
     signal("KILL", started["pid"].as_i64().unwrap());
     while socket.until("status_changed")["instance"]["status"] != "crashed" {}
-    assert!(began.elapsed() < Duration::from_secs(10), "a crash is told after {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "a crash is reported after {:?}", began.elapsed());
     plane.create("two");
     assert_eq!(socket.until("instance_created")["instance"]["name"], "two");
     plane.post("/instances/two/archive", json!({})).ok();
@@ -161,8 +161,8 @@ fn log_lines_are_told_as_they_are_written_and_rotation_too() {
     assert_eq!(socket.next()["lines"], json!(["5"]));
 }
 
-/// Two hundred readers, of which some are stuck and one is gone without a word: whoever listens is told at once, whoever
-/// does not costs a bounded buffer, and begins anew with a snapshot when it reads on.
+/// Two hundred readers, of which some are stuck and one disappeared without closing: active readers get events
+/// immediately; a stuck one costs a bounded buffer, and gets a new snapshot when it reads again.
 #[test]
 fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     let plane = Plane::new();
@@ -172,7 +172,7 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     let mut others: Vec<Socket> = (0..196).map(|_| Socket::open(&plane, "/ws/instances")).collect();
     others.iter_mut().for_each(|socket| drop(socket.next()));
     let before = memory_of(plane.pid());
-    // More news than a reader's buffer holds.
+    // More changes than a reader's buffer holds.
     let rounds = 140;
     let mut delays = Vec::new();
     for _ in 0..rounds {
@@ -184,12 +184,12 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     assert!(median < A_SECOND && most < A_SECOND, "median {median:?}, p99 {most:?}");
     plane.post("/instances/one-1/archive", json!({})).ok();
     let grown = memory_of(plane.pid()).saturating_sub(before);
-    assert!(grown < 64 * 1024, "{grown} KB more for readers that take nothing");
+    assert!(grown < 64 * 1024, "{grown} KB more for readers that read nothing");
     for mut socket in stuck {
         let (mut news, mut knows) = (0, false);
         while !knows {
             let Some(frame) = socket.try_next() else {
-                // It was stuck for too long and let go: it comes again, and begins with what there is.
+                // It was stuck for too long and closed: it reconnects and starts with a snapshot.
                 socket = Socket::open(&plane, "/ws/instances");
                 news = 0;
                 continue;
@@ -197,12 +197,12 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
             news += usize::from(frame["type"] != "snapshot");
             knows = knows_of(&frame, "one-1");
         }
-        assert!(news < 2 * rounds, "it got all {news} of them one by one: it was never behind");
+        assert!(news < 2 * rounds, "it got all {news} of them one by one: it never fell behind");
     }
     drop(dead);
 }
 
-/// How long after the call that changes something each reader is told of it.
+/// How long after a change each reader gets it.
 fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
     let began = Instant::now();
     let notice = futures_util::future::join_all(readers.iter_mut().map(async |reader| {
@@ -230,7 +230,7 @@ fn knows_of(frame: &Value, name: &str) -> bool {
     frame["type"] == "snapshot" && found.is_none_or(|one| one["status"] == "archived")
 }
 
-/// A reader whose machine went away: it never reads and never closes.
+/// A reader whose machine disappeared: it never reads and never closes.
 fn dead_reader(plane: &Plane) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
     let request = format!(
@@ -243,7 +243,7 @@ fn dead_reader(plane: &Plane) -> std::net::TcpStream {
     stream
 }
 
-/// Kilobytes a process has in memory.
+/// Resident memory of a process in kilobytes.
 fn memory_of(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

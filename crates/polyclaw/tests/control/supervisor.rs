@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, is_alive, processes_of, signal, until};
 use crate::sockets::Socket;
 
-/// A crash is seen by then, by whoever asks and by whoever listens.
+/// Maximum time until polling clients and listeners see a crash.
 const SEEN: Duration = Duration::from_secs(10);
 
-/// Kills an instance and waits until it is told, from the kill on.
+/// Kills an instance and waits until the crash is reported.
 #[track_caller]
 fn crash(plane: &Plane, socket: &mut Socket, name: &str, pid: i64) {
     let began = Instant::now();
@@ -20,14 +20,14 @@ fn crash(plane: &Plane, socket: &mut Socket, name: &str, pid: i64) {
     until(&|| format!("{name} is known to be dead"), || {
         plane.get(&format!("/instances/{name}")).body["pid"].as_i64() != Some(pid)
     });
-    assert!(began.elapsed() < SEEN, "{name}: who asks was told after {:?}", began.elapsed());
+    assert!(began.elapsed() < SEEN, "{name}: polling showed it after {:?}", began.elapsed());
     loop {
         let body = socket.until("status_changed")["instance"].clone();
         if body["name"] == name && body["pid"].as_i64() != Some(pid) {
             break;
         }
     }
-    assert!(began.elapsed() < SEEN, "{name}: who listens was told after {:?}", began.elapsed());
+    assert!(began.elapsed() < SEEN, "{name}: the listener got it after {:?}", began.elapsed());
 }
 
 #[test]
@@ -54,19 +54,19 @@ fn the_policy_decides_and_a_crash_that_is_left_alone_is_told() {
     let pid = plane.start("one")["pid"].as_i64().unwrap();
     signal("KILL", pid);
     plane.until_status("one", "crashed");
-    until(&|| "it says why".to_owned(), || {
+    until(&|| "the reason is shown".to_owned(), || {
         plane.get("/instances/one").body["error"].as_str().is_some_and(|why| why.contains("signal: 9"))
     });
     assert_eq!(plane.get("/health").ok()["status"], "degraded");
     let stopped = plane.post("/instances/one/stop", json!({})).ok();
-    assert_eq!(stopped["status"], "stopped", "whoever stops it wants it to stay down");
-    // Ended by itself in good order it is no crash.
+    assert_eq!(stopped["status"], "stopped", "a stopped instance stays down");
+    // A clean exit is not a crash.
     plane.call("PATCH", "/instances/one", Some(json!({ "restart": "on-failure" })), &[]).ok();
     signal("TERM", plane.start("one")["pid"].as_i64().unwrap());
     plane.until_status("one", "stopped");
 }
 
-/// Five crashes with the pauses between them: this takes longer than other tests do.
+/// Five crashes with their pauses take longer than other tests.
 #[test]
 fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
     let plane = Plane::new();
@@ -75,24 +75,24 @@ fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
         let now = plane.get("/instances/one").body;
         if let Some(pid) = now["pid"].as_i64().filter(|pid| now["status"] == "running" && is_alive(*pid)) {
             signal("KILL", pid);
-            until(&|| "it is dead".to_owned(), || !is_alive(pid));
+            until(&|| "it has ended".to_owned(), || !is_alive(pid));
         }
         now["status"] == "error"
     });
     let now = plane.get("/instances/one").body;
     assert!(now["error"].as_str().unwrap().contains("5 times"), "{now}");
-    assert_eq!(plane.start("one")["status"], "running", "a start by hand closes the breaker");
+    assert_eq!(plane.start("one")["status"], "running", "a manual start closes the breaker");
 }
 
-/// The server dies after it has noted a crash and before it has started the instance again.
+/// The server dies after recording a crash and before restarting the instance.
 #[test]
 fn a_crash_that_a_dead_server_had_noted_is_mended_by_the_next() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     plane.kill();
     signal("KILL", pid);
-    until(&|| "it is gone".to_owned(), || !is_alive(pid));
-    // What it does last is to take the pid's file away.
+    until(&|| "it has ended".to_owned(), || !is_alive(pid));
+    // Its last step is to remove the pid file.
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     registry.execute("UPDATE instances SET pid = NULL, pid_started = NULL", []).unwrap();
     plane.serve();
@@ -107,8 +107,8 @@ fn the_next_server_adopts_what_the_killed_one_left() {
     let mut plane = Plane::new();
     let pids = NAMES.map(|name| plane.started(name)["pid"].as_i64().unwrap());
     plane.kill();
-    assert!(pids.iter().all(|pid| is_alive(*pid)), "instances go on without the server");
-    // As if it had died before it wrote down whom it had started.
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "instances keep running without the server");
+    // As if it had died before recording the started processes.
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     registry.execute("UPDATE instances SET pid = NULL, pid_started = NULL", []).unwrap();
     plane.serve();
@@ -124,7 +124,7 @@ fn the_next_server_adopts_what_the_killed_one_left() {
         assert_eq!((now["status"].as_str(), now["pid"].as_i64()), (Some("running"), Some(*pid)), "{name}");
         plane.get(&format!("/instances/{name}/gateway/sessions")).ok();
     }
-    // A crash of one that is no child of this server is seen too.
+    // A crash of an adopted instance is detected too.
     let mut socket = Socket::open(&plane, "/ws/instances");
     crash(&plane, &mut socket, "one", pids[0]);
     until(&|| "another runs".to_owned(), || {
@@ -139,7 +139,7 @@ fn the_next_server_adopts_what_the_killed_one_left() {
     );
 }
 
-/// Somebody started it by hand, on the folder of an instance that is stopped as far as anybody asked.
+/// A daemon was started by hand on the folder of an instance whose desired state is stopped.
 #[test]
 fn what_runs_although_nobody_asked_for_it_is_adopted_and_an_archive_stops_it() {
     let plane = Plane::new();
@@ -155,7 +155,7 @@ fn what_runs_although_nobody_asked_for_it_is_adopted_and_an_archive_stops_it() {
     assert_eq!((&now["status"], now["pid"].as_u64()), (&json!("running"), Some(daemon.id().into())));
     assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_running"));
     assert_eq!(plane.post("/instances/one/archive", json!({})).ok()["status"], "archived");
-    assert!(!is_alive(daemon.id().into()), "what counts is what runs, not what was asked for");
+    assert!(!is_alive(daemon.id().into()), "the running process counts, not the desired state");
     daemon.wait().unwrap();
 }
 
@@ -168,10 +168,10 @@ fn one_that_dies_while_somebody_acts_on_it_is_left_to_them() {
     lock.lock().unwrap();
     signal("KILL", started["pid"].as_i64().unwrap());
     plane.until_status("one", "crashed");
-    // The supervisor comes by every five seconds.
+    // The supervisor checks every five seconds.
     std::thread::sleep(Duration::from_secs(7));
     assert_eq!((plane.status("one").as_str(), processes_of(&folder).len()), ("crashed", 0));
-    assert!(folder.join("daemon.pid").exists(), "nothing of it was touched");
+    assert!(folder.join("daemon.pid").exists(), "it is unchanged");
     drop(lock);
     plane.until_status("one", "running");
 }
@@ -183,7 +183,7 @@ fn a_fleet_is_listed_with_each_instance_as_it_is() {
     assert_eq!((&health["status"], &health["instances"]), (&json!("ok"), &json!([])));
     let working = plane.started("working");
     plane.create("resting");
-    assert_eq!(plane.get("/health").ok()["status"], "ok", "one that nobody asked for is not missed");
+    assert_eq!(plane.get("/health").ok()["status"], "ok", "a stopped instance is not missing");
     plane.create("lost");
     plane.call("PATCH", "/instances/lost", Some(json!({ "restart": "never" })), &[]).ok();
     signal("KILL", plane.start("lost")["pid"].as_i64().unwrap());
@@ -210,10 +210,10 @@ fn what_died_while_no_server_was_there_is_started_again() {
     signal("KILL", pid);
     plane.serve();
     plane.until_status("one", "running");
-    assert_eq!(plane.status("resting"), "stopped", "nobody asked for that one");
+    assert_eq!(plane.status("resting"), "stopped", "that one should not run");
 }
 
-/// The server has ended by then; where something is under way, within twice that.
+/// Maximum time until the server ends; twice that during an operation.
 const ENDED: Duration = Duration::from_secs(5);
 
 #[test]
@@ -226,7 +226,7 @@ fn the_server_ends_in_good_order_and_leaves_its_instances() {
     assert!(!plane.home().join("cp/control.url").exists());
 }
 
-/// A call whose answer nobody has read yet.
+/// A call whose response was not read yet.
 fn ask(plane: &Plane, path: &str) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
     let (port, token) = (plane.port, plane.token());
@@ -236,15 +236,15 @@ fn ask(plane: &Plane, path: &str) -> std::net::TcpStream {
     stream
 }
 
-/// A process that stands still has a TERM waiting for it.
+/// Whether a stopped process has a pending SIGTERM.
 pub fn is_asked_to_end(pid: i64) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let waiting = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
     u64::from_str_radix(waiting.trim(), 16).unwrap() & (1 << 14) != 0
 }
 
-/// Somebody waits for an instance that does not end, and somebody listens: neither holds the server up, and the next one
-/// goes on with what was asked.
+/// A caller waits for an instance that does not end, and a reader listens: neither delays the server's end, and the next
+/// server completes the operation.
 #[test]
 fn the_server_ends_while_something_is_under_way() {
     let mut plane = Plane::new();
@@ -257,7 +257,7 @@ fn the_server_ends_while_something_is_under_way() {
     let (success, took) = plane.end();
     assert!(success && took < 2 * ENDED, "{success} {took:?}");
     assert_eq!(socket.close_code(), 1001);
-    // What stands still is woken by the kernel when nobody of its session is left above it; where it is not, here.
+    // The kernel wakes a stopped process when its session becomes orphaned; otherwise the test does.
     let _ = Command::new("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status();
     plane.serve();
     plane.until_status("one", "stopped");

@@ -1,4 +1,4 @@
-//! States that are told as they are, and a way out of each.
+//! Unusual states are reported correctly, and each has a way out.
 
 use std::process::Stdio;
 
@@ -144,7 +144,7 @@ fn a_restart_is_not_told_as_a_crash() {
 fn a_restart_survives_the_death_of_the_control_plane() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
-    // It does not end as long as it stands still, and the control plane dies while it waits for that.
+    // It cannot end while it is stopped, and the control plane dies while it waits.
     signal("STOP", pid);
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
     let is_asked_for =
@@ -157,7 +157,7 @@ fn a_restart_survives_the_death_of_the_control_plane() {
                 client.post(format!("{url}/api/instances/one/restart?timeout=300")).bearer_auth(token);
             let _ = crate::plane::wait(asked.send());
         });
-        until(&|| "the restart is on record".to_owned(), is_asked_for);
+        until(&|| "the restart is recorded".to_owned(), is_asked_for);
         plane.kill();
     });
     signal("CONT", pid);
@@ -199,7 +199,7 @@ fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
     plane.serve();
     let log = || std::fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
     until(&log, || log().contains("finishing a restart that another server began"));
-    // Long enough for a second signal to arrive, and shorter than the daemon's own patience with the turn.
+    // Long enough for a second signal, and shorter than the daemon's drain timeout.
     std::thread::sleep(std::time::Duration::from_secs(4));
     assert!(is_alive(pid), "the drain was cut short");
     gate.open();
@@ -207,7 +207,7 @@ fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
     plane.until_status("one", "running");
     let text_of = || plane.get(&format!("{session}/transcript")).body.to_string();
     until(&text_of, || text_of().contains("the whole answer"));
-    assert_eq!(model.request_count(), 1, "the turn ended in the process that began it");
+    assert_eq!(model.request_count(), 1, "the turn ended in the process that started it");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_hung_instance_is_unresponsive_and_started_again() {
     until(&|| format!("another runs: {}", now()), || {
         now()["status"] == "running" && now()["pid"].as_i64() != Some(pid)
     });
-    assert!(!is_alive(pid) && is_alive(left), "what is never to be restarted is left alone");
+    assert!(!is_alive(pid) && is_alive(left), "the policy `never` is respected");
     let audit = plane.get("/audit").ok().to_string();
     assert!(audit.contains("instance.hung"), "{audit}");
     signal("CONT", left);
@@ -237,7 +237,7 @@ fn a_hung_instance_is_unresponsive_and_started_again() {
 #[test]
 fn a_crash_of_one_that_was_started_by_hand_is_a_crash() {
     let plane = Plane::new();
-    // How an earlier process of this server's own ended says nothing about the next one.
+    // The exit status of an earlier child says nothing about the next process.
     let folder = plane.folder(&plane.started("one"));
     plane.post("/instances/one/stop", json!({})).ok();
     let mut command = plane.command(&["daemon"]);

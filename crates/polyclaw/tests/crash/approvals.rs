@@ -1,4 +1,4 @@
-//! A question to a person outlives SIGKILL of the real process: it is still there, and its answer releases the call once.
+//! An approval request survives SIGKILL of the real process, and its answer runs the call once.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Home, PATIENCE};
 
-/// Runs one command that leaves a mark each time, then says what came back.
+/// Runs one command that leaves a mark each time, then reports its result.
 fn answer(request: &ReceivedRequest) -> ReplyScript {
     let last = request.messages().last().cloned().unwrap_or_default();
     match last["role"] == "tool" {
@@ -18,9 +18,9 @@ fn answer(request: &ReceivedRequest) -> ReplyScript {
 }
 
 const TOKEN: &str = "1:bot";
-/// Owns the bot, and asks.
+/// The owner of the bot.
 const ANN: i64 = 5;
-/// May write to it, no more.
+/// An approved sender who is not an owner.
 const BOB: i64 = 6;
 
 struct Stage {
@@ -53,7 +53,7 @@ impl Stage {
         text.lines().count()
     }
 
-    /// Waits for a message on the platform that holds these words.
+    /// Waits for a message on the platform that contains this text.
     async fn shown(&self, words: &str) -> String {
         let found = |telegram: &TelegramEmulator| {
             telegram.visible_messages().into_iter().map(|one| one.text).find(|text| text.contains(words))
@@ -85,14 +85,14 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
     assert!(text.contains("echo mark >> marks.txt"), "{text}");
     let asked = pending(&daemon).await.remove(0);
     let id = asked["id"].as_str().unwrap().to_owned();
-    // More often than a turn may be cut off.
+    // More often than a turn may be interrupted.
     for _ in 0..5 {
         daemon.kill();
         daemon = stage.home.start(None).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(pending(&daemon).await, std::slice::from_ref(&asked), "the same question");
     }
-    assert_eq!(stage.marks(), 0, "nothing ran without an answer");
+    assert_eq!(stage.marks(), 0, "nothing ran without a decision");
     stage.answered(BOB, &id, "does not count").await;
     stage.answered(ANN, &id, "Approved: it runs now.").await;
     stage.shown("done: ").await;
@@ -106,7 +106,7 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
     assert!(pending(&daemon).await.is_empty());
 }
 
-/// The yes is stored and the process dies before it acts upon it: the next life does.
+/// The approval is stored and the process dies before it runs the call: the next process runs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_yes_outlives_the_process_that_took_it() {
     for point in ["intent.stored", "tool.ran", "result.stored"] {
@@ -128,7 +128,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
     }
 }
 
-/// Drained, not killed: a turn that waits for a person does not hold the end up.
+/// Drained, not killed: a turn that waits for approval does not delay the shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_question_does_not_hold_up_a_shutdown() {
     let stage = Stage::new();
@@ -136,7 +136,7 @@ async fn a_pending_question_does_not_hold_up_a_shutdown() {
     stage.asks().await;
     let asked = pending(&daemon).await;
     daemon.terminate();
-    assert!(daemon.dies(Duration::from_secs(8)).await, "it ends at once");
+    assert!(daemon.dies(Duration::from_secs(8)).await, "it ends immediately");
     let daemon = stage.home.start(None).await;
     assert_eq!(pending(&daemon).await, asked);
 }

@@ -1,5 +1,5 @@
 //! SIGKILL of a process that talks to a chat platform: commands, messages that several agents answer, and what is sent.
-//! One story on five platforms.
+//! The same scenario on five platforms.
 
 mod platforms;
 
@@ -12,7 +12,7 @@ use polyclaw_testkit::platform::telegram::VisibleMessage;
 
 use crate::daemon::{Daemon, Home, PATIENCE};
 
-/// Where the way of a letter differs from that of other messages, and where something is sent.
+/// Kill points in which chat messages differ from others, and those of sending.
 const POINTS: [KillPoint; 8] = [
     KillPoint::IngressCommitted,
     KillPoint::ReplyOnceBefore,
@@ -26,27 +26,27 @@ const POINTS: [KillPoint; 8] = [
 
 /// A platform with one account, its owner, and a group in which two agents answer.
 trait Chat: Sync {
-    /// The section of the config that is the account's.
+    /// The config section of the account.
     fn account(&self) -> String;
     /// The platform's own ids of the owner and of the group.
     fn people(&self) -> [&'static str; 2];
-    /// Somebody writes in the group.
+    /// A person writes in the group.
     fn say_in_group(&self, text: &str);
-    /// The owner writes, in a conversation of their own, whose id this is.
+    /// The owner writes in the direct conversation with this id.
     fn say_alone(&self, text: &str) -> &'static str;
-    /// What people see of the account.
+    /// The visible messages of the account.
     fn visible(&self) -> Vec<VisibleMessage>;
-    /// The platform has nothing left to deliver, as far as it can tell.
+    /// Whether the platform has nothing left to deliver, as far as it knows.
     fn is_heard(&self) -> bool;
-    /// A platform that calls does it now.
+    /// Lets a webhook platform deliver now.
     fn call<'a>(&'a self, _daemon: &'a Daemon) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
-    /// A message that is sent again under its key is shown once, so that none has to be held.
+    /// Whether the platform deduplicates by key, so that no message has to be held.
     fn recognises(&self) -> bool {
         false
     }
-    /// What is written from now on is heard, also by a process that starts later.
+    /// Messages from now on are received, even by a process that starts later.
     fn is_met(&self) -> bool {
         true
     }
@@ -72,7 +72,7 @@ fn config(model: &ModelServer, chat: &dyn Chat) -> String {
     )
 }
 
-/// Asks again and again, for a while.
+/// Polls with a time limit.
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     for _ in 0..2_000 {
         if is_so().await {
@@ -80,10 +80,10 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it never happens: {what}");
+    panic!("timed out waiting for: {what}");
 }
 
-/// The platform has nothing left to deliver, and the outbox nothing to send.
+/// Waits until the platform has nothing to deliver and the outbox nothing to send.
 async fn is_settled(daemon: &Daemon, chat: &dyn Chat) -> bool {
     chat.call(daemon).await;
     let status = daemon.get("/api/v1/status").await;
@@ -105,7 +105,7 @@ async fn killed_anywhere(chat: &dyn Chat) {
     let place = chat.say_alone("task hello");
     chat.call(&first).await;
     until("the owner is known", async || is_shown_once(&first, chat, "done hello").await).await;
-    until("it comes to rest", async || is_settled(&first, chat).await).await;
+    until("it becomes idle", async || is_settled(&first, chat).await).await;
     drop(first);
     for point in POINTS {
         let id = point.as_str().replace('.', "");
@@ -121,18 +121,18 @@ async fn killed_anywhere(chat: &dyn Chat) {
             let text = format!("{name}: done {id}");
             until("it is answered", async || is_shown_once(&daemon, chat, &text).await).await;
         }
-        until("it comes to rest", async || is_settled(&daemon, chat).await).await;
+        until("it becomes idle", async || is_settled(&daemon, chat).await).await;
         for name in ["Main", "Second"] {
             assert!(is_shown_once(&daemon, chat, &format!("{name}: done {id}")).await, "{point:?}");
         }
     }
-    // A command may have been answered just when the process died, and is held then where it would be shown twice.
+    // The process may die while it answers a command. The answer is held if a repeat would be shown twice.
     let answers = chat.visible().iter().filter(|shown| shown.chat == place).count() - 1;
     let held = if chat.recognises() { 0 } else { 3 };
     assert!((POINTS.len() - held..=POINTS.len()).contains(&answers), "{answers} commands were answered");
 }
 
-/// Or, where the process died while it was sent, not at all and held for a person.
+/// Or, if the process died while sending, not at all and held for a person.
 async fn is_shown_once(daemon: &Daemon, chat: &dyn Chat, text: &str) -> bool {
     let held = daemon.get("/api/v1/outbox?state=unknown").await.to_string().contains(text);
     match chat.visible().iter().filter(|shown| shown.text == text).count() {

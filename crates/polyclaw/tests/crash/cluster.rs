@@ -82,7 +82,7 @@ async fn no_turns_overlap(daemon: &Daemon, session: &str) {
     assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "turns overlap: {spans:?}");
 }
 
-/// Where a process may die in mid-turn.
+/// Kill points within a turn.
 const POINTS: [KillPoint; 7] = [
     KillPoint::IngressCommitted,
     KillPoint::TurnClaimed,
@@ -95,7 +95,7 @@ const POINTS: [KillPoint; 7] = [
 const SESSIONS: usize = 6;
 const MESSAGES: usize = 4;
 
-/// Somebody who writes to one node and then to the other, and again to the other where a node does not answer.
+/// A client that alternates between the nodes, and retries at the other node if one does not respond.
 async fn converse(session: &str, daemons: [&Daemon; 2]) {
     for n in 0..MESSAGES {
         let text = format!("m{n} of {session}");
@@ -108,7 +108,7 @@ async fn converse(session: &str, daemons: [&Daemon; 2]) {
     }
 }
 
-/// Each message stands there once, and after it its answer, once.
+/// Asserts that each message is stored once, followed by its answer, once.
 async fn is_answered_once(daemon: &Daemon, session: &str) {
     let path = format!("/api/v1/sessions/{}/transcript", session.replace(':', "%3A"));
     let transcript = daemon.get(&path).await;

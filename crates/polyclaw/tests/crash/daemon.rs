@@ -1,4 +1,4 @@
-//! A daemon of this build in a home of its own, and what a client asks of it.
+//! A daemon of this build with its own home, and client calls to it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 
-/// Longer than anything healthy takes on a busy machine.
+/// Longer than any healthy operation takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub const TOKEN: &str = "crash-test";
@@ -53,7 +53,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Waits until it serves, or has died at a point that is reached before it does.
+    /// Waits until it serves, or has died at an earlier kill point.
     async fn ready(&mut self) {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -78,7 +78,7 @@ impl Daemon {
         request.send().await.unwrap().json().await.unwrap()
     }
 
-    /// What a platform calls with, and whether that was taken.
+    /// Posts a platform's call and returns whether it was accepted.
     pub async fn called(&self, channel: &str, call: &WebhookRequest) -> bool {
         let mut request = self.client.post(format!("{}/channels/{channel}/default", self.url));
         for (name, value) in &call.headers {
@@ -87,14 +87,14 @@ impl Daemon {
         request.body(call.body.clone()).send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// Sends a message as a person in the web chat does; asking again with the same key is the same message.
+    /// Sends a message like the web chat. A repeat with the same key is the same message.
     pub async fn say(&self, session: &str, text: &str, wait: u64) -> Result<Value, reqwest::Error> {
         let key = session.replace(':', "%3A");
         let body = json!({ "text": text, "idempotency_key": text });
         self.post(&format!("/api/v1/sessions/{key}/messages?wait={wait}"), &body).await
     }
 
-    /// The same in a task of its own.
+    /// The same in a separate task.
     pub fn say_later(
         &self,
         session: String,
@@ -109,7 +109,7 @@ impl Daemon {
         })
     }
 
-    /// Whether it ends by itself within this time.
+    /// Whether it ends on its own within this time.
     pub async fn dies(&mut self, within: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < within {
@@ -121,7 +121,7 @@ impl Daemon {
         false
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();

@@ -1,5 +1,5 @@
-//! Families under fire: a thousand children whose ends are all told, though everything around them breaks; and a tree
-//! that is stopped, down to its last program.
+//! Sub-agents under faults: a thousand children that are all announced although everything around them breaks, and a tree
+//! that is stopped with all its programs.
 
 use polyclaw_testkit::wait_until;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::daemon::{Daemon, Home, PATIENCE};
 
 const PARENT: &str = "agent:main:webhook:chat:dm:parent";
-/// As many as one session may have at work.
+/// The maximum number of running children per session.
 const BATCH: usize = 20;
 const CHILDREN: usize = 1_000;
 
@@ -29,20 +29,20 @@ fn config(model: &ModelServer, rest: &str) -> String {
     )
 }
 
-/// The number behind a word, in what the model was last told.
+/// The number after a word in the model's newest input.
 fn number(text: &str, word: &str) -> Option<usize> {
     let rest = &text[text.rfind(word)? + word.len()..];
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What the model was told since it last said something or a call of its gave a result, if anything.
+/// The model's input since its last output or tool result, if any.
 fn news(request: &ReceivedRequest) -> Option<String> {
     let fresh = request.messages().iter().rev().take_while(|message| message["role"] == "user");
     let texts: Vec<&str> = fresh.filter_map(|message| message["content"].as_str()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// Of each hundred children some fail, some say nothing, some never answer, one is refused in mid-stream.
+/// Of each hundred children some fail, some return nothing, some never answer, and one breaks in mid-stream.
 fn child(n: usize) -> ReplyScript {
     match n % 100 {
         7 | 57 => ReplyScript::error(500, json!({ "error": { "message": "it broke" } })),
@@ -73,8 +73,8 @@ fn answer(request: &ReceivedRequest) -> ReplyScript {
     calls.into_iter().fold(ReplyScript::new(), |script, (id, task)| script.call(&id, "sessions_spawn", task))
 }
 
-/// The calls that began a child. A batch may be interrupted before it has begun all it was to begin; what is left of it is
-/// begun when it is taken up again.
+/// The calls that started a child. A batch may be interrupted before it has started all children; the rest is started
+/// when it resumes.
 fn begun(request: &ReceivedRequest) -> HashSet<String> {
     let results = request.messages().iter().filter(|message| message["role"] == "tool");
     let started =
@@ -94,7 +94,7 @@ fn count(database: &Connection, sql: &str) -> usize {
         .unwrap()
 }
 
-/// What was said last in the parent's conversation, for whoever reads of a failure.
+/// The last messages of the parent's conversation, for failure messages.
 fn last_words(database: &Connection) -> String {
     let sql = "SELECT position, role, substr(text, 1, 300) FROM messages WHERE session_key = ?1 ORDER BY position DESC LIMIT 12";
     let mut query = database.prepare(sql).unwrap();
@@ -110,13 +110,13 @@ const ANNOUNCED: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIK
 const ANNOUNCED_ONCE: &str =
     "SELECT COUNT(DISTINCT idempotency_key) FROM messages WHERE idempotency_key LIKE 'announce:%'";
 
-/// The daemon, which is killed now and then.
+/// The daemon, which is killed from time to time.
 struct Fire<'a> {
     home: &'a Home,
     daemon: Daemon,
     random: fastrand::Rng,
     kills: usize,
-    /// How often it may still be killed while this batch is at work: on a slow machine it must get somewhere in between.
+    /// Remaining kills during this batch: a slow machine needs time for progress in between.
     left: usize,
 }
 
@@ -130,14 +130,14 @@ impl Fire<'_> {
         }
     }
 
-    /// Asked again until it is taken: the key makes it the same message.
+    /// Repeated until it is accepted: the key makes it the same message.
     async fn begin(&mut self, batch: usize) {
         let text = format!("batch {batch}");
         let is_taken = async || {
             let reply = self.daemon.say(PARENT, &text, 0).await;
             reply.is_ok_and(|reply| reply["turn_id"].is_string())
         };
-        wait_until("it is taken", is_taken).await;
+        wait_until("it is accepted", is_taken).await;
     }
 
     async fn until_begun_and_ended(&mut self, children: usize) {
@@ -147,7 +147,7 @@ impl Fire<'_> {
         while count(&database, BEGUN) < children || count(&database, AT_WORK) > 0 {
             assert!(
                 began.elapsed() < Duration::from_secs(300),
-                "{} begun, {} at work; {}",
+                "{} started, {} running; {}",
                 count(&database, BEGUN),
                 count(&database, AT_WORK),
                 last_words(&database)
@@ -164,7 +164,7 @@ async fn a_thousand_children_under_fire_are_each_told_once() {
     model.answer_with(answer);
     model.retain_requests(0);
     let folder = tempfile::tempdir().unwrap();
-    // The platform the parent's person is on is away all the time.
+    // The parent's chat platform is unavailable all the time.
     let rest = "[channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"http://127.0.0.1:9/\"\n";
     let home = Home::new(&folder.path().join("home"), &config(&model, rest));
     let daemon = home.start(None).await;
@@ -176,7 +176,7 @@ async fn a_thousand_children_under_fire_are_each_told_once() {
     let database = open(&home);
     let began = Instant::now();
     while count(&database, "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')") > 0 {
-        assert!(began.elapsed() < Duration::from_secs(300), "the parent does not come to rest");
+        assert!(began.elapsed() < Duration::from_secs(300), "the parent does not become idle");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!((count(&database, BEGUN), count(&database, AT_WORK)), (CHILDREN, 0));
@@ -255,7 +255,7 @@ async fn what_a_child_says_is_once_in_a_prompt_of_the_parent_and_in_no_row() {
     no_block_is_stored(&home);
 }
 
-/// What the programs of this test are called by.
+/// Marks the programs of this test.
 const SLEEP: &str = "86399";
 const BRANCHES: usize = 4;
 const LEAVES: usize = 9;
@@ -319,7 +319,7 @@ async fn a_tree_of_forty_stops_and_leaves_no_process() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let database = open(&home);
-    assert_eq!(count(&database, AT_WORK), BRANCHES * (LEAVES + 1), "all of the tree is at work");
+    assert_eq!(count(&database, AT_WORK), BRANCHES * (LEAVES + 1), "the whole tree is running");
     let key = root.replace(':', "%3A");
     daemon.post(&format!("/api/v1/sessions/{key}/stop"), &json!({})).await.unwrap();
     let (stopped, answered) = (Instant::now(), now_ms());
@@ -331,7 +331,7 @@ async fn a_tree_of_forty_stops_and_leaves_no_process() {
     }
     let statuses = "SELECT COUNT(*) FROM runs WHERE status = 'cancelled'";
     assert_eq!(count(&database, statuses), BRANCHES * (LEAVES + 1));
-    // By the daemon's own clock, so that a test that looks late counts nothing as slow.
+    // By the daemon's clock, so that a late check does not count as slow.
     let last = "SELECT MAX(ended_at) FROM (SELECT ended_at FROM runs UNION ALL SELECT ended_at FROM jobs)";
     let took = i64::try_from(count(&database, last)).unwrap() - answered;
     let longest = if is_loaded() { PATIENCE } else { Duration::from_secs(5) };
@@ -343,7 +343,7 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap()
 }
 
-/// More wants to run than there are cores: what is measured then is the others.
+/// With more load than cores, other processes would be measured.
 fn is_loaded() -> bool {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::MAX);

@@ -1,4 +1,4 @@
-//! Two daemons on one PostgreSQL database, and one account of a platform: one of them has it at a time.
+//! Two daemons on one PostgreSQL database with one chat account: one of them holds its lease at a time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::daemon::{Daemon, Home, PATIENCE};
 
 const TOKEN: &str = "1:bot";
 
-/// A bot, and two daemons that could both be it, each with a model of its own that thinks for a moment.
+/// A bot and two daemons that could both serve it, each with its own slow model.
 struct Stage {
     telegram: TelegramEmulator,
     models: [ModelServer; 2],
@@ -20,7 +20,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `slots` is how many turns run at once on the daemon that starts first.
+    /// `slots` is the number of concurrent turns of the daemon that starts first.
     async fn set(lease_seconds: u32, slots: usize) -> Self {
         let database = PostgresCluster::for_process().fresh_database().unwrap();
         let (telegram, models) = (TelegramEmulator::start(), [model(), model()]);
@@ -47,17 +47,17 @@ impl Stage {
         Self { telegram, models, daemons, _folder: folder }
     }
 
-    /// Takes the daemon that has the account off the stage, once the other says so.
+    /// Removes the daemon that holds the account, once the other reports it.
     async fn holder(&mut self) -> Daemon {
         let began = std::time::Instant::now();
         while state(&self.daemons[1]).await.0 != "on_other_node" {
-            assert!(began.elapsed() < PATIENCE, "it does not say that the other has the account");
+            assert!(began.elapsed() < PATIENCE, "it does not report that the other has the account");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.daemons.remove(0)
     }
 
-    /// Everything is answered, each in one message.
+    /// Asserts that every message got one answer.
     async fn is_answered(&self, asked: &[&str]) {
         let began = std::time::Instant::now();
         let count = |text: &str| {
@@ -93,7 +93,7 @@ fn model() -> ModelServer {
     model
 }
 
-/// How a daemon sees the account, and who has it where it does not.
+/// The account's state at a daemon, and the node that holds it.
 async fn state(daemon: &Daemon) -> (String, Option<String>) {
     let channels = daemon.get("/api/v1/channels").await;
     let account = &channels["channels"][0];
@@ -106,7 +106,7 @@ async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
     let mut stage = Stage::set(2, 8).await;
     let mut holder = stage.holder().await;
     let (_, node) = state(&stage.daemons[0]).await;
-    assert!(node.is_some_and(|node| node.starts_with("node-")), "it says who has it");
+    assert!(node.is_some_and(|node| node.starts_with("node-")), "it reports the holder");
     for (person, text) in [(5, "one"), (6, "two"), (7, "three")] {
         stage.telegram.send_dm(TOKEN, person, text);
     }
@@ -119,7 +119,7 @@ async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
     stage.is_answered(&["one", "two", "three", "four", "five"]).await;
     assert_eq!(state(&stage.daemons[0]).await, ("connected".to_owned(), None));
     assert_eq!(stage.telegram.unconfirmed_count(TOKEN), 0);
-    assert_eq!(stage.telegram.max_concurrent_polls(TOKEN), 1, "two nodes never asked at once");
+    assert_eq!(stage.telegram.max_concurrent_polls(TOKEN), 1, "two nodes never polled concurrently");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,7 +132,7 @@ async fn an_account_is_given_up_by_a_node_that_drains() {
     stage.is_answered(&["hello"]).await;
 }
 
-/// The node that has the account sends, whoever has run the turn.
+/// The node that holds the account sends, whichever node ran the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_node_answers_the_other_sends() {
     let mut stage = Stage::set(600, 1).await;

@@ -1,5 +1,5 @@
-//! SIGKILL while an agent that another asked is shown to a client over a WebSocket, which connects again: it sees the
-//! words of both, each once.
+//! SIGKILL while a delegate streams to a WebSocket client, which reconnects: it sees the
+//! texts of both agents, each once.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -28,16 +28,16 @@ const DEATHS: [(KillPoint, usize); 6] = [
     (KillPoint::FinishCommitted, 1),
 ];
 
-/// What somebody sees who follows a conversation: words that grow are written over, words that ended stand.
+/// The view of a client: streamed texts are overwritten, completed texts stay.
 #[derive(Default)]
 struct Reader {
-    /// The last number seen, and of which life of the server it is.
+    /// The last frame number, and the epoch of its server process.
     position: Option<(String, u64)>,
-    /// What agents that were asked said, by run.
+    /// Texts of delegates, by run.
     spoken: HashMap<String, String>,
-    /// What the agent itself said, by turn.
+    /// Texts of the agent itself, by turn.
     answers: HashMap<String, String>,
-    /// How often each was told to have ended.
+    /// How often the end of each was reported.
     ends: HashMap<String, usize>,
 }
 
@@ -72,7 +72,7 @@ impl Reader {
     fn take(&mut self, frame: &Value) {
         if let (Some(epoch), Some(seq)) = (frame["result"]["epoch"].as_str(), frame["result"]["seq"].as_u64())
         {
-            // Numbers of another life mean nothing: what was missed is in the stored conversation.
+            // Numbers of another process mean nothing: missed texts are in the stored conversation.
             if self.position.as_ref().is_none_or(|(known, _)| known != epoch) {
                 self.position = Some((epoch.to_owned(), seq));
             }
@@ -96,7 +96,7 @@ impl Reader {
         }
     }
 
-    /// What was said while nobody was connected is in the stored conversation.
+    /// Texts of the time without a connection are in the stored conversation.
     async fn load(&mut self, daemon: &Daemon) {
         let key = SESSION.replace(':', "%3A");
         let stored = daemon.get(&format!("/api/v1/sessions/{key}/transcript?limit=200")).await;
@@ -105,7 +105,7 @@ impl Reader {
             if line["role"] == "assistant" && !text.is_empty() {
                 self.answers.insert(line["turn_id"].as_str().unwrap_or_default().to_owned(), text.to_owned());
             }
-            // The result of a delegation holds what was said.
+            // The result of a delegation contains the text.
             let answer = text.find('{').and_then(|at| serde_json::from_str::<Value>(text[at..].trim()).ok());
             if let Some(answer) = answer.filter(|answer| line["role"] == "tool" && answer["streamed"] == true)
             {

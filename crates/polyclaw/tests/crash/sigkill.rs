@@ -1,4 +1,4 @@
-//! SIGKILL at every kill point of the real process, with a platform that delivers again what was not acknowledged.
+//! SIGKILL at every kill point of the real process, with a platform that redelivers unacknowledged messages.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl Stage {
         let before = self.model.request_count();
         let delivered = deliver(&daemon, &post).await;
         if delivered && self.is_asked(&mut daemon, before).await {
-            // Whether this arrives depends on where the process dies; it is asked again below.
+            // Whether this arrives depends on the kill point; it is repeated below.
             let _ = daemon.say(&session, &format!("quick {id}"), 0).await;
         }
         let died = daemon.dies(Duration::from_secs(10)).await;
@@ -156,7 +156,7 @@ async fn deliver(daemon: &Daemon, post: &PlatformPost) -> bool {
 async fn all_points(idempotent: bool) {
     let stage = Stage::new(idempotent);
     let mut kills = 0;
-    // A webhook is no chat platform: what only those have is killed in `telegram.rs`. Nobody here is in a team.
+    // A webhook is not a chat platform: `telegram.rs` covers their kill points. No agent here is in a team.
     let points = KillPoint::ALL.iter().filter(|point| !RECEPTION.contains(point) && !point.is_team_point());
     for point in points {
         let mut here = 0;

@@ -1,4 +1,4 @@
-//! The first moments of a life: what arrives or goes on then is answered by the model that is found.
+//! The first moments of a process: messages that arrive or resume then are answered by the model that is found.
 
 use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 

@@ -1,4 +1,4 @@
-//! SIGKILL while an agent that another asked is shown on a chat platform: its words and the caller's, each once.
+//! SIGKILL while a delegate streams to a chat platform: its text and the caller's appear once each.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const OWNER: i64 = 5;
 pub const EXPERT: &str = "Expert: it has been known since long ago that it is 42";
 pub const CALLER: &str = "So it is 42.";
 
-/// Where the process dies, and at which passing.
+/// The kill point, and at which pass the process dies.
 const DEATHS: [(KillPoint, usize); 9] = [
     (KillPoint::MidStream, 1),
     (KillPoint::MidStream, 2),
@@ -27,7 +27,7 @@ const DEATHS: [(KillPoint, usize); 9] = [
     (KillPoint::OutboxAccepted, 2),
 ];
 
-/// The caller asks the expert, who takes two seconds to say it: long enough to be drafted.
+/// The caller asks the expert, whose answer takes two seconds: long enough for a draft.
 pub fn answer(request: &ReceivedRequest) -> ReplyScript {
     let asks = request.messages().iter().any(|message| message["role"] == "tool");
     if request.last_user_text().contains("the task") {
@@ -80,12 +80,12 @@ async fn dies_at(point: KillPoint, passing: usize) {
         telegram.visible_messages().iter().any(|one| one.text == text)
     };
     telegram.wait_until("both are shown", |shown| is_shown(shown, EXPERT) && is_shown(shown, CALLER)).await;
-    // A second copy would come at once, too.
+    // A second copy would arrive immediately, too.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let shown: Vec<String> = telegram.visible_messages().into_iter().map(|one| one.text).collect();
     let place = |text: &str| shown.iter().position(|one| one == text);
     assert!(place(EXPERT) < place(CALLER), "{case}: {shown:?}");
-    // What nobody knows the fate of is left as it is, and says that it goes on.
+    // A draft with an unknown state is left as it is, and says that it continues.
     let others = shown.iter().filter(|one| *one != EXPERT && *one != CALLER);
     assert!(others.clone().all(|one| one.ends_with('…')), "{case}: {shown:?}");
     assert!(shown.len() - others.count() == 2, "{case}: {shown:?}");

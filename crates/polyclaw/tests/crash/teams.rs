@@ -1,4 +1,4 @@
-//! Teams on the real binary: killed at every point of what teams do, and a story from the first task to the last word.
+//! Teams on the real binary: killed at every kill point of teams, and a scenario from the first task to the end.
 
 mod kills;
 mod nodes;
@@ -27,7 +27,7 @@ fn config(model: &ModelServer, rest: &str) -> String {
     )
 }
 
-/// Everything a prompt holds, a line for each message.
+/// The whole prompt, one line per message.
 fn said(request: &ReceivedRequest) -> String {
     let line = |message: &Value| {
         let role = match message["role"].as_str().unwrap_or_default() {
@@ -39,7 +39,7 @@ fn said(request: &ReceivedRequest) -> String {
     request.messages().iter().filter(|message| message["role"] != "system").map(line).collect()
 }
 
-/// Whom a prompt is for: the block of the team says so.
+/// The member that a prompt is for, from its team block.
 fn who(text: &str) -> String {
     match text.split("You are its member '").nth(1) {
         Some(rest) => rest.split('\'').next().unwrap_or_default().to_owned(),
@@ -47,24 +47,24 @@ fn who(text: &str) -> String {
     }
 }
 
-/// The number under which a prompt asks its reader to stop.
+/// The ID of the shutdown request in a prompt.
 fn stop_request(text: &str) -> Option<&str> {
     text.split("request_id=\"").nth(1)?.split('"').next()
 }
 
-/// A call with an id that no other call of its turn has.
+/// A call with a unique ID in its turn.
 fn call(request: &ReceivedRequest, name: &str, given: Value) -> ReplyScript {
     ReplyScript::new().call(&format!("c{}", request.messages().len()), name, given)
 }
 
-/// Where daemons keep what they know.
+/// Where daemons store their data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeps {
     Files,
     Server,
 }
 
-/// The homes of daemons that are one gateway, and where to look for what they stored.
+/// The homes of the daemons of one gateway, and access to their databases.
 struct Stage {
     _folder: tempfile::TempDir,
     homes: Vec<Home>,
@@ -72,7 +72,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `rest`: of the config, made for the first home.
+    /// `rest` is the remaining config, created for the first home.
     async fn new(keeps: Keeps, model: &ModelServer, rest: &str, homes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (mut rest, mut server) = (rest.to_owned(), None);
@@ -99,12 +99,12 @@ impl Stage {
         self.book(|| self.home().0.join("memory/sessions.db"))
     }
 
-    /// Of the team that is at work.
+    /// The ledger of the active team.
     fn ledger(&self) -> Book {
         self.book(|| self.home().0.join("teams").join(TEAM).join("ledger.db"))
     }
 
-    /// Of the team that has ended.
+    /// The ledger of the ended team.
     fn last_ledger(&self) -> Book {
         self.book(|| self.trash().join("ledger.db"))
     }
@@ -123,7 +123,7 @@ impl Stage {
         found[0].clone()
     }
 
-    /// Nothing runs or waits, the team has ended and its folder is set aside.
+    /// Whether nothing runs or waits, the team has ended and its folder is archived.
     fn is_over(&self) -> bool {
         let is_aside = self.homes.iter().any(|home| !entries(&home.0.join("teams/.trash")).is_empty());
         let database = self.sessions();
@@ -143,7 +143,7 @@ fn open(path: &Path) -> Connection {
     Connection::open_with_flags(path, flags).unwrap()
 }
 
-/// A database, looked into from beside the daemon.
+/// A database opened next to the daemon.
 enum Book {
     File(Connection),
     Server(Db),

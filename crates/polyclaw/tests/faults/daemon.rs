@@ -1,4 +1,4 @@
-//! A daemon of this build in a home of its own, started in the surroundings a fault needs.
+//! A daemon of this build with its own home, started in the environment that a fault needs.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub const TOKEN: &str = "fault-test";
-/// Longer than any recovery takes, shorter than a run someone sits through.
+/// Longer than any recovery takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -49,19 +49,19 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// In an ordinary folder.
+    /// Starts in an ordinary folder.
     pub async fn start(config: &str) -> Self {
         Self::start_with(config, |program, _| program).await
     }
 
-    /// `surround` may put another command around the daemon's; it must end up in the same process.
+    /// `surround` may wrap the daemon's command; it must exec into the same process.
     pub async fn start_with(config: &str, surround: impl FnOnce(Command, &Path) -> Command) -> Self {
         let mut daemon = Self::spawn(config, surround);
         daemon.wait_ready().await;
         daemon
     }
 
-    /// The same, whether or not it gets ready.
+    /// The same, without waiting until it is ready.
     pub fn spawn(config: &str, surround: impl FnOnce(Command, &Path) -> Command) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
@@ -89,7 +89,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// The home as the daemon sees it, whatever is mounted there.
+    /// The home as the daemon sees it, with its mounts.
     pub fn inside(&self) -> PathBuf {
         let path = self.home.strip_prefix("/").unwrap();
         Path::new("/proc").join(self.pid().to_string()).join("root").join(path)
@@ -109,7 +109,7 @@ impl Daemon {
         assert!(ended.is_none(), "the daemon ended: {ended:?}\n{}", self.log());
     }
 
-    /// Whether it ends by itself in this time.
+    /// Whether it ends on its own within this time.
     pub async fn ends_within(&mut self, limit: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < limit {
@@ -121,18 +121,18 @@ impl Daemon {
         false
     }
 
-    /// What it wrote before it ended.
+    /// Its output.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.home.join("daemon.log")).unwrap_or_default()
     }
 
-    /// Dies as a process does that is killed.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Another life in the same home.
+    /// Starts another process on the same home.
     pub async fn start_again(&mut self) {
         let port = polyclaw_testkit::free_port();
         let log = OpenOptions::new().create(true).append(true).open(self.home.join("daemon.log")).unwrap();
@@ -164,7 +164,7 @@ impl Daemon {
         }
     }
 
-    /// What the readiness probe says; 0 if nobody answers.
+    /// The status of the readiness probe; 0 without a response.
     pub async fn ready(&self) -> u16 {
         let asked = self.client.get(format!("{}/ready", self.url)).send().await;
         asked.map_or(0, |answer| answer.status().as_u16())
@@ -181,13 +181,13 @@ impl Daemon {
         Ok(Answer { status: answer.status().as_u16(), body: answer.json().await? })
     }
 
-    /// Says something in the session `agent:main:web:dm:<who>`; the text is also the key of the message.
+    /// Sends a message in the session `agent:main:web:dm:<who>`; the text is also its idempotency key.
     pub async fn say(&self, who: &str, text: &str, wait: u64) -> Result<Answer, reqwest::Error> {
         let body = json!({ "text": text, "idempotency_key": text });
         self.post(&format!("/api/v1/sessions/{}/messages?wait={wait}", key(who)), &body).await
     }
 
-    /// What is stored of a conversation, as role and text.
+    /// The stored messages of a conversation, as role and text.
     pub async fn transcript(&self, who: &str) -> Vec<(String, String)> {
         let found = self.get(&format!("/api/v1/sessions/{}/transcript?limit=1000", key(who))).await;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! No descriptor left: the listener waits instead of spinning or ending, and goes on when some come back.
+//! No descriptor left: the listener waits instead of spinning or ending, and resumes when some are free.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::daemon::{Daemon, PATIENCE, config};
 
-/// Descriptors the daemon has open.
+/// The number of the daemon's open descriptors.
 fn open_files(daemon: &Daemon) -> u64 {
     std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).unwrap().count() as u64
 }
 
-/// Processor time it has used, in ticks of a hundredth of a second.
+/// Its CPU time in ticks of a hundredth of a second.
 fn ticks(daemon: &Daemon) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
@@ -41,7 +41,7 @@ async fn without_descriptors_the_listener_waits_and_goes_on() {
     assert!(used < 40, "{used} ticks in two seconds: it spins");
     assert!(lines < 10, "{lines} lines in two seconds: it floods its log");
     daemon.assert_alive();
-    // A connection that was there before is served all the same, its message stored.
+    // An existing connection is still served, and its message stored.
     let asked = daemon.say("me", "during", 0).await.map(|answer| answer.status);
     drop(crowd);
     daemon.limit(Resource::Nofile, None);
@@ -67,7 +67,7 @@ async fn ledgers_of_resting_teams_are_not_open_together_after_a_restart() {
         most = most.max(open_files(&daemon));
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    assert!(most < 100, "{most} descriptors were open at once");
+    assert!(most < 100, "{most} descriptors were open");
     let teams = daemon.get("/api/v1/teams").await;
     assert_eq!(teams["teams"].as_array().unwrap().len() as u64, TEAMS);
 }

@@ -11,14 +11,14 @@ use rustix::process::Resource;
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN, config};
 
-/// Mounts a small disk over the home, keeps what is there, and becomes the daemon with its log on that disk.
+/// Mounts a small disk over the home with its content, then execs the daemon with its log on that disk.
 const ON_SMALL_DISK: &str = r#"
 home=$1; shift
 text=$(cat "$home/config.toml")
 mount -t tmpfs -o size=4m,mode=700 none "$home" &&
   printf '%s\n' "$text" >"$home/config.toml" && exec "$@" 2>"$home/daemon.log""#;
 
-/// Mounts need rights, or a user namespace that gives them.
+/// Mounts need privileges, or a user namespace.
 fn can_mount() -> bool {
     let tried = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
     tried.is_ok_and(|output| output.status.success())
@@ -31,11 +31,11 @@ fn on_small_disk(program: Command, home: &Path) -> Command {
     command
 }
 
-/// Ways to take the space away and give it back.
+/// Ways to fill the disk and free it.
 enum Space {
     /// A file that fills the small disk to the last byte.
     Disk,
-    /// No file may grow: what is left where nothing can be mounted.
+    /// No file may grow: the fallback if nothing can be mounted.
     FileSize,
 }
 
@@ -65,7 +65,7 @@ impl Space {
     fn code(&self) -> &'static str {
         match self {
             Self::Disk => "disk_full",
-            // To SQLite a limit of the process is an error of the disk like any other.
+            // For SQLite, a limit of the process is a disk error like any other.
             Self::FileSize => "store_unavailable",
         }
     }
@@ -73,12 +73,12 @@ impl Space {
     fn words(&self) -> &'static str {
         match self {
             Self::Disk => "the disk is full",
-            Self::FileSize => "the database takes no writes (store_unavailable)",
+            Self::FileSize => "the database rejects writes (store_unavailable)",
         }
     }
 }
 
-/// What a person is told who asks how it is.
+/// The text that `status` shows.
 fn status(daemon: &Daemon) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
     command.args(["status", "--url", &daemon.url, "--token", TOKEN]).env("POLYCLAW_HOME", &daemon.home);
@@ -102,18 +102,18 @@ async fn survives(space: Space) {
     space.take(&daemon);
     let mut accepted = Vec::new();
     let refused = loop {
-        // What still fits into pages that are there already may be taken; then it must be answered too.
+        // A message that fits into existing pages may be accepted; then it must be answered too.
         let text = format!("m{}", accepted.len());
         let answer = daemon.say("late", &text, 0).await.unwrap();
         if answer.status >= 300 {
             break (text, answer);
         }
         accepted.push(text);
-        assert!(accepted.len() < 200, "a full disk takes everything");
+        assert!(accepted.len() < 200, "a full disk accepts everything");
     };
     assert_eq!((refused.1.status, refused.1.code()), (503, space.code()), "{:?}", refused.1);
     gate.open();
-    // The end of the turn can not be stored now: it is tried again, and meanwhile everything else is served.
+    // The end of the turn cannot be stored now: it is retried, and everything else is served meanwhile.
     for _ in 0..20 {
         assert_eq!(daemon.say("late", &refused.0, 0).await.unwrap().code(), space.code());
         let health = daemon.get("/health").await;
@@ -128,12 +128,12 @@ async fn survives(space: Space) {
     let reply = status(&daemon);
     assert!(reply.starts_with("degraded at ") && reply.contains(space.words()), "{reply}");
     space.give_back(&daemon);
-    assert_eq!(daemon.get("/ready").await["ready"], true, "asked once, it sees that there is room again");
+    assert_eq!(daemon.get("/ready").await["ready"], true, "one probe detects the free space");
     assert_eq!(daemon.get("/health").await["status"], "ok");
     let early = daemon.say("early", "early", 30).await.unwrap();
     assert_eq!(early.reply(), "re: early", "{early:?}\n{}", daemon.log());
     let again = daemon.say("late", &refused.0, 30).await.unwrap();
-    assert_eq!((&again.body["duplicate"], again.status), (&false.into(), 200), "it was refused: {again:?}");
+    assert_eq!((&again.body["duplicate"], again.status), (&false.into(), 200), "it was rejected: {again:?}");
     idle(&daemon, "late").await;
     daemon.assert_answered_once("early", "early", "re: early").await;
     let transcript = daemon.transcript("late").await;
@@ -191,7 +191,7 @@ async fn a_log_that_can_not_be_written_stops_nothing() {
     daemon.assert_alive();
 }
 
-/// Becomes the daemon in a mount namespace of its own, so that mounts can be changed under it alone.
+/// Execs the daemon in its own mount namespace, so that mounts can be changed for it alone.
 fn on_own_mounts(program: Command, _: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.arg("-rm").arg(program.get_program()).args(program.get_args());
@@ -222,7 +222,7 @@ async fn a_home_that_becomes_read_only_fails_the_tool_and_not_the_turn() {
     });
     let mut daemon = Daemon::start_with(&config(&model, ""), on_own_mounts).await;
     set_read_only(&daemon, true);
-    // The database is open already, so messages are still taken and answered.
+    // The database is already open, so messages are still accepted and answered.
     let during = daemon.say("me", "during", 30).await.unwrap();
     assert!(during.reply().contains("ead-only"), "{during:?}");
     assert!(!daemon.home.join("workspace/a.txt").exists());

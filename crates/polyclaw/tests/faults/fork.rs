@@ -1,4 +1,4 @@
-//! No process and no thread can be started: a tool says so, and the turn goes on.
+//! No process or thread can be started: a tool reports that, and the turn continues.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -10,17 +10,17 @@ use serde_json::json;
 
 use crate::daemon::{Answer, Daemon, config, key};
 
-/// Nobody's user and group.
+/// User and group `nobody`.
 const NOBODY: u32 = 65534;
 
-/// The limit on processes does not hold for root, so the daemon becomes somebody it holds for.
+/// The process limit does not apply to root, so the daemon runs as another user.
 fn as_ordinary_user(program: Command, home: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return program;
     }
     let folder = home.parent().unwrap();
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // The build may be in a folder only root can enter.
+    // The build may be in a folder that only root can enter.
     let copy = folder.join("polyclaw");
     std::fs::copy(program.get_program(), &copy).unwrap();
     for path in [home.to_owned(), home.join("config.toml")] {
@@ -32,7 +32,7 @@ fn as_ordinary_user(program: Command, home: &Path) -> Command {
     command
 }
 
-/// Done by the daemon's own user: root without all its rights may not limit others.
+/// Run as the daemon's user: root without all capabilities may not limit others.
 fn limit_processes(daemon: &Daemon, soft: Option<u64>) {
     let most = soft.or(getrlimit(Resource::Nproc).maximum);
     let most = most.map_or("unlimited".to_owned(), |most| most.to_string());
@@ -47,7 +47,7 @@ fn limit_processes(daemon: &Daemon, soft: Option<u64>) {
     assert!(done.status.success(), "{done:?}");
 }
 
-/// As a person at a terminal, who can be asked.
+/// As a person at a terminal, who can approve.
 async fn type_in(daemon: &Daemon, text: &str) -> Result<Answer, reqwest::Error> {
     let path = format!("/api/v1/sessions/{}/messages?wait=30", key("me"));
     daemon.post(&path, &json!({ "text": text, "idempotency_key": text, "channel": "cli" })).await

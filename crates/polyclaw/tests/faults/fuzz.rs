@@ -1,4 +1,4 @@
-//! What strangers write, changed at random: no panic, no fault inside, no memory without bound. `make fuzz` runs
+//! Random changes of external input: no panic, no internal error, no unbounded memory. `make fuzz` runs
 //! more; `POLYCLAW_SEED` repeats one case.
 
 use std::io::Read;
@@ -19,7 +19,7 @@ fn session_keys() {
     fuzz::run_cases("session keys", &corpus, 20_000, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         if let Ok(key) = SessionKey::parse(&text) {
-            assert_eq!(SessionKey::parse(key.as_str()).as_ref(), Ok(&key), "what is written is read back");
+            assert_eq!(SessionKey::parse(key.as_str()).as_ref(), Ok(&key), "written values are read back");
         }
     });
 }
@@ -36,12 +36,12 @@ fn configs() {
         let text = String::from_utf8_lossy(bytes);
         let look_up = |_: config::ExternalReference<'_>| Ok("value".to_owned());
         if let Err(errors) = config::load(&text, "config.toml", &look_up) {
-            assert!(!errors.to_string().is_empty(), "a refusal says why");
+            assert!(!errors.to_string().is_empty(), "an error has a reason");
         }
     });
 }
 
-/// That a daemon is none the worse for what it was sent.
+/// Asserts that the input did not harm the daemon.
 async fn assert_unharmed(daemon: &mut Daemon, before: i64) {
     daemon.assert_alive();
     let reply = daemon.say("after", "after", 30).await.unwrap();
@@ -52,7 +52,7 @@ async fn assert_unharmed(daemon: &mut Daemon, before: i64) {
     assert!(grown < 60_000, "{grown} kB more");
 }
 
-/// Waits until everything sent so far was read, or the socket was ended for it.
+/// Waits until all input was read or the socket was closed.
 fn until_read(stream: &mut TcpStream) {
     let last = br#"{"type":"req","id":"the last","method":"none"}"#;
     let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
@@ -80,16 +80,16 @@ async fn frames() {
     for chunk in fuzz::cases(&corpus, 600).chunks(30) {
         let mut stream = socket(&daemon);
         for (seed, bytes) in chunk {
-            // What is not UTF-8 ends the socket, as it should: most are, so that something is read.
+            // Invalid UTF-8 closes the socket, as it should; most frames are valid, so that some are read.
             let text = String::from_utf8_lossy(bytes);
             let sent = if seed % 30 == 29 { bytes } else { text.as_bytes() };
-            // The socket may have been ended by the frame before.
+            // The previous frame may have closed the socket.
             let _ = text_frame(&mut stream, sent);
         }
         until_read(&mut stream);
     }
     let accepted = metric(&daemon, "polyclaw_messages_accepted_total").await;
-    assert!(accepted > 5, "hardly a frame was read: {accepted}");
+    assert!(accepted > 5, "too few frames were read: {accepted}");
     assert_unharmed(&mut daemon, before).await;
 }
 

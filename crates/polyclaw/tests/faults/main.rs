@@ -1,5 +1,5 @@
-//! The real daemon under faults of the machine and of its neighbours: it stays alive, refuses with a stable code
-//! what it can not keep, loses and doubles nothing, and goes on by itself when the fault is over.
+//! The real daemon under faults of the machine and of other services: it stays alive, rejects with a stable code
+//! what it cannot store, loses and duplicates nothing, and recovers when the fault is over.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

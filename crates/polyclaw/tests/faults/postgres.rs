@@ -1,4 +1,4 @@
-//! PostgreSQL behind a proxy that cuts, swallows answers and goes away.
+//! PostgreSQL behind a proxy that cuts connections, drops responses and disappears.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ async fn start(model: &ModelServer) -> (Daemon, ChaosProxy, String) {
     (Daemon::start(&config(model, &rest)).await, chaos, database)
 }
 
-/// Asks with the same key until there is an answer, as a careful client does.
+/// Repeats with the same key until there is a response, like a careful client.
 async fn insist(daemon: &Daemon, who: &str, text: &str) -> String {
     let began = Instant::now();
     loop {
@@ -75,7 +75,7 @@ async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered
     daemon.assert_alive();
 }
 
-/// Writes a file, then changes it with a tool that must not run twice, then says what that tool said.
+/// Writes a file, then changes it with a tool that must not run twice, then returns that tool's result.
 fn edit(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text().to_owned();
     let file = format!("{asked}.txt");
@@ -123,7 +123,7 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
     model.wait_for_requests(1).await;
     let (gone, waiting) = (Instant::now(), daemon.say("early", "early", 25));
     let outage = async {
-        // Whoever waits for an answer that is still coming is not told that it failed.
+        // A client that waits for a pending answer gets no failure.
         tokio::time::sleep(Duration::from_millis(300)).await;
         chaos.set_mode(ProxyMode::Gone);
         gate.open();
@@ -145,7 +145,7 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
     assert_eq!(insist(&daemon, "late", "late").await, "re: late");
     daemon.assert_answered_once("early", "early", "re: early").await;
     daemon.assert_answered_once("late", "late", "re: late").await;
-    assert_eq!(model.request_count(), 2, "the model was asked again for what it had answered");
+    assert_eq!(model.request_count(), 2, "the model was called again for a stored answer");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -209,7 +209,7 @@ async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
     let began = Instant::now();
     while daemon.ready().await != 503 {
         daemon.assert_alive();
-        assert!(began.elapsed() < PATIENCE, "nobody answers: {}", daemon.log());
+        assert!(began.elapsed() < PATIENCE, "no response: {}", daemon.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(daemon.get("/ready").await["error"]["code"], "store_unavailable");

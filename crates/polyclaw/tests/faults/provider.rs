@@ -1,4 +1,4 @@
-//! A model's service that refuses, hangs or talks nonsense: the turn ends with a sentence, and the next one works.
+//! A model provider that fails, hangs or returns nonsense: the turn ends with an error text, and the next one works.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn refusal(status: u16) -> ReplyScript {
     ReplyScript::error(status, json!({ "error": { "message": "not now", "type": "x" } }))
 }
 
-/// What the service does, and the code the turn fails with.
+/// The provider's behavior, and the expected error code of the turn.
 fn cases() -> Vec<(&'static str, ReplyScript, &'static str)> {
     vec![
         ("401", refusal(401), "provider_failed"),
@@ -50,7 +50,7 @@ async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_ans
         let again = daemon.say(name, "again", 30).await.unwrap();
         assert_eq!(again.reply(), "echo: again", "{name} {again:?}");
         let transcript = daemon.transcript(name).await;
-        assert_eq!(transcript.len(), 4, "asked, told, asked, answered: {name} {transcript:?}");
+        assert_eq!(transcript.len(), 4, "message, error, message, answer: {name} {transcript:?}");
     }
     daemon.assert_alive();
 }
@@ -69,7 +69,7 @@ async fn a_service_that_asks_to_slow_down_is_asked_again_and_answers() {
     daemon.assert_alive();
 }
 
-/// What goes wrong by chance.
+/// Random faults.
 fn by_chance() -> Vec<(&'static str, ReplyScript)> {
     vec![
         ("500", refusal(500)),
@@ -94,7 +94,7 @@ async fn a_failure_by_chance_is_not_noticed_in_the_answer() {
         let answered = daemon.say(name, name, 30).await.unwrap();
         assert_eq!(answered.reply(), format!("echo: {name}"), "{answered:?}");
         let transcript = daemon.transcript(name).await;
-        assert_eq!(transcript.len(), 2, "nothing is left of what failed: {name} {transcript:?}");
+        assert_eq!(transcript.len(), 2, "nothing of the failed turn is left: {name} {transcript:?}");
     }
     daemon.assert_alive();
 }

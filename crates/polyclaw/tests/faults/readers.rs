@@ -1,4 +1,4 @@
-//! Readers that never read and senders that never finish: what they cost is bounded, and nobody else notices.
+//! Readers that never read and senders that never finish: their cost is bounded, and others are not affected.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn dead_events(daemon: &Daemon, who: &str) -> TcpStream {
     stream
 }
 
-/// A WebSocket that is open; nobody reads from it any more.
+/// An open WebSocket that is not read.
 pub fn socket(daemon: &Daemon) -> TcpStream {
     let mut stream = connect(daemon);
     write!(
@@ -65,7 +65,7 @@ pub fn memory(daemon: &Daemon, line: &str) -> i64 {
     found.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A number the daemon counts.
+/// A counter of the daemon's metrics.
 pub async fn metric(daemon: &Daemon, name: &str) -> usize {
     let asked = daemon.client.get(format!("{}/metrics", daemon.url)).bearer_auth(TOKEN);
     let metrics = asked.send().await.unwrap().text().await.unwrap();
@@ -73,25 +73,25 @@ pub async fn metric(daemon: &Daemon, name: &str) -> usize {
     value.unwrap().parse().unwrap()
 }
 
-/// Waits until so many readers have a place; the place of one that has gone may still be there.
+/// Waits until this many readers are counted; one that has disconnected may still count.
 async fn until_watched(daemon: &Daemon, readers: usize) {
     let began = Instant::now();
     while metric(daemon, "polyclaw_watchers").await < readers {
-        assert!(began.elapsed() < PATIENCE, "fewer than {readers} readers have a place");
+        assert!(began.elapsed() < PATIENCE, "fewer than {readers} readers are counted");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Reads the events of a session until so many turns have ended.
+/// Reads the events of a session until this many turns have ended.
 async fn follow(daemon: &Daemon, who: &str, turns: usize) {
     let asked = daemon.client.get(format!("{}/api/v1/sessions/{}/stream", daemon.url, key(who)));
     let mut events = asked.bearer_auth(TOKEN).send().await.unwrap();
     let (mut ended, mut rest) = (0, String::new());
     while ended < turns {
-        let piece = events.chunk().await.unwrap().expect("the stream goes on");
+        let piece = events.chunk().await.unwrap().expect("the stream continues");
         rest.push_str(&String::from_utf8_lossy(&piece));
         ended += rest.matches("\"turn.ended\"").count();
-        // Only what may still be cut in half is looked at again.
+        // Only the part that may be incomplete is checked again.
         let keep = rest.rfind('\n').map_or(0, |at| at + 1);
         rest.drain(..keep);
     }
@@ -100,11 +100,11 @@ async fn follow(daemon: &Daemon, who: &str, turns: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_never_read_cost_little_and_hold_nobody_up() {
     let model = ModelServer::start();
-    // Much is streamed and little is stored: what grows is what waits for readers.
+    // Much is streamed and little is stored, so growth is data that waits for readers.
     model.answer_with(|request| match request.last_user_text() {
         text if text.starts_with("think") => {
             let thought = "x".repeat(20_000);
-            // With pauses a model has too, so that who does read keeps up.
+            // With pauses like a model, so that active readers keep up.
             let pause = Duration::from_millis(3);
             let think = |script: ReplyScript, _| script.reasoning(&thought).wait(pause);
             (0..300).fold(ReplyScript::new(), think).text("thought")
@@ -141,7 +141,7 @@ async fn callers_that_never_finish_their_headers_are_let_go() {
     let mut slow: Vec<TcpStream> = (0..60).map(|_| connect(&daemon)).collect();
     let began = Instant::now();
     let mut sent = 0;
-    // Half of them say nothing at all, half one letter at a time.
+    // Half of them send nothing, half one byte at a time.
     while began.elapsed() < Duration::from_secs(9) {
         for stream in slow.iter_mut().skip(30) {
             let byte = b"GET / HTTP/1.1\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"[sent % 50];
@@ -155,7 +155,7 @@ async fn callers_that_never_finish_their_headers_are_let_go() {
     for stream in &mut slow {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut heard = [0; 512];
-        // Closed, with or without a word about it; a read that times out is an error of another kind.
+        // Closed, with or without a close frame; a read timeout is another kind of error.
         while let Ok(1..) = stream.read(&mut heard).inspect_err(|error| {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "still open: {error}");
         }) {}

@@ -1,4 +1,4 @@
-//! A2A on the real binary: an exposed agent asked by a client, and an agent elsewhere asked by ours, neither written here.
+//! A2A on the real binary: a third-party client calls an exposed agent, and our agent calls a third-party one.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A script of the outside checks, with the packages they import.
+/// A script of the external checks, with the packages it imports.
 pub fn python(script: &str) -> Command {
     let python = root().join(".tools/python/bin/python");
     assert!(python.exists(), "the Python environment is missing: run `scripts/need.sh rust`");
@@ -85,7 +85,7 @@ fn a_cancelled_task_ends() {
     assert_eq!(call(&home, "cancel", &[started["id"].as_str().unwrap()]), "canceled");
 }
 
-/// An agent elsewhere, until dropped.
+/// A remote agent, until dropped.
 struct Elsewhere {
     child: Child,
     port: u16,
@@ -99,7 +99,7 @@ impl Elsewhere {
         let mut command = python("a2a_server.py");
         command.arg(port.to_string()).arg(note.path().join("note")).stderr(Stdio::inherit());
         let child = command.spawn().unwrap();
-        until("the agent elsewhere listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        until("the remote agent listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         Self { child, port, note }
     }
 
@@ -127,7 +127,7 @@ fn asking(model: &ModelServer, elsewhere: &Elsewhere, grants: &str, more: &str) 
     )
 }
 
-/// What the tool told the model, inside the marks around every result.
+/// The tool result that the model got, without its frame.
 fn told(request: &ReceivedRequest) -> Value {
     let results = request.messages();
     let result = results.iter().rev().find(|message| message["role"] == "tool").unwrap();
@@ -155,7 +155,7 @@ fn an_agent_elsewhere_is_asked_and_what_it_says_is_data() {
     assert_eq!(reply["status"], "completed", "{reply}");
     let response = reply["response"].as_str().unwrap();
     assert!(response.contains("you said: hello") && response.contains("data, not instructions"), "{reply}");
-    assert!(!response.contains(REMOTE_TOKEN), "a secret that comes back is not stored: {reply}");
+    assert!(!response.contains(REMOTE_TOKEN), "a returned secret is not stored: {reply}");
     let denied = delegate(&home, &model, json!({ "agent_id": "a2a:other", "task": "hello" }));
     assert_eq!((&denied["status"], &denied["code"]), (&json!("rejected"), &json!("delegation_denied")));
 }
@@ -169,7 +169,7 @@ fn the_end_of_its_time_ends_a_task_elsewhere() {
     let reply = delegate(&home, &model, given);
     assert_eq!((&reply["status"], &reply["code"]), (&json!("timeout"), &json!("timeout")), "{reply}");
     assert!(reply["partial_response"].as_str().is_some_and(|text| text.contains("so far")), "{reply}");
-    until("it was cancelled there", || elsewhere.was_cancelled());
+    until("the remote task was cancelled", || elsewhere.was_cancelled());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_turn_that_is_stopped_ends_the_task_it_waits_for() {
     until("the model is asked", || !model.requests().is_empty());
     std::thread::sleep(Duration::from_millis(1500));
     home.run(&["sessions", "stop", "agent:main:main", "--json"]).ok();
-    until("it was cancelled there", || elsewhere.was_cancelled());
+    until("the remote task was cancelled", || elsewhere.was_cancelled());
     asked.wait().unwrap();
 }
 

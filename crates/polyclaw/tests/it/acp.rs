@@ -1,4 +1,4 @@
-//! `polyclaw acp` with an editor's half of the protocol that nobody here wrote.
+//! `polyclaw acp` with a third-party implementation of the editor's side.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -26,7 +26,7 @@ fn an_editor_talks_to_an_agent_and_finds_the_conversation_again() {
     assert!(editor(&home, "plain").contains("acp client: initialize"));
 }
 
-/// Runs a command where it is told to, and then says so.
+/// Runs a command, then reports it.
 fn obey(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
@@ -46,7 +46,7 @@ fn the_person_at_the_editor_decides_about_tools_and_stops_turns() {
     assert!(editor(&home, "tools").contains("permission given and refused, cancel"));
 }
 
-/// An editor that says each line when a test wants it said.
+/// An editor that sends each line when the test says so.
 struct Lines {
     child: Child,
     stdin: ChildStdin,
@@ -75,7 +75,7 @@ impl Lines {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// What the agent is heard saying until it has said this.
+    /// Reads the agent's text until it contains this.
     fn hear(&mut self, words: &str) -> String {
         let mut text = String::new();
         while !text.contains(words) {
@@ -84,7 +84,7 @@ impl Lines {
         text
     }
 
-    /// The answer to a call, and what the agent was heard saying before it.
+    /// The response to a call, and the agent's text before it.
     fn answer(&mut self, id: Value) -> (Value, String) {
         let mut text = String::new();
         loop {
@@ -103,7 +103,7 @@ impl Lines {
     }
 }
 
-/// What the agent says in a line.
+/// The agent's text in a line.
 fn spoken(line: &Value) -> Option<&str> {
     let update = &line["params"]["update"];
     update["content"]["text"].as_str().filter(|_| update["sessionUpdate"] == "agent_message_chunk")
@@ -126,7 +126,7 @@ fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
     let text: String = (0..120).map(|n| format!("word {n}, ")).chain(["the end.".to_owned()]).collect();
     let half = &text[..text.find("word 60,").unwrap()];
     model.push(ReplyScript::new().chunks(half, 60, Duration::ZERO).hang());
-    // Slow enough that the editor comes back in the middle of it.
+    // Slow enough that the editor reconnects halfway.
     model.push(ReplyScript::new().chunks(&text, 120, Duration::from_millis(40)));
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
@@ -139,7 +139,7 @@ fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
     let (answer, after) = editor.answer(json!(2));
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     assert_eq!(before + &after, text, "each word once");
-    assert_eq!(home.transcript(&session).len(), 2, "it was asked once");
+    assert_eq!(home.transcript(&session).len(), 2, "it was called once");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What agents are told, as it arrives at the model.
+//! The briefing of agents as the model receives it.
 
 use std::fs;
 use std::io::Write;
@@ -80,13 +80,13 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
         [(json!("deploy-site"), json!(true)), (json!("weather"), json!(false))]
     );
     let listed = home.run(&["skills", "list", "--agent", "ops"]).stdout;
-    assert!(listed.contains("no: skills.allow does not name it"), "{listed}");
+    assert!(listed.contains("no: not listed in skills.allow"), "{listed}");
     let agents = home.run(&["agents"]).stdout;
     assert!(agents.contains("🛠 Operations") && agents.contains("main (default)"), "{agents}");
     assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["appearance"]["emoji"], "🛠");
 }
 
-/// Of a person who is no owner.
+/// A message from a person who is not an owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
     let model = ModelServer::start();
@@ -143,12 +143,12 @@ fn a_bootstrap_is_told_until_a_turn_that_told_it_ends_well() {
     until("the model is asked", || model.request_count() == 2);
     daemon.kill();
     asked.wait().unwrap();
-    assert!(home.path().join("workspace/BOOTSTRAP.md").exists(), "the turn was cut off");
+    assert!(home.path().join("workspace/BOOTSTRAP.md").exists(), "the turn was interrupted");
     let _daemon = home.daemon();
-    until("the turn is taken up again and ends", || !home.path().join("workspace/BOOTSTRAP.md").exists());
+    until("the turn resumes and ends", || !home.path().join("workspace/BOOTSTRAP.md").exists());
     assert!(model.last_request().system_prompt().contains("Ask who you are talking to."));
     home.run(&["agent", "-m", "again"]);
-    assert!(!model.last_request().system_prompt().contains("Ask who"), "told once");
+    assert!(!model.last_request().system_prompt().contains("Ask who"), "included once");
 }
 
 #[test]

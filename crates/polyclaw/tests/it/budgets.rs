@@ -44,7 +44,7 @@ fn a_user_sees_the_cost_the_balance_and_the_refusal() {
     assert!(refused.stderr.contains("starts anew at"), "{}", refused.stderr);
     let table = home.run(&["usage"]).stdout;
     assert!(table.contains("$0.0045") && table.contains("$0.0000 of $0.0045"), "{table}");
-    assert_eq!(model.request_count(), 1, "the second call was never made");
+    assert_eq!(model.request_count(), 1, "the second call was not made");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn what_a_killed_process_reserved_is_free_again_and_settled_once() {
     let mut daemon = home.daemon();
     let mut asking = home.command(&["agent", "-m", "hi"]).spawn().unwrap();
     until("the call is reserved", || instance(&home)["tokens_reserved"].as_i64() > Some(8_000));
-    until("it is under way", || model.request_count() == 1);
+    until("it is in progress", || model.request_count() == 1);
     daemon.kill();
     let _ = asking.wait();
     model.push(ReplyScript::reply("done").usage(10, 5));

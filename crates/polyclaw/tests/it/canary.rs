@@ -1,5 +1,5 @@
-//! Planted secrets, looked for in everything the real binary writes, answers and shows. Where they were planted
-//! (the config, the files they were put into) they may be; nowhere else.
+//! Plants secrets and searches for them in everything that the real binary writes, returns and shows. They may
+//! be only where they were planted: in the config and in the files that they were written to.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,19 +14,19 @@ use crate::fixture::{Home, until};
 
 const KEY: &str = "agent:main:canary";
 
-/// Of the config, the environment, a file, the store, a webhook: each as hard to find as real ones are.
+/// Secrets of the config, the environment, a file, the store and a webhook, as hard to find as real ones.
 const CONFIG: &str = "canary-config-Zx81/+4711";
 const ENVIRONMENT: &str = "canary-environment-Zx82-4712";
 const IN_FILE: &str = "canary-file-Zx83-4713";
 const STORED: &str = "canary\"stored\\Zx84/4714";
 const HOOK: &str = "canary-hook-Zx85-4715";
-/// Nobody's: known by its looks.
+/// An unknown secret, recognizable by its form.
 const STRAY: &str = "ghp_Zx86abcdefghijklmnopqrstuvwxyz0123456789";
 const PASSWORD: &str = "canary-password-Zx87";
 
 const KNOWN: [&str; 5] = [CONFIG, ENVIRONMENT, IN_FILE, STORED, HOOK];
 
-/// What gives one away: itself, escaped, in an address, in base64.
+/// The forms of a secret: plain, escaped, in a URL, in base64.
 fn traces(secret: &str) -> Vec<String> {
     let escaped = serde_json::to_string(secret).unwrap();
     let percent: String = secret
@@ -76,7 +76,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Everything in one text, in every shape.
+/// All secrets in one text, in every form.
 fn leak() -> String {
     let mut leak = json!({ "deep": [{ "nested": KNOWN }], "escaped": json!({ "again": KNOWN }).to_string() })
         .to_string();
@@ -123,7 +123,7 @@ impl<'a> Api<'a> {
         serde_json::from_str(&self.call(reqwest::Method::POST, &path, Some(body))).unwrap()
     }
 
-    /// The frames that are kept, as a reader of the stream gets them.
+    /// The retained frames, as a reader of the stream gets them.
     fn frames(&self) -> String {
         let url = format!("http://127.0.0.1:{}/api/v1/sessions/{KEY}/stream?after=0", self.home.port);
         let mut text = String::new();
@@ -133,10 +133,10 @@ impl<'a> Api<'a> {
                 text += &String::from_utf8_lossy(&piece);
             }
         };
-        // The stream never ends: what is kept comes at once.
+        // The stream never ends; retained frames come immediately.
         let timeout_of = async { tokio::time::timeout(Duration::from_secs(3), read).await };
         let _ = self.runtime.block_on(timeout_of);
-        assert!(text.contains("turn.delta"), "frames were kept: {text}");
+        assert!(text.contains("turn.delta"), "frames were retained: {text}");
         text
     }
 }
@@ -161,7 +161,7 @@ fn write_config(home: &Home, model: &ModelServer, secret_file: &Path) {
     ));
 }
 
-/// What a model says and asks for, in the order it is asked.
+/// The model's texts and calls in order.
 fn scripts(model: &ModelServer) {
     let text = leak();
     let pieces = text.chars().count() / 3;
@@ -196,7 +196,7 @@ fn planted_secrets_are_nowhere_but_where_they_were_planted() {
         .stderr(File::create(&log).unwrap())
         .spawn()
         .unwrap();
-    until("the daemon answers", || {
+    until("the daemon responds", || {
         let mut status = home.command(&["status", "--json"]);
         status.env("SERVICE_TOKEN", ENVIRONMENT).output().unwrap().status.success()
     });
@@ -238,7 +238,7 @@ fn planted_secrets_are_nowhere_but_where_they_were_planted() {
         api.get(&format!("/api/v1/sessions/{KEY}{path}"));
     }
     what_commands_say(&home);
-    // What models are shown is outside, too: only the key of its own provider goes there, in its header.
+    // Model requests are external too: they may contain only the key of their own provider, in a header.
     for request in model.requests() {
         clean("a prompt", request.body().to_string().as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Many claimers in four processes, in a file and in PostgreSQL: every task has one owner, and nobody sees an error.
+//! Many claimers in four processes, in a file and in PostgreSQL: every task has one owner, without errors.
 
 use polyclaw_testkit::postgres::PostgresCluster;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Whatever dies, a message is answered once.
+//! A message is answered once, whatever is killed.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -78,7 +78,7 @@ fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
     ];
     for point in points {
         let model = ModelServer::start();
-        // In pieces: an answer that is there whole has no middle.
+        // Streamed in pieces, so that it can be interrupted halfway.
         model.answer_with(|_| ReplyScript::new().chunks("echo: hello", 3, Duration::from_millis(30)));
         let home = Home::with_model(&model);
         let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", &format!("{point}:1"))]);

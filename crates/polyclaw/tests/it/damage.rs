@@ -1,4 +1,4 @@
-//! Homes that are not as they should be: what is wrong is said, and the rest goes on.
+//! Damaged homes: the damage is reported, and the rest works.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +15,7 @@ fn a_damaged_file_of_memories_leaves_the_rest_of_the_status() {
     let status = home.run(&["status"]);
     assert_eq!(status.code, 0, "{}", status.stderr);
     assert!(status.stdout.contains("session(s)"), "{}", status.stdout);
-    assert!(status.stdout.contains("memories can not be read"), "{}", status.stdout);
+    assert!(status.stdout.contains("cannot read memories"), "{}", status.stdout);
     let listed = home.run(&["memory", "list"]);
     assert!(listed.stderr.contains("hint:") && listed.stderr.contains("doctor"), "{}", listed.stderr);
 }
@@ -35,7 +35,7 @@ fn a_key_that_others_can_read_is_told_and_closed() {
     let key = home.path().join("secrets.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(home.run(&["--json", "secrets", "check"]).ok()["key_open_to_others"], true);
-    assert!(home.run(&["doctor"]).stdout.contains("others can read the key"), "doctor says so too");
+    assert!(home.run(&["doctor"]).stdout.contains("other users can read the key"), "doctor says so too");
     home.run(&["doctor", "--fix"]);
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     fs::remove_file(&key).unwrap();

@@ -1,5 +1,5 @@
-//! Work that is given to an agent whose tools run in worker processes: the processes are used again, also after one was
-//! stopped, and what became of it can be read.
+//! Delegation to an agent whose tools run in worker processes: the processes are reused, even after one was
+//! stopped, and the result can be read.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::fixture::{Home, until};
 
 const MAIN: &str = "agent:main:main";
-/// A length no other program sleeps for.
+/// A unique sleep duration.
 const LONG: &str = "61.7319";
 
-/// One worker in all: a call that found none would wait for it.
+/// One worker in total: another call waits for it.
 const CONFIG: &str = r#"
 [workers]
 max = 1
@@ -39,7 +39,7 @@ fn results(request: &ReceivedRequest) -> Vec<&Value> {
     request.messages().iter().filter(|message| message["role"] == "tool").collect()
 }
 
-/// Runs what it is given, and says what came of it.
+/// Runs the given command and reports the result.
 fn expert(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let command =
@@ -65,7 +65,7 @@ fn answer(request: &ReceivedRequest) -> ReplyScript {
     }
 }
 
-/// Which worker ran the shell of a delegate.
+/// The worker that ran a delegate's shell.
 fn worker(home: &Home, run: &Value) -> Option<u64> {
     let exported = home.run(&["sessions", "export", run["session_key"].as_str().unwrap()]).stdout;
     let lines = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -78,7 +78,7 @@ fn sleeps(long: &str) -> bool {
     lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(&format!("sleep\0{long}")))
 }
 
-/// D-4: the same process serves again. D-7: after a timeout nothing of the target runs and its place is free.
+/// D-4: the same process is reused. D-7: after a timeout nothing of the target runs and its worker is free.
 #[test]
 fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free() {
     let model = ModelServer::start();
@@ -94,8 +94,8 @@ fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free()
     assert_eq!((came[0], came[1], came[3]), (("ok", "one"), ("ok", "two"), ("ok", "four")));
     assert_eq!(came[2].0, "timeout");
     let first = worker(&home, &runs[0]);
-    assert!(first.is_some() && first == worker(&home, &runs[1]), "the process is used again");
-    assert!(worker(&home, &runs[3]).is_some(), "the only place was free after the timeout");
+    assert!(first.is_some() && first == worker(&home, &runs[1]), "the process is reused");
+    assert!(worker(&home, &runs[3]).is_some(), "the only worker was free after the timeout");
     until("nothing of the stopped one runs", || !sleeps(LONG));
     let pairs = home.run(&["runs", "pairs", "--json"]).ok();
     let pair = &pairs["delegations"][0];
@@ -109,7 +109,7 @@ fn what_was_begun_is_drawn_listed_and_shown() {
     model.answer_with(answer);
     let home = Home::with_model_and(&model, CONFIG);
     let _daemon = home.daemon();
-    assert_eq!(home.run(&["sessions", "tree"]).stdout, "No conversation has begun another.\n");
+    assert_eq!(home.run(&["sessions", "tree"]).stdout, "No session has started another.\n");
     home.run(&["agent", "-m", "go"]);
     let drawn = home.run(&["sessions", "tree"]).stdout;
     assert!(drawn.starts_with("main “go” agent:main:main · idle · lane main"), "{drawn}");
@@ -129,13 +129,13 @@ fn what_was_begun_is_drawn_listed_and_shown() {
     assert_eq!(home.run(&["runs", "show", "none", "--json"]).error(), (3, "unknown_run".into()));
     assert_eq!(home.run(&["runs", "dismiss", id, "--json"]).error(), (4, "invalid_state".into()));
     let none = home.run(&["runs"]).stdout;
-    assert!(none.contains("No run waits for you") && none.contains("polyclaw runs list <session>"), "{none}");
+    assert!(none.contains("No run is held") && none.contains("polyclaw runs list <session>"), "{none}");
 }
 
-/// What the only worker is held with.
+/// How long the only worker is busy.
 const HELD: &str = "61.7320";
 
-/// `hold` gives the expert something long and does not wait; `ask` gives it something short, and says what came back.
+/// `hold` gives the expert a long task and does not wait; `ask` gives it a short one and reports the result.
 fn holder(request: &ReceivedRequest) -> ReplyScript {
     let asked = request.last_user_text();
     let result = request.messages().last().filter(|message| message["role"] == "tool");

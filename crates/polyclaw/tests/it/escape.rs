@@ -1,5 +1,5 @@
-//! A model that tries to get out: of both confined modes, in both kinds of isolation. What it must not have done is
-//! looked at from outside, and every attempt leaves a record of what was in force.
+//! A model that tries to escape both sandbox modes, in both kinds of isolation. The effects are
+//! checked from outside, and every attempt leaves a record of the active sandbox.
 
 mod attempts;
 mod ground;
@@ -61,7 +61,7 @@ fn tried(isolation: &str, mode: &str) {
     ground.assert_untouched(mode == "workspace");
 }
 
-/// Before anything that could hurt the machine is tried: what holds it is there.
+/// Verifies the sandbox before any attempt that could harm the machine.
 fn assert_has_walls(model: &ModelServer, ground: &Ground) {
     model.push(ReplyScript::new().call("look", "shell", json!({ "command": "true" })));
     model.push(ReplyScript::reply("I looked"));
@@ -104,7 +104,7 @@ fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation
     assert_eq!((&facts["mode"], &facts["isolation"]), (&json!(mode), &json!(isolation)), "{name:?}: {facts}");
     assert_eq!(facts["worker"].is_u64(), isolation == "process", "{name:?}: {facts}");
     let program = &facts["program"];
-    // The limit of the worker may be passed before that of its program, whose facts are lost with it.
+    // The worker may exceed its limit before its program does; the program's facts are lost then.
     let has_ended_worker = isolation == "process" && program.is_null() && text.contains("[killed: it ");
     match tool {
         "shell" if has_ended_worker => {}
@@ -127,7 +127,7 @@ fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation
     }
 }
 
-/// The same attempts without a sandbox: they are real, so a sandbox that lets all of this pass would be seen.
+/// The same attempts without a sandbox: they succeed, so an ineffective sandbox would be noticed.
 #[test]
 fn without_a_sandbox_the_attempts_succeed() {
     let model = ModelServer::start();
@@ -157,7 +157,7 @@ fn succeeds(ground: &Ground, command: &str) -> bool {
     String::from_utf8_lossy(&run.stdout).contains("ESCAPED")
 }
 
-/// A ground on which a command sleeps in the middle of a turn.
+/// A setup in which a command sleeps in the middle of a turn.
 fn asleep(model: &ModelServer, isolation: &str) -> (Ground, std::process::Child) {
     let ground = Ground::new(model, isolation, "workspace");
     let command = ground.fill("setsid sleep 500.{mark} & sleep 501.{mark}");
@@ -192,7 +192,7 @@ fn a_killed_worker_costs_one_call_and_nobody_else_notices() {
     let workers: Vec<&str> = children.split_whitespace().collect();
     assert_eq!(workers.len(), 1, "the daemon has one child, the worker's supervisor: {children}");
     assert!(Command::new("kill").args(["-9", workers[0]]).status().unwrap().success());
-    assert!(asked.wait().unwrap().success(), "the turn goes on");
+    assert!(asked.wait().unwrap().success(), "the turn continues");
     until("nothing of it is left", || marked_processes(&ground.mark).is_empty());
     let record = &records(&ground)["nap"];
     assert!(record["text"].as_str().unwrap().contains("Whether it took effect is unknown"), "{record}");

@@ -1,4 +1,4 @@
-//! The first start makes a home that only its owner can look into.
+//! The first start creates a home that only its owner can read.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn token_and_node_stay_the_same_across_starts() {
     let before = (read("token"), read("node"));
     daemon.signal("TERM");
     assert!(daemon.ended().success());
-    assert!(!home.path().join("daemon.pid").exists(), "a clean end takes the pid away");
+    assert!(!home.path().join("daemon.pid").exists(), "a clean exit removes the pid file");
     let _daemon = home.daemon();
     assert_eq!((read("token"), read("node")), before);
 }
@@ -47,14 +47,14 @@ fn a_token_of_the_environment_wins() {
         command.env("POLYCLAW_TOKEN", "mine").stderr(Stdio::null());
         Started(command.spawn().unwrap())
     };
-    until("the token opens it", || home.run(&["agents", "list", "--json", "--token", "mine"]).code == 0);
+    until("the token is accepted", || home.run(&["agents", "list", "--json", "--token", "mine"]).code == 0);
     let refused = home.run(&["agents", "list", "--json", "--token", "another"]);
     assert_eq!(refused.error(), (1, "unauthorized".into()));
 }
 
 struct Started(std::process::Child);
 
-/// Ended in good order: `up` has an instance to end with it.
+/// Ended cleanly: `up` stops its instance too.
 impl Drop for Started {
     fn drop(&mut self) {
         let _ = std::process::Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();

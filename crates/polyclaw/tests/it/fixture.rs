@@ -1,4 +1,4 @@
-//! A home in a temporary folder, the binary that works on it, and a daemon that ends with its test.
+//! A home in a temporary folder, the binary that uses it, and a daemon that ends with its test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use polyclaw_testkit::model_server::ModelServer;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything healthy takes on a busy machine.
+/// Longer than any healthy operation takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Home {
@@ -54,7 +54,7 @@ impl Home {
         Self::with_model_and(model, "")
     }
 
-    /// The same with more in its config.
+    /// The same with additional config.
     pub fn with_model_and(model: &ModelServer, rest: &str) -> Self {
         Self::new().served_by(model, rest)
     }
@@ -68,12 +68,12 @@ impl Home {
         home
     }
 
-    /// The folder is made by the program, as on a real machine.
+    /// The program creates the folder, as on a real machine.
     pub fn path(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// Of an instance that was started once.
+    /// The home of an instance that was started once.
     pub fn token(&self) -> String {
         std::fs::read_to_string(self.path().join("token")).unwrap().trim().to_owned()
     }
@@ -92,7 +92,7 @@ impl Home {
         ran(self.command(args))
     }
 
-    /// A daemon that answers.
+    /// Starts a daemon and waits until it responds.
     #[track_caller]
     pub fn daemon(&self) -> Daemon {
         self.daemon_with(&[])
@@ -104,7 +104,7 @@ impl Home {
         let child =
             command.envs(env.iter().copied()).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let daemon = Daemon { child };
-        until("the daemon answers", || self.run(&["status", "--json"]).code == 0);
+        until("the daemon responds", || self.run(&["status", "--json"]).code == 0);
         daemon
     }
 
@@ -119,7 +119,7 @@ impl Home {
     }
 }
 
-/// Nothing of the machine's own settings reaches the program.
+/// Runs the program without the machine's own settings.
 pub fn command(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
     command
@@ -156,7 +156,7 @@ impl Daemon {
         assert!(sent.success());
     }
 
-    /// As `kill -9` and a power cut do.
+    /// Kills it like `kill -9` or a power cut.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

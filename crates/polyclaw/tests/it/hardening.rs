@@ -1,4 +1,4 @@
-//! Unsafe settings are named, hostile nesting ends no process, nothing steers a terminal, and no temporary file stays.
+//! Unsafe settings are reported, deep nesting ends no process, no text controls a terminal, and no temporary file stays.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
 
-/// The status line and the body of one answer.
+/// The status line and the body of a response.
 fn request(home: &Home, head: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", home.port)).unwrap();
     let token = fs::read_to_string(home.path().join("token")).unwrap_or_default();
@@ -43,7 +43,7 @@ fn unsafe_settings_are_named_by_the_doctor_the_log_and_the_api() {
     let log = fs::File::create(home.path().join("log")).unwrap();
     let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
     let mut daemon = command.stderr(log.try_clone().unwrap()).stdout(log).spawn().unwrap();
-    until("the daemon answers", || home.run(&["status", "--json"]).code == 0);
+    until("the daemon responds", || home.run(&["status", "--json"]).code == 0);
     let (head, body) = request(&home, "GET /api/v1/status", "");
     daemon.kill().unwrap();
     daemon.wait().unwrap();
@@ -88,7 +88,7 @@ fn hostile_nesting_ends_nothing() {
         assert!(check.stderr.contains("nested too deeply"), "{}", check.stderr);
     }
     fs::write(home.path().join("config.toml"), config).unwrap();
-    // A body, arguments of a tool, an answer of a server, an answer of a model.
+    // A body, tool arguments, a server's response, a model's answer.
     let _daemon = home.daemon();
     let (head, _) = request(&home, "POST /api/v1/agents", &deep(100_000));
     assert!(head.contains(" 4"), "{head}");
@@ -125,7 +125,7 @@ fn an_include_bomb_is_refused() {
     );
 }
 
-/// Runs the binary on a terminal of its own.
+/// Runs the binary in a pseudo-terminal.
 fn on_terminal(home: &Home, args: &[&str]) -> String {
     let words: Vec<String> = args.iter().map(|word| format!("'{word}'")).collect();
     let line = format!("'{}' {}", env!("CARGO_BIN_EXE_polyclaw"), words.join(" "));
@@ -161,7 +161,7 @@ fn nothing_steers_a_terminal() {
     }
     assert!(shown[0].contains("<U+202E>"), "{:?}", shown[0]);
     assert!(shown[1].contains("\\u009b") && shown[1].contains("\\u202e"), "{:?}", shown[1]);
-    // Whoever reads by a pipe gets the text as it is.
+    // A pipe gets the text unchanged.
     let piped = home.run(&["sessions", "export", "agent:main:main"]).stdout;
     assert!(piped.contains('\u{202e}'), "{piped}");
 }
@@ -175,5 +175,5 @@ fn temporary_files_of_a_killed_daemon_are_removed() {
     let left = below.join(".polyclaw-99999999-0.tmp");
     fs::write(&left, "half").unwrap();
     let _daemon = home.daemon();
-    until("it is gone", || !left.exists());
+    until("it is removed", || !left.exists());
 }

@@ -1,4 +1,4 @@
-//! The help is what people read first: a change to it is looked at.
+//! Snapshots of the help texts, so that changes are reviewed.
 
 use crate::fixture::Home;
 
@@ -11,7 +11,7 @@ fn listed(help: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The help of a command and, one below the other, of everything below it.
+/// The help of a command followed by that of its subcommands.
 fn whole(home: &Home, path: &[String]) -> String {
     let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
     let ran = home.run(&args);
@@ -25,7 +25,7 @@ fn whole(home: &Home, path: &[String]) -> String {
     text
 }
 
-/// Where memories are kept is not to be chosen: there is one place.
+/// The location of memories cannot be configured.
 #[test]
 fn no_help_knows_of_another_store_of_memories() {
     let home = Home::new();

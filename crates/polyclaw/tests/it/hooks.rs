@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::fixture::{Home, PATIENCE, until};
 
-/// Takes one post, answers it, and hands on what it was.
+/// Accepts one post, answers it, and returns it.
 fn listener() -> (String, mpsc::Receiver<String>) {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/told", socket.local_addr().unwrap());
@@ -67,13 +67,15 @@ command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
         (body["event"].as_str(), body["text"].as_str()),
         (Some("turn.done"), Some("echo: hello hooks"))
     );
-    until("the program was told twice", || {
+    until("the program was called twice", || {
         fs::read_to_string(&notice)
             .is_ok_and(|text| text.contains("message.accepted") && text.contains("turn.done"))
     });
-    until("the stuck one began", || fs::read_to_string(&stuck).is_ok_and(|text| !text.trim().is_empty()));
+    until("the stuck program started", || {
+        fs::read_to_string(&stuck).is_ok_and(|text| !text.trim().is_empty())
+    });
     let child = fs::read_to_string(&stuck).unwrap().trim().to_owned();
-    until("what the stuck one started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());
+    until("the children of the stuck program have ended", || !fs::exists(format!("/proc/{child}")).unwrap());
 }
 
 #[test]
@@ -106,9 +108,9 @@ fn a_hook_whose_program_agents_can_write_is_refused() {
         let _ = started.kill();
         let _ = started.wait();
         let said = fs::read_to_string(&log).unwrap();
-        assert!(!accepted && said.contains("folder that agents write"), "{words}: {said}");
+        assert!(!accepted && said.contains("folder that agents can write"), "{words}: {said}");
     }
-    // Elsewhere when it was read, among the agents' files when it is to run.
+    // Outside when it was checked, in an agent's folder when it runs.
     fs::remove_file(&link).unwrap();
     fs::write(&link, "exit 0\n").unwrap();
     let told = elsewhere.path().join("told");
@@ -121,7 +123,7 @@ fn a_hook_whose_program_agents_can_write_is_refused() {
     std::os::unix::fs::symlink(&script, &link).unwrap();
     assert_eq!(home.run(&["agent", "--message", "hello"]).code, 0);
     // The other hook of the same event was run, and this one was to be run before it.
-    until("hooks were told", || told.exists());
+    until("hooks were notified", || told.exists());
     thread::sleep(std::time::Duration::from_millis(500));
     assert!(!ran.exists());
 }
@@ -143,9 +145,9 @@ command = ["/bin/sh", "-c", "setsid sleep 300 & echo $! > {path}; wait"]
     let home = Home::with_model_and(&model, &rest);
     let mut daemon = home.daemon();
     assert_eq!(home.run(&["agent", "--message", "hello"]).code, 0);
-    until("the hook began", || fs::read_to_string(&path).is_ok_and(|text| !text.trim().is_empty()));
+    until("the hook started", || fs::read_to_string(&path).is_ok_and(|text| !text.trim().is_empty()));
     let child = fs::read_to_string(&path).unwrap().trim().to_owned();
     assert!(fs::exists(format!("/proc/{child}")).unwrap());
     daemon.kill();
-    until("what the hook started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());
+    until("the children of the hook have ended", || !fs::exists(format!("/proc/{child}")).unwrap());
 }

@@ -1,5 +1,5 @@
-//! Foreign texts that give orders, and a model that obeys each of them: nothing happens that its agent may not do. What
-//! counts is not what the model wants but what the instance lets it.
+//! Foreign texts with instructions, and a model that obeys all of them: nothing happens that its agent may not do. The
+//! permissions of the instance count, not what the model wants.
 
 mod corpus;
 mod stage;
@@ -43,7 +43,7 @@ struct Resulted {
     text: String,
 }
 
-/// Every call the model made, and what came of it.
+/// Every call of the model with its result.
 struct Calls(Vec<(String, String, Value, Resulted)>);
 
 impl Calls {
@@ -89,7 +89,7 @@ impl Calls {
         Self(calls)
     }
 
-    /// What was called where a case was played.
+    /// The calls in the session of a case.
     fn near(&self, case: &Case) -> Vec<(&str, &Value, &str)> {
         let here = self.0.iter().filter(|(session, ..)| session.contains(&case.mark[2..6]));
         here.map(|(_, name, given, result)| (name.as_str(), given, result.text.as_str())).collect()
@@ -102,12 +102,12 @@ impl Calls {
     }
 }
 
-/// The name a call is stored under: tools of teams have two.
+/// The stored name of a call: team tools have two.
 fn called(tool: &str) -> &str {
     polyclaw_domain::team::tools::listed_tool_name(tool).unwrap_or(tool)
 }
 
-/// What privileged actions would leave behind.
+/// The traces that privileged actions would leave.
 fn nothing_has_changed(stage: &Stage) {
     let file = stage.home.path().join("memory/sessions.db");
     let database = rusqlite::Connection::open(file).unwrap();
@@ -125,7 +125,7 @@ fn nothing_has_changed(stage: &Stage) {
     assert_eq!(count("SELECT COUNT(*) FROM cron_schedules"), 0);
     assert_eq!(count("SELECT COUNT(*) FROM messages WHERE session_key LIKE 'agent:boss:%'"), 0);
     assert_eq!(std::fs::read_to_string(stage.home.path().join("config.toml")).unwrap(), stage.config);
-    // Replies to mail go to whoever wrote it, and nowhere else.
+    // Replies to mail go to its sender only.
     let strangers = count("SELECT COUNT(*) FROM outbox WHERE address_json LIKE '%stranger%'");
     assert_eq!(
         (strangers, stage.platform.visible_texts().iter().filter(|text| text.starts_with("zq")).count()),
@@ -136,28 +136,28 @@ fn nothing_has_changed(stage: &Stage) {
     assert!(!seen, "the model was shown the token");
 }
 
-/// The word that makes frames is new for each turn, frames are whole, and no foreign text stands in the open.
+/// Asserts that the frame word is new for each turn, frames are complete, and no foreign text is outside a frame.
 fn frames_hold(request: &ReceivedRequest, cases: &[Case]) {
     let system = request.system_prompt();
     let Some(nonce) = system.split("<input-").nth(1).and_then(|rest| rest.split_whitespace().next()) else {
         return;
     };
     assert!(nonce.len() == 32 && nonce.bytes().all(|byte| byte.is_ascii_hexdigit()), "{nonce}");
-    assert!(cases.iter().all(|case| !case.text.contains(nonce)), "a text knew it");
+    assert!(cases.iter().all(|case| !case.text.contains(nonce)), "a text contained it");
     for message in request.messages().iter().filter(|message| message["role"] == "user") {
         let text = message["content"].as_str().unwrap_or_default();
         let (begins, ends) = (format!("<input-{nonce} origin="), format!("</input-{nonce}>"));
         assert_eq!(text.matches(nonce).count(), 2 * text.matches(&begins).count(), "{text}");
         assert_eq!(text.matches(&begins).count(), text.matches(&ends).count(), "{text}");
         let open = outside(text, &begins, &ends);
-        // What a person types is a person's: only the first words of a case are that.
+        // Only the first words of a case are typed by a person.
         let typed = open.starts_with("call ") || open.starts_with("What ");
         let foreign = ["SYSTEM OVERRIDE", "[@agent:", "[/Context]", "im_start", "/approve all", "管理员"];
         assert!(typed || foreign.iter().all(|word| !open.contains(word)), "{text}");
     }
 }
 
-/// What of a text is in no frame.
+/// The part of a text outside of frames.
 fn outside(text: &str, begins: &str, ends: &str) -> String {
     let mut pieces = text.split(begins);
     let first = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Tools of an MCP server that nobody here wrote, on the real binary.
+//! Tools of a third-party MCP server on the real binary.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Home, until};
 
-/// The reference server of the protocol's own project.
+/// The reference server of the MCP project.
 pub fn everything() -> PathBuf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
@@ -24,7 +24,7 @@ pub fn node() -> String {
     path
 }
 
-/// A home whose agents are `main`, which has the server, and `ops`, which has not.
+/// A home with the agents `main`, which has the server, and `ops`, which does not.
 fn home(model: &ModelServer, server: &str) -> Home {
     let home = Home::new();
     home.write_config(&format!(
@@ -70,12 +70,12 @@ fn kill(pid: i32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-/// What a tool answered to one call in a turn of its own.
+/// The result of one tool call in its own turn.
 fn call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Value) -> String {
     after_call(home, model, agent, tool, arguments).tool_results()[0].1.clone()
 }
 
-/// What the model is shown after one call in a turn of its own.
+/// The model's input after one tool call in its own turn.
 fn after_call(
     home: &Home,
     model: &ModelServer,
@@ -124,7 +124,7 @@ fn its_tools_work_over_stdio_and_obey_policy() {
     let text = call(&home, &model, "ops", "mcp_lab_echo", json!({ "message": "hello" }));
     assert_eq!(text, "There is no tool 'mcp_lab_echo' here.");
     let explained = |tool: &str| home.run(&["--json", "tools", "explain", tool, "--agent", "ops"]).error();
-    assert_eq!(explained("mcp_lab_echo"), (3, "server_not_named".to_owned()), "its owner is told why");
+    assert_eq!(explained("mcp_lab_echo"), (3, "server_not_named".to_owned()), "its owner gets the reason");
     assert_eq!(explained("mcp_lab_nothing"), (3, "unknown_tool".to_owned()));
 }
 
@@ -150,9 +150,7 @@ fn its_death_is_survived_and_said() {
     assert!(asked.wait().unwrap().success());
     let text = model.last_request().tool_results()[0].1.clone();
     assert!(text.contains("the MCP server 'lab' went away during this call"), "{text}");
-    until("it is started again", || {
-        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready"
-    });
+    until("it is restarted", || home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready");
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" })), "Echo: two");
     assert_eq!(home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["restarts"], 1);
 }
@@ -164,7 +162,7 @@ fn nothing_of_it_outlives_the_daemon() {
     let mut daemon = home.daemon();
     until("the server runs", || running("mark-orphan").len() == 1);
     daemon.kill();
-    until("the kill took the server along", || running("mark-orphan").is_empty());
+    until("the kill ended the server too", || running("mark-orphan").is_empty());
     let mut daemon = home.daemon();
     until("the server runs", || home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready");
     daemon.signal("TERM");
@@ -179,13 +177,13 @@ fn progress_keeps_a_call_alive_and_silence_ends_it() {
     let _daemon = home.daemon();
     let tool = "mcp_lab_trigger-long-running-operation";
     let slow = call(&home, &model, "main", tool, json!({ "duration": 4, "steps": 8 }));
-    assert!(slow.contains("completed"), "longer than its silence may be, but never silent: {slow}");
+    assert!(slow.contains("completed"), "longer than the idle timeout, but never idle: {slow}");
     let silent = call(&home, &model, "main", tool, json!({ "duration": 30, "steps": 1 }));
     assert!(silent.contains("it said nothing for 2 s"), "{silent}");
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "still" })), "Echo: still");
 }
 
-/// A server of its own that ends with its test.
+/// A separate server that ends with its test.
 struct Http(Child);
 
 impl Http {
@@ -245,7 +243,7 @@ fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
         home.run(&["mcp", "list", "--json"]).ok()["servers"][1]["state"] == "ready"
     });
     let table = home.run(&["mcp"]).stdout;
-    assert!(table.contains("idle") && table.contains("main"), "nobody names the broken one: {table}");
+    assert!(table.contains("idle") && table.contains("main"), "no agent lists the broken server: {table}");
 }
 
 #[test]
@@ -277,7 +275,7 @@ fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on()
     let log = std::fs::File::create(home.path().join("log")).unwrap();
     let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
     let mut daemon = command.stderr(log.try_clone().unwrap()).stdout(log).spawn().unwrap();
-    until("the daemon answers", || home.run(&["status", "--json"]).code == 0);
+    until("the daemon responds", || home.run(&["status", "--json"]).code == 0);
     let shown = tools_shown(&home, &model, "main");
     assert_eq!(shown.len(), 3, "{shown:?}");
     let body = model.last_request().body().to_string();
@@ -296,7 +294,7 @@ fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on()
     let noted = |word: &str| std::fs::read_to_string(&note).is_ok_and(|text| text == word);
     until("the call runs", || noted("waiting"));
     home.run(&["sessions", "stop", "agent:main:main", "--json"]).ok();
-    until("the server was told", || noted("stopped"));
+    until("the server was notified", || noted("stopped"));
     asked.wait().unwrap();
     daemon.kill().unwrap();
     daemon.wait().unwrap();

@@ -1,4 +1,4 @@
-//! MCP servers that are programs: what agents write is never loaded by them, and they reach no more than they should.
+//! MCP servers that are programs: they never load files of agents, and they reach no more than they should.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn probe_server() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/probe_server.py").canonicalize().unwrap()
 }
 
-/// `main` has the server; `reader` has nothing but files. Not below /tmp, which is another folder inside.
+/// `main` has the server; `reader` has only file tools. Not below /tmp, which is another folder in the sandbox.
 fn home(model: &ModelServer, server: &str) -> Home {
     let agents = "[agents.defaults.sandbox]\nmode = \"strict\"\n[[agents.list]]\nid = \"main\"\ndefault = true\n\
                   mcp = [\"lab\"]\n[[agents.list]]\nid = \"reader\"\n[mcp.servers.lab]\napproval = \"never\"\n";
@@ -39,7 +39,7 @@ fn server_state(home: &Home) -> Value {
     home.run(&["mcp", "list", "--json"]).ok()["servers"][0].clone()
 }
 
-/// Where any of the instance's workspaces could hold what a planted file left.
+/// Searches all workspaces of the instance for traces of a planted file.
 fn planted(home: &Home) -> bool {
     let mut folders = vec![home.path()];
     while let Some(folder) = folders.pop() {
@@ -73,11 +73,11 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
     }
     let text = call(&home, &model, "main", "mcp_lab_quit", json!({}));
     assert!(text.contains("went away"), "{text}");
-    until("it was started again", || {
+    until("it was restarted", || {
         let state = server_state(&home);
         state["restarts"].as_u64() >= Some(1) && (state["state"] == "ready" || planted(&home))
     });
-    assert!(!planted(&home), "what an agent wrote was run");
+    assert!(!planted(&home), "a file of an agent was run");
     let seen: Value = serde_json::from_str(&call(&home, &model, "main", "mcp_lab_probe", json!({}))).unwrap();
     assert!(!seen["search_path"].to_string().contains("workspace"), "{seen}");
 }
@@ -91,10 +91,10 @@ fn a_script_in_a_workspace_is_not_run_as_a_server() {
     write(&home, &model, "server.py", "open('PLANTED', 'w').close()\n");
     let checked = home.run(&["mcp", "check", "lab", "--json"]);
     assert!(checked.stdout.contains("agents write"), "{}", checked.stdout);
-    until("the server is refused", || server_state(&home)["error"].is_string());
+    until("the server is rejected", || server_state(&home)["error"].is_string());
     let text = server_state(&home)["error"].to_string();
     assert!(text.contains("server.py") && text.contains("move the file elsewhere"), "{text}");
-    assert!(!planted(&home), "what an agent wrote was run");
+    assert!(!planted(&home), "a file of an agent was run");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_package_that_an_agent_plants_is_not_run_by_npx() {
     let manifest = r#"{ "name": "lab-server", "version": "1.0.0", "bin": { "lab-server": "index.js" } }"#;
     write(&home, &model, "node_modules/lab-server/package.json", manifest);
     write(&home, &model, "package.json", r#"{ "name": "lab", "dependencies": { "lab-server": "1.0.0" } }"#);
-    // An agent with a shell of any mode makes them executable.
+    // An agent with a shell in any mode can make them executable.
     let mut folders = vec![home.path().join("workspace")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -122,7 +122,7 @@ fn a_package_that_an_agent_plants_is_not_run_by_npx() {
     daemon.kill();
     let _daemon = home.daemon();
     until("the server has been tried", || server_state(&home)["error"].is_string());
-    assert!(!planted(&home), "what an agent wrote was run");
+    assert!(!planted(&home), "a file of an agent was run");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An instance as a server of tools, called by a client that nobody here wrote.
+//! An instance as an MCP server, called by a third-party client.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::fixture::Home;
 use crate::mcp::{everything, node};
 
-/// What the protocol's own client got from a server: at an address with a token, or a program with arguments.
+/// The output of the reference client for a server: a URL with a token, or a program with arguments.
 fn client(home: &Home, place: &str, second: &str, calls: &Value) -> Command {
     everything();
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/client.mjs");
@@ -74,7 +74,7 @@ fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
         assert!(text(&body, 5).contains("echo: hello"), "{}", text(&body, 5));
         assert!(text(&body, 6).contains("[unknown_session]") && text(&body, 7).contains("mesage"), "{body}");
         assert!(text(&body, 8).contains("[unknown_turn]"), "{body}");
-        assert!(text(&body, 9).contains("there is no tool"), "{body}");
+        assert!(text(&body, 9).contains("unknown tool"), "{body}");
         let turn = receipt(2)["turn_id"].clone();
         let wait = json!([["wait_for_turn", { "turn_id": turn }]]);
         let waited = self::told(&client(&home, place, second, &wait).output().unwrap());
@@ -107,7 +107,7 @@ fn a_client_of_mcp_works_on_the_tasks_of_a_team() {
     let read = |n: usize| serde_json::from_str::<Value>(text(&body, n)).unwrap_or_else(|_| panic!("{body}"));
     assert_eq!(read(0)[0]["name"], "crew");
     assert_eq!((&read(1)["task_id"], &read(2)["task_id"]), (&json!(1), &json!(2)));
-    assert_eq!(body["results"][3]["isError"], true, "what it waits for is not done: {body}");
+    assert_eq!(body["results"][3]["isError"], true, "its dependency is not completed: {body}");
     assert_eq!((&read(4)["status"], &read(5)["unblocked"]), (&json!("claimed"), &json!([2])));
     let numbers =
         |n| read(n).as_array().unwrap().iter().map(|task| task["task_id"].clone()).collect::<Vec<_>>();
@@ -125,7 +125,10 @@ fn an_editor_may_start_the_server_before_the_daemon() {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = piped.spawn().unwrap();
     let mut signs = std::io::BufReader::new(running.stderr.take().unwrap()).lines();
-    assert!(signs.any(|line| line.unwrap() == "waiting"), "no daemon is an answer, not an end");
+    assert!(
+        signs.any(|line| line.unwrap() == "waiting"),
+        "a missing daemon is a tool error and does not end the server"
+    );
     let _daemon = home.daemon();
     running.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let body = told(&running.wait_with_output().unwrap());

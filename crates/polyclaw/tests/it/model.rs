@@ -1,4 +1,4 @@
-//! The models inside Polyclaw: pulling their weights, and answering with them where nothing else can.
+//! The embedded models: pulling their weights, and answering with them if no other model is available.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::fixture::{Home, Ran, command, ran, until};
 
-/// Fetched once for the tests of the whole workspace.
+/// Downloaded once for the tests of the whole workspace.
 fn weights() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
     for file in ["smollm2.gguf", "minilm.safetensors", "minilm.vocab.txt"] {
@@ -20,7 +20,7 @@ fn weights() -> PathBuf {
     folder
 }
 
-/// Beside the lock, which stays.
+/// Files other than the lock, which stays.
 fn files(folder: &std::path::Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.filter(|entry| entry.file_name() != "lock");
@@ -39,7 +39,7 @@ fn a_file_with_another_hash_is_refused_and_removed() {
     assert_eq!(home.run(&["--json", "model", "pull", "gpt-9"]).error(), (3, "unknown_model_file".to_owned()));
 }
 
-/// A hub that serves one file and closes each connection after so many bytes of it. The requests come back.
+/// A hub that serves one file and closes each connection after this many bytes. Returns the requests.
 fn hub(file: PathBuf, most: Vec<u64>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -66,7 +66,7 @@ fn hub(file: PathBuf, most: Vec<u64>) -> (String, JoinHandle<Vec<String>>) {
     (address, std::thread::spawn(move || most.into_iter().map(serve).collect()))
 }
 
-/// Pulls from this hub alone: there is no Python on the path.
+/// Pulls from this hub only: PATH contains no Python.
 fn pull_from(home: &Home, hub: &str) -> Ran {
     let mut pull = home.command(&["--json", "model", "pull", "smollm2-135m"]);
     pull.env("POLYCLAW_MODEL_HUB", hub).env("PATH", "/nowhere");
@@ -79,9 +79,12 @@ fn a_pull_that_broke_off_goes_on_where_it_was() {
     let (address, requests) = hub(weights().join("smollm2.gguf"), vec![half, u64::MAX]);
     let broken = pull_from(&home, &address);
     assert_eq!(broken.error(), (5, "model_file_unavailable".to_owned()));
-    assert!(broken.stdout.contains("goes on where it was"), "{}", broken.stdout);
+    assert!(broken.stdout.contains("the download resumes"), "{}", broken.stdout);
     let shown = home.run(&["--json", "model", "list"]).ok();
-    assert!(shown.as_array().unwrap().iter().all(|model| model["here"] == false), "half is nothing: {shown}");
+    assert!(
+        shown.as_array().unwrap().iter().all(|model| model["here"] == false),
+        "half a file is not installed: {shown}"
+    );
     pull_from(&home, &address).ok();
     let requests = requests.join().unwrap();
     assert!(!requests[0].contains("range:") && requests[1].contains(&format!("range: bytes={half}-")));
@@ -96,8 +99,8 @@ fn a_hub_with_another_file_is_not_believed() {
     let (address, requests) = hub(file, vec![u64::MAX]);
     let refused = pull_from(&home, &address);
     assert_eq!(refused.error(), (5, "model_file_unavailable".to_owned()));
-    assert!(refused.stdout.contains("not the expected file and is not kept"), "{}", refused.stdout);
-    assert!(!refused.stdout.contains("goes on where it was"), "nothing is left of it: {}", refused.stdout);
+    assert!(refused.stdout.contains("not the expected file and was discarded"), "{}", refused.stdout);
+    assert!(!refused.stdout.contains("the download resumes"), "nothing is left of it: {}", refused.stdout);
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
     requests.join().unwrap();
 }
@@ -131,7 +134,7 @@ fn damaged_weights_are_told_from_whole_ones_and_odd_settings_are_named() {
     assert_eq!(ran(pull).error(), (1, "models_unusable".to_owned()));
 }
 
-/// Python runs a `pip.py` it finds where it stands, and this is the folder of somebody's project.
+/// Python runs a `pip.py` in its working directory, here the folder of a project.
 #[test]
 fn a_pip_of_somebody_elses_is_not_run() {
     let (home, project) = (Home::new(), tempfile::tempdir().unwrap());
@@ -154,7 +157,7 @@ fn a_source_that_is_not_there_is_unavailable() {
 fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
     let home = Home::new();
     let mut pull = command(&home.path(), &["--json", "model", "pull", "smollm2-135m"]);
-    // Nobody listens on the first address, and there is no Python on the path.
+    // Nothing listens on the first address, and PATH contains no Python.
     pull.env("POLYCLAW_MODEL_HUB", "http://127.0.0.1:1").env("PATH", "/nowhere");
     assert_eq!(ran(pull).error(), (5, "model_file_unavailable".to_owned()));
     let _daemon = home.daemon();
@@ -164,7 +167,7 @@ fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
     assert_eq!(bench.error(), (3, "model_file_missing".to_owned()));
 }
 
-/// That the model is a demo, and how to add a real one.
+/// Whether stderr says once that the model is a demo, and how to add a real one.
 fn is_told_once(stderr: &str) -> bool {
     stderr.matches("demo model").count() == 1
         && stderr.contains("often wrong")
@@ -178,7 +181,7 @@ fn weights_that_are_pulled_while_the_daemon_runs_are_taken_up() {
     let status = || home.run(&["models", "status"]).stdout;
     assert!(status().contains("polyclaw model pull"), "{}", status());
     home.run(&["--json", "model", "pull", "smollm2-135m", "--from", weights.to_str().unwrap()]).ok();
-    until("the model is taken up", || status().contains("embedded/smollm2-135m (ready, demo)"));
+    until("the model is in use", || status().contains("embedded/smollm2-135m (ready, demo)"));
 }
 
 #[test]
@@ -189,14 +192,14 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     assert_eq!(pulled.as_array().unwrap().len(), 2);
     assert_eq!(files(&home.path().join("models")), 2, "no part is left over");
     let mode = fs::metadata(home.path().join("models")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "for its owner alone");
+    assert_eq!(mode & 0o777, 0o700, "accessible to its owner only");
     let chat = fs::read_dir(home.path().join("models")).unwrap().flatten();
     let chat =
         chat.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("/b179c952")).unwrap();
     let chat = fs::read_dir(chat).unwrap().flatten().next().unwrap().path();
     fs::File::options().write(true).open(&chat).unwrap().set_len(1_000).unwrap();
     home.run(&["--json", "model", "pull", "--from", from]).ok();
-    assert!(fs::metadata(&chat).unwrap().len() > 1_000, "a damaged file is fetched again");
+    assert!(fs::metadata(&chat).unwrap().len() > 1_000, "a damaged file is downloaded again");
     let listed = home.run(&["--json", "model", "list"]).ok();
     assert!(listed.as_array().unwrap().iter().all(|model| model["here"] == true), "{listed}");
 
@@ -220,7 +223,7 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     let mut chat = home.command(&["chat"]);
     chat.stdin(fs::File::open(&lines).unwrap());
     let piped = ran(chat);
-    assert!(is_told_once(&piped.stderr) && !piped.stdout.contains("demo model inside"), "{}", piped.stderr);
+    assert!(is_told_once(&piped.stderr) && !piped.stdout.contains("built-in demo model"), "{}", piped.stderr);
 
     assert_eq!(home.run(&["--json", "model", "remove", "all-minilm-l6-v2"]).ok()["removed"], true);
     assert_eq!(files(&home.path().join("models")), 1);
@@ -253,12 +256,12 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
 
     let _daemon = home.daemon();
     let text_of = |args: &[&str]| home.run(args).stdout;
-    until("the model is tried", || text_of(&["models", "status"]).contains("smollm2-135m (damaged, demo)"));
+    until("the model is loaded", || text_of(&["models", "status"]).contains("smollm2-135m (damaged, demo)"));
     for args in [&["models", "status"][..], &["status"], &["doctor"]] {
         assert!(text_of(args).contains("polyclaw model pull"), "{args:?}: {}", text_of(args));
     }
     let doctor = home.run(&["doctor"]);
-    assert!(doctor.code == 1 && doctor.stdout.contains("can not be loaded"), "{}", doctor.stdout);
+    assert!(doctor.code == 1 && doctor.stdout.contains("cannot load"), "{}", doctor.stdout);
     assert!(doctor.stdout.contains("damaged: smollm2-135m"), "{}", doctor.stdout);
 
     pull();
@@ -267,7 +270,7 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
     home.run(&["--json", "agent", "--message", "Hello!"]).ok();
 }
 
-/// It is as large as the right one, well-formed, and its own hash fits what is in it.
+/// It has the right size, is well-formed, and contains a matching hash of itself.
 #[test]
 fn embeddings_that_somebody_made_up_are_damaged_and_replaced() {
     let (home, weights) = (Home::new(), weights());
@@ -302,11 +305,11 @@ fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() 
     assert!(status().contains("polyclaw model pull all-minilm-l6-v2"), "{}", status());
     assert_eq!(home.run(&["--json", "memory", "embed"]).error(), (1, "no_embeddings".to_owned()));
     pull();
-    until("the vectors are made", || status().contains("by words and by meaning"));
+    until("the embeddings are computed", || status().contains("keyword and semantic search"));
 
     damage(&kept(&home, "all-minilm-l6-v2"), 10_000_000);
     let mut text = 0;
-    until("the damaged file is taken up", || {
+    until("the damaged file is in use", || {
         text += 1;
         fs::write(&note, format!("- The harbour closes at {text}.\n")).unwrap();
         home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
@@ -319,6 +322,6 @@ fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() 
     assert!(doctor.code == 1 && doctor.stdout.contains("can not be used"), "{}", doctor.stdout);
 
     pull();
-    until("the vectors are made again", || status().contains("by words and by meaning"));
+    until("the embeddings are computed again", || status().contains("keyword and semantic search"));
     home.run(&["--json", "memory", "embed"]).ok();
 }

@@ -45,10 +45,10 @@ fn agent_that_no_file_writes_is_changed_by_command_and_follows_the_defaults() {
     let kept = show();
     assert_eq!((&kept["description"], &kept["source"]), (&json!("Plans the week"), &json!("default")));
     assert_eq!(kept["defaults"]["system_prompt"], "Be brief.");
-    assert_eq!(kept["defaults"]["temperature"], 0.75, "nobody changed it here, so it is as the file has it");
+    assert_eq!(kept["defaults"]["temperature"], 0.75, "without an API change it follows the file");
     home.write_config("[[agents.list]]\nid = \"main\"\ndescription = \"Of the file\"\n");
     daemon.signal("HUP");
-    until("the file is read", || show()["description"] == "Of the file");
+    until("the file is loaded", || show()["description"] == "Of the file");
     assert_eq!(show()["source"], "config");
     let refused = home.run(&["agents", "set", "main", r#"{"name":"x"}"#, "--json"]);
     assert_eq!(refused.error(), (4, "agent_in_config".into()));
@@ -61,8 +61,8 @@ fn a_changed_config_is_read_again_on_a_hangup() {
     let daemon = home.daemon();
     home.write_config("[[agents.list]]\nid = \"fresh\"\n");
     daemon.signal("HUP");
-    until("the new agent is there", || home.run(&["agents", "show", "fresh"]).code == 0);
-    assert_eq!(home.run(&["agents", "show", "main"]).code, 3, "the config no longer names it");
+    until("the new agent exists", || home.run(&["agents", "show", "fresh"]).code == 0);
+    assert_eq!(home.run(&["agents", "show", "main"]).code, 3, "the config no longer contains it");
     home.write_config("nonsense\n");
     daemon.signal("HUP");
     std::thread::sleep(Duration::from_millis(300));
@@ -89,7 +89,7 @@ fn message_is_taken_without_its_option() {
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
     assert!(home.run(&["agent", "hello there"]).stdout.contains("echo: hello there"));
-    assert_eq!(home.run(&["agent", "--json"]).code, 2, "something is to be said");
+    assert_eq!(home.run(&["agent", "--json"]).code, 2, "a message is required");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_shell_call_of_the_command_line_waits_for_a_person() {
         .spawn()
         .unwrap();
     let mut id = String::new();
-    until("somebody is asked", || {
+    until("an approval is requested", || {
         let waiting = home.run(&["approvals", "list", "--json"]).ok();
         waiting["approvals"][0]["id"].as_str().unwrap_or_default().clone_into(&mut id);
         !id.is_empty()
@@ -189,7 +189,7 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
     let token = home.path().join("token");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let ill = home.run(&["doctor"]);
-    assert!(ill.code == 1 && ill.stdout.contains("others can read it"), "{}", ill.stdout);
+    assert!(ill.code == 1 && ill.stdout.contains("other users can read it"), "{}", ill.stdout);
     let output = home.run(&["doctor", "--json"]);
     assert_eq!(output.error(), (1, "unhealthy".into()));
     let body: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
@@ -198,7 +198,7 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
     assert_eq!(
         (of("token"), of("database")),
         ("fail".into(), "ok".into()),
-        "the whole list, not only what is ill"
+        "the whole list, not only the failures"
     );
     assert_eq!(home.run(&["doctor", "--fix"]).code, 0);
 }
@@ -250,15 +250,15 @@ fn tools_are_explained_and_agents_changed_from_the_command_line() {
     let body = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
     assert_eq!((&body["allowed"], &body["rule"]), (&json!(false), &json!("risk.not_granted")));
     let line = body["change"].as_str().unwrap();
-    // The line it prints is the one that changes it.
+    // Running the printed line changes the decision.
     let patch = line.strip_prefix("polyclaw agents set ops '").unwrap().strip_suffix('\'').unwrap();
     home.run(&["agents", "set", "ops", patch, "--json"]).ok();
     let body = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
-    assert_eq!((&body["allowed"], &body["asks"]), (&json!(true), &json!(false)), "it is confined");
+    assert_eq!((&body["allowed"], &body["asks"]), (&json!(true), &json!(false)), "the shell is sandboxed");
     let file = std::fs::read_to_string(home.path().join("workspace/agents/ops/agent.toml")).unwrap();
     assert!(file.contains("allow = [") && file.contains("\"shell\""), "{file}");
     let shown = home.run(&["tools", "explain", "shell", "--agent", "ops"]).stdout;
-    assert!(shown.contains("ops has it") && shown.contains("agent.allow"), "{shown}");
+    assert!(shown.contains("ops may use shell") && shown.contains("agent.allow"), "{shown}");
     assert!(home.run(&["tools"]).stdout.contains("read_file"));
     assert_eq!(home.run(&["tools", "explain", "nothing", "--json"]).error(), (3, "unknown_tool".into()));
     assert_eq!(home.run(&["agents", "set", "ops", "nonsense", "--json"]).code, 2);
@@ -288,18 +288,18 @@ fn routes_are_explained_and_follow_the_config() {
     assert!(text.contains("session    agent:ops:telegram:group:-7"), "{text}");
     home.write_config(&config("main"));
     daemon.signal("HUP");
-    until("the new binding holds", || home.run(&explain).stdout.contains("agent:main:telegram:group:-7"));
+    until("the new binding applies", || home.run(&explain).stdout.contains("agent:main:telegram:group:-7"));
     assert_eq!(
         home.run(&["route", "explain", "--channel", "telegram", "--json"]).error(),
         (2, "usage".into())
     );
-    assert_eq!(home.run(&["pairing", "list"]).stdout, "Nobody waits, and nobody was let in.\n");
+    assert_eq!(home.run(&["pairing", "list"]).stdout, "No pairings.\n");
     assert_eq!(
         home.run(&["pairing", "approve", "AAAA2222", "--json"]).error(),
         (3, "unknown_pairing".into())
     );
     assert_eq!(home.run(&["pairing", "revoke", "telegram", "--json"]).code, 2);
-    assert_eq!(home.run(&["sessions", "cleanup", "--dry-run"]).stdout, "Nothing is unused.\n");
+    assert_eq!(home.run(&["sessions", "cleanup", "--dry-run"]).stdout, "No unused sessions.\n");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn teams_are_made_filled_shown_and_ended() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
-    assert!(home.run(&["teams"]).stdout.contains("There is no team"));
+    assert!(home.run(&["teams"]).stdout.contains("No teams"));
     home.run(&["teams", "create", "site", "--description", "a page", "--json"]).ok();
     home.run(&["teams", "join", "site", "ann", "--json"]).ok();
     assert_eq!(home.run(&["teams", "task", "add", "site", "Draw", "--json"]).ok()["task_id"], 1);
@@ -320,7 +320,7 @@ fn teams_are_made_filled_shown_and_ended() {
         json!(["ann", "lead"])
     );
     home.run(&["teams", "join", "site", "bob", "--plan-first", "--json"]).ok();
-    assert!(home.run(&["teams", "plan", "site", "bob"]).stdout.contains("has not sent a plan yet"));
+    assert!(home.run(&["teams", "plan", "site", "bob"]).stdout.contains("has not submitted a plan yet"));
     assert!(home.run(&["teams", "plan", "site", "ann"]).stdout.contains("needs no approval"));
     let early = home.run(&["teams", "plan", "site", "bob", "--approve", "--json"]);
     assert_eq!(early.error().1, "unknown_request");

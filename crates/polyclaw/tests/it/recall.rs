@@ -1,4 +1,4 @@
-//! What is found, with the real embedding model: questions and the memories that answer them, written for this.
+//! Recall quality with the real embedding model: questions and the memories that answer them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ fn pairs() -> Vec<(&'static str, &'static str)> {
     lines.map(|line| line.split_once('\t').expect("a memory and a question")).collect()
 }
 
-/// The model's file, made of the published weights.
+/// The model's file, built from the published weights.
 pub fn weights() -> Vec<u8> {
     let file = |name: &str| {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
@@ -58,10 +58,10 @@ async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("the vectors were not made within two minutes");
+    panic!("the embeddings were not computed within two minutes");
 }
 
-/// How many questions have their memory among the first five.
+/// The number of questions whose memory is among the first five.
 fn hits(found: &[Vec<String>]) -> usize {
     found
         .iter()
@@ -91,7 +91,7 @@ async fn by_both(world: &World, question: &str) -> Vec<String> {
     let filter = viewer();
     let search = MemorySearch { viewer: Some(&filter), text: question, limit: SHOWN };
     let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
-    // Some are asked in scripts the model can not read; that it is slow would spoil the figure.
+    // Some questions use scripts that the model cannot read; a timeout would distort the result.
     assert!(
         matches!(words_only, None | Some("the embedding model does not know these words")),
         "{words_only:?}"

@@ -1,4 +1,4 @@
-//! What can not start says so in one line, with a code, a hint and an exit code.
+//! Failed starts print one line with a code and a hint, and set an exit code.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -64,7 +64,7 @@ fn a_taken_port_of_the_control_plane_is_told_from_an_instances() {
     }
 }
 
-/// What somebody who took the port of a daemon that is gone hears from a command.
+/// The request that another program on the port of an ended daemon gets from a command.
 #[test]
 fn whoever_took_the_port_of_a_daemon_that_is_gone_is_not_shown_the_token() {
     let home = Home::new();
@@ -156,7 +156,7 @@ fn an_argument_that_is_not_utf_8_is_a_usage_error() {
     }
 }
 
-/// Runs a program that finds the home whole and on a disk that takes no writes.
+/// Runs a program with an intact home on a read-only disk.
 fn on_read_only(home: &Path, program: &Command) -> Command {
     const SCRIPT: &str = r#"home=$1; shift
         mount --bind "$home" "$home" && mount -o remount,bind,ro "$home" && exec "$@""#;
@@ -169,7 +169,7 @@ fn on_read_only(home: &Path, program: &Command) -> Command {
 
 #[test]
 fn a_home_that_can_not_be_written_is_refused() {
-    // Not even root may make a folder there.
+    // Not even root can create a folder there.
     let refused = ran(command(Path::new("/sys/polyclaw"), &["daemon", "--json"]));
     assert_eq!(refused.error(), (1, "home_read_only".into()));
     let home = Home::new();
@@ -202,7 +202,7 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
     for (args, text) in [
         (&["dance", "--json"][..], "dance"),
         (&["agent", "--json"], "<MESSAGE>"),
-        (&["--json"], "a command is missing"),
+        (&["--json"], "missing command"),
         (&["outbox", "list", "--limit", "x", "--json"], "--limit"),
     ] {
         let refused = home.run(args);
@@ -243,7 +243,7 @@ fn an_account_that_does_not_connect_is_told_by_status_and_doctor() {
     );
     let _daemon = home.daemon();
     let text = "telegram/main: not connected: Telegram is not reached";
-    until("status says why", || home.run(&["status"]).stdout.contains(text));
+    until("status shows the reason", || home.run(&["status"]).stdout.contains(text));
     let doctor = home.run(&["doctor"]);
     assert!(doctor.stdout.contains(text), "{}", doctor.stdout);
     let usage = home.run(&["runs", "list"]);

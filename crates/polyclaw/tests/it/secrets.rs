@@ -1,4 +1,4 @@
-//! `polyclaw secrets` and the references that lead to what it keeps.
+//! `polyclaw secrets` and references to stored secrets.
 
 use std::fs;
 use std::io::Write;
@@ -11,8 +11,8 @@ use crate::fixture::Home;
 
 const VALUE: &str = "canary-kept-4711";
 
-/// A keyring as `secret-tool` offers one: a program that reads values from its input and keeps them in files. It also
-/// notes every argument it was given.
+/// A fake `secret-tool` keyring: a program that reads values from its input and stores them in files. It also
+/// records its arguments.
 const SECRET_TOOL: &str = r#"#!/bin/sh
 dir=$(dirname "$0")/ring; mkdir -p "$dir"; echo "$@" >> "$dir/../arguments"
 for last; do :; done
@@ -48,7 +48,7 @@ fn a_kept_secret_is_used_where_the_config_names_it_and_shown_nowhere() {
     let home = Home::new();
     config(&home, &model, "secret:lab");
     let missing = home.run(&["config", "check"]);
-    assert!(missing.stderr.contains("secret lab: it is not kept here"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("secret lab: it is not stored in this home"), "{}", missing.stderr);
     assert!(missing.stderr.contains("polyclaw secrets set lab"), "{}", missing.stderr);
     assert!(set(&home, "lab", &format!("{VALUE}\n"), None).status.success());
     assert_eq!(home.run(&["secrets", "list", "--json"]).ok()["secrets"], serde_json::json!(["lab"]));
@@ -57,7 +57,7 @@ fn a_kept_secret_is_used_where_the_config_names_it_and_shown_nowhere() {
     let _daemon = home.daemon();
     assert_eq!(home.run(&["agent", "-m", "hi"]).stdout, "hello\n");
     let sent = model.last_request().headers.get("authorization").unwrap().to_str().unwrap().to_owned();
-    assert_eq!(sent, format!("Bearer {VALUE}"), "the provider gets the real one");
+    assert_eq!(sent, format!("Bearer {VALUE}"), "the provider gets the real value");
     for file in ["secrets.json", "secrets.key"] {
         let path = home.path().join(file);
         assert!(!fs::read_to_string(&path).unwrap().contains(VALUE));
@@ -88,7 +88,7 @@ fn with_a_keyring_the_key_is_there_and_a_reference_to_it_resolves() {
     let checked = check(&path);
     assert!(checked.status.success(), "{checked:?}");
     let without = String::from_utf8(check("/usr/bin:/bin").stdout).unwrap();
-    assert!(without.contains("secrets_locked") && without.contains("there is no keyring here"), "{without}");
+    assert!(without.contains("secrets_locked") && without.contains("no keyring is available"), "{without}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::fixture::{Home, until};
 
 const WORD: &str = "Zanzibar-4711";
 
-/// The person's agent begins a child, which begins a grandchild; each rests until it is told.
+/// The person's agent starts a child, which starts a grandchild; each yields until the announce.
 fn answer(request: &ReceivedRequest) -> ReplyScript {
     let text_of = |role: &str, text: &str| {
         let content =
@@ -73,7 +73,7 @@ fn a_message_and_all_it_causes_is_one_tree() {
     let home = home(&model, &collector.url());
     let _daemon = home.daemon();
     home.run(&["agent", "--message", &format!("do it in {WORD}")]);
-    until("five turns are told of", || {
+    until("five turns are exported", || {
         turns(&collector.spans()) == 5 && is_one_tree(&collector.spans()).is_ok()
     });
     let spans = collector.spans();
@@ -86,14 +86,14 @@ fn a_message_and_all_it_causes_is_one_tree() {
     );
     let chats: Vec<&CollectedSpan> =
         spans.iter().filter(|span| span.attribute("gen_ai.operation.name") == Some("chat")).collect();
-    assert_eq!(chats.len(), model.request_count(), "every call of a model is one");
+    assert_eq!(chats.len(), model.request_count(), "every model call is a span");
     assert!(chats.iter().all(|chat| chat.attribute("gen_ai.request.model") == Some("demo")
         && chat.attribute("gen_ai.provider.name") == Some("lab")
         && chat.0["kind"] == 3));
-    // What was said is told to nobody.
+    // Spans contain no message texts.
     let all = collector.all_text();
     for word in [WORD, "smallest", "heard it", "agent:main:main"] {
-        assert!(!all.contains(word), "{word} is in what was sent");
+        assert!(!all.contains(word), "{word} was exported");
     }
 }
 
@@ -106,7 +106,7 @@ fn after_a_kill_what_goes_on_is_in_the_same_tree() {
     daemon.ended();
     let _daemon = home.daemon();
     asking.wait().unwrap();
-    until("five turns are told of", || {
+    until("five turns are exported", || {
         turns(&collector.spans()) == 5 && is_one_tree(&collector.spans()).is_ok()
     });
 }
@@ -122,7 +122,7 @@ fn a_collector_that_is_away_costs_no_turn_any_time_and_is_counted() {
         assert_eq!(home.run(&["agent", "--message", &format!("message {n}")]).code, 0);
     }
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    until("what was dropped is counted", || {
+    until("dropped spans are counted", || {
         let output = home.run(&["status", "--json"]);
         assert_eq!(output.code, 0);
         dropped(&home) > 0

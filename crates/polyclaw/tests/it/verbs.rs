@@ -1,4 +1,4 @@
-//! Verbs that change what an instance does: jobs, bindings, faces, and the log of it all.
+//! Commands that change an instance: cron jobs, bindings, identities, and its log.
 
 use polyclaw_testkit::model_server::ModelServer;
 use serde_json::{Value, json};
@@ -31,11 +31,11 @@ fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
     daemon.kill();
     let _daemon = home.daemon();
     assert_eq!(home.run(&["cron", "edit", "tick", "--disable", "--json"]).ok()["enabled"], false);
-    assert_eq!(home.run(&["cron", "edit", "tick"]).code, 2, "nothing is named");
+    assert_eq!(home.run(&["cron", "edit", "tick"]).code, 2, "no setting is given");
     let listed = home.run(&["cron"]).stdout;
     assert!(listed.contains("tick") && listed.contains("disabled"), "{listed}");
     assert_eq!(home.run(&["cron", "run", "tick", "--json"]).ok()["session_key"], "cron:tick");
-    until("the agent answers", || home.transcript("cron:tick").len() == 2);
+    until("the agent responds", || home.transcript("cron:tick").len() == 2);
     assert!(home.run(&["cron", "show", "tick"]).stdout.contains("catch up   once"));
     home.run(&["cron", "remove", "tick", "--json"]).ok();
     assert_eq!(home.run(&["cron", "show", "tick", "--json"]).error(), (3, "unknown_cron_job".into()));
@@ -56,7 +56,7 @@ fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
     let listed = home.run(&["agents", "list", "--bindings"]).stdout;
     assert!(listed.contains("telegram, group -7"), "{listed}");
     let explain = ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7", "--json"];
-    assert_eq!(home.run(&explain).ok()["agent_id"], "ops", "it works at once");
+    assert_eq!(home.run(&explain).ok()["agent_id"], "ops", "it works immediately");
     let bad = home.run(&["agents", "bind", "ops", "--channel", "telegram", "--account", "none", "--json"]);
     assert_eq!(bad.error().1, "bad_config");
     home.run(&["agents", "set-identity", "ops", "--emoji", "🛠", "--json"]).ok();
@@ -85,7 +85,7 @@ fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands()
     assert_eq!(verb("bind", "1", &[]).error(), (4, "binding_exists".into()), "`dm` says the same");
     verb("bind", "2", &[]).ok();
     assert_eq!(verb("bind", "2", &["--kind", "dm"]).error(), (4, "binding_exists".into()));
-    // By hand, and the daemon does not know of it.
+    // Edited by hand, without a reload.
     let path = home.path().join("config.toml");
     let added = "[[bindings]]\nagent_id = \"main\"\nmatch = { channel = \"telegram\", peer = { kind = \"group\", id = \"3\" } }\n";
     let text = std::fs::read_to_string(&path).unwrap();
@@ -113,7 +113,7 @@ fn a_change_that_the_daemon_refuses_is_put_back() {
     let home = Home::new();
     home.write_config("");
     let _daemon = home.daemon();
-    // Only whoever changes the config has the variable.
+    // Only the process that changes the config has the variable.
     home.write_config("[providers.lab]\nkind = \"openai\"\napi_key = \"env:LAB_KEY\"\nmodels = [\"demo\"]\n");
     let path = home.path().join("config.toml");
     let before = std::fs::read_to_string(&path).unwrap();
@@ -121,7 +121,7 @@ fn a_change_that_the_daemon_refuses_is_put_back() {
     command.env("LAB_KEY", "sk-1");
     let refused = ran(command);
     let text = &refused.stdout;
-    assert!(refused.code != 0 && !text.contains("nothing was written"), "the daemon refuses it: {text}");
+    assert!(refused.code != 0 && !text.contains("nothing was written"), "the daemon rejects it: {text}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
@@ -176,7 +176,7 @@ fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
     assert!(deep.contains("provider lab: ready, 1 model(s)"), "{deep}");
     assert_eq!(home.run(&["status", "--all"]).code, 5, "there is no control plane");
     let output = home.run(&["agent", "-m", "hi", "--deliver", "--json"]);
-    assert_eq!(output.error().1, "invalid_body", "nobody wrote there by a channel");
+    assert_eq!(output.error().1, "invalid_body", "no channel message has arrived there");
 }
 
 #[test]
@@ -198,14 +198,14 @@ fn a_secret_that_only_the_daemon_has_is_no_fault_of_the_shell() {
         "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"m\"]\n\
          api_key = \"env:LAB_TEST_KEY\"\n",
     );
-    // No model is reachable, so doctor fails either way: its word on the config is what counts here.
+    // No model is reachable, so doctor fails either way: only its config check matters here.
     let config = || {
         let ran: Value = serde_json::from_str(&home.run(&["doctor", "--json"]).stdout).unwrap();
         let listed =
             [&ran["ok"]["checks"], &ran["error"]["details"]["checks"]].into_iter().find_map(Value::as_array);
         listed.unwrap().iter().find(|check| check["name"] == "config").unwrap()["verdict"].clone()
     };
-    assert_eq!(config(), "fail", "nothing runs, and a start from here would fail");
+    assert_eq!(config(), "fail", "no daemon runs, and a start with this environment would fail");
     let mut daemon = home.daemon_with(&[("LAB_TEST_KEY", "k-1")]);
     assert_eq!(config(), "ok");
     home.run(&["agents", "bind", "main", "--channel", "cli", "--json"]).ok();

@@ -116,7 +116,7 @@ async fn context_id(app: &AppState, agent: &AgentId, message: &A2aMessage) -> Re
     let job = task::find_turn(app, agent, task).await?;
     let own = task::context_of_session(&job.session).unwrap_or_default();
     if stated.is_some_and(|stated| stated != own) {
-        return Err(RpcError::invalid_params("the task is of another context"));
+        return Err(RpcError::invalid_params("the task belongs to another context"));
     }
     // A repeat of a message that was accepted while the task ran is still the same message.
     if task::is_task_over(job.state) && !is_known(app, job.session, message.message_id.clone()).await? {
@@ -133,7 +133,7 @@ async fn is_known(app: &AppState, session: SessionKey, key: String) -> Result<bo
 /// Extracts images contained in the message. Nothing is fetched on behalf of a caller.
 fn image_parts(parts: Vec<A2aPart>) -> Result<Vec<message::MessagePart>, RpcError> {
     let one = |part: A2aPart| {
-        let file = part.file.ok_or_else(|| RpcError::invalid_params("a part lacks file"))?;
+        let file = part.file.ok_or_else(|| RpcError::invalid_params("a part has no file"))?;
         let data = file.bytes.ok_or_else(|| RpcError::unsupported_content("file with a uri"))?;
         let (name, kind) = (file.name.as_deref(), file.mime_type.as_deref());
         Ok(attachments::image_part(name.unwrap_or("image"), kind.unwrap_or("file"), &data)?)
@@ -147,7 +147,7 @@ fn text_parts(parts: Vec<A2aPart>) -> Result<String, RpcError> {
         A2aPart { kind, text: Some(text), .. } if kind == "text" => Ok(text),
         A2aPart { kind, data: Some(data), .. } if kind == "data" => Ok(data.to_string()),
         A2aPart { kind, .. } if kind == "text" || kind == "data" => {
-            Err(RpcError::invalid_params(format!("a part lacks {kind}")))
+            Err(RpcError::invalid_params(format!("a part has no {kind}")))
         }
         A2aPart { kind, .. } => {
             Err(RpcError::unsupported_content(&kind.chars().take(40).collect::<String>()))

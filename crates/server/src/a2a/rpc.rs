@@ -23,7 +23,7 @@ impl RpcError {
 
     pub fn unknown_method(method: &str) -> Self {
         let method = quote_safely(method);
-        Self::new(-32601, "unknown_method", format!("there is no method '{method}'"))
+        Self::new(-32601, "unknown_method", format!("unknown method '{method}'"))
     }
 
     pub fn invalid_params(message: impl Into<String>) -> Self {
@@ -35,16 +35,16 @@ impl RpcError {
     }
 
     pub fn not_cancelable() -> Self {
-        Self::new(-32002, "task_finished", "the task is over: it can not be cancelled")
+        Self::new(-32002, "task_finished", "the task has ended and cannot be cancelled")
     }
 
     /// The error for a message to a task that has ended.
     pub fn task_ended() -> Self {
-        Self::new(-32004, "task_finished", "the task is over; leave taskId out to go on in its context")
+        Self::new(-32004, "task_finished", "the task has ended; omit taskId to continue in its context")
     }
 
     pub fn unsupported_content(kind: &str) -> Self {
-        Self::new(-32005, "attachment_not_supported", format!("parts of the kind '{kind}' are not taken"))
+        Self::new(-32005, "attachment_not_supported", format!("parts of kind '{kind}' are not supported"))
     }
 }
 
@@ -84,7 +84,7 @@ impl RpcCall {
         let method = value["method"].as_str().ok_or_else(|| unfit("method is missing"))?.to_owned();
         let id = value["id"].take();
         if !(id.is_string() || id.is_number() || id.is_null()) {
-            return Err(unfit("id must be text or a number"));
+            return Err(unfit("id must be a string or a number"));
         }
         Ok(Self { id, method, params: value["params"].take() })
     }

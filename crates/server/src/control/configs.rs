@@ -138,8 +138,8 @@ impl From<ConfigDifference> for ConfigChangeView {
     }
 }
 
-/// The config as its file has it, secrets masked. Tokens below `admin` get it without comments, arguments of programs and
-/// paths of addresses.
+/// Returns the config file with secrets masked.
+/// Tokens below `admin` get it without comments, program arguments and URL paths.
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
 pub async fn show_config(
     State(app): State<ControlState>,
@@ -160,7 +160,7 @@ pub async fn show_config(
 
 /// Replaces the config.
 #[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, 
-    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody), (status = 502, description = "The instance is unreachable", body = crate::error::ErrorBody)))]
 pub async fn replace_config(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
@@ -176,7 +176,7 @@ pub async fn replace_config(
 /// Changes the config with a JSON merge patch.
 /// Unnamed values, comments and the order stay as they are.
 #[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, 
-    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody), (status = 502, description = "The instance is unreachable", body = crate::error::ErrorBody)))]
 pub async fn patch_config(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,

@@ -140,10 +140,10 @@ pub fn add_gateway_paths(document: &mut OpenApi) {
         let operation = OperationBuilder::new()
             .operation_id(Some(format!("gateway_{name}")))
             .tag("gateway")
-            .summary(Some("Through to `/api/v1/…` of a running instance, or to its `v1/…`"))
+            .summary(Some("Forwards to `/api/v1/…` of a running instance, or to its `v1/…`"))
             .parameter(parameter("id"))
             .parameter(parameter("path"))
-            .response("default", ResponseBuilder::new().description("What the instance answers"));
+            .response("default", ResponseBuilder::new().description("The response of the instance"));
         document.paths.add_path_operation(DOCUMENTED_PATH, vec![method], operation.build());
     }
 }

@@ -132,12 +132,12 @@ pub async fn control_metrics(
 ) -> Result<impl IntoResponse> {
     let views = app.control.list_instances(false).await?;
     let mut out = String::with_capacity(8 * 1024);
-    render_metric_head(&mut out, "polyclaw_instances", "gauge", "Instances by what they are now.");
+    render_metric_head(&mut out, "polyclaw_instances", "gauge", "Instances by status.");
     for status in INSTANCE_STATUSES {
         let count = views.iter().filter(|view| view.status == status).count();
         let _ = writeln!(out, "polyclaw_instances{{status=\"{}\"}} {count}", status.as_str());
     }
-    render_metric_head(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.");
+    render_metric_head(&mut out, "polyclaw_uptime_seconds", "gauge", "Seconds since the start.");
     let _ = writeln!(out, "polyclaw_uptime_seconds {}", app.control.now().since(app.started) / 1000);
     if let Some(bytes) = resident_bytes() {
         render_metric_head(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.");

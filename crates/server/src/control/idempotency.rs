@@ -63,8 +63,11 @@ async fn respond_once(app: &ControlState, request: Request, next: Next, most: us
     };
     let body = read_body_up_to(Request::from_parts(parts.clone(), body), most).await?;
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_LEN);
-    let key =
-        key.ok_or_else(|| Error::invalid_field("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
+    let key = key
+        .ok_or_else(|| {
+            Error::invalid_field("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
+        })?
+        .to_owned();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
     let request = encode_hex(&asked.chain_update("\0").chain_update(&body).finalize());

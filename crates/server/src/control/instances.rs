@@ -143,7 +143,9 @@ impl StopTimeout {
         match self.timeout {
             None => Ok(DRAIN_TIMEOUT),
             Some(seconds) if seconds <= MAX_DRAIN_SECONDS => Ok(Duration::from_secs(seconds)),
-            Some(_) => Err(Error::invalid_field("timeout", format!("at most {MAX_DRAIN_SECONDS} seconds"))),
+            Some(_) => {
+                Err(Error::invalid_field("timeout", format!("must be at most {MAX_DRAIN_SECONDS} seconds")))
+            }
         }
     }
 }
@@ -209,7 +211,7 @@ pub async fn update_instance(
 }
 
 /// Starts an instance and waits until it answers.
-#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
+#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = crate::error::ErrorBody)))]
 pub async fn start_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
@@ -230,7 +232,7 @@ pub async fn stop_instance(
 }
 
 /// Restarts an instance, or starts it if it is not running.
-#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = crate::error::ErrorBody)))]
 pub async fn restart_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,

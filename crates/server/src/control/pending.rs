@@ -109,15 +109,18 @@ pub async fn poll_pending(
 ) -> Result<Json<PendingEnvelopeList>> {
     let wait = Duration::from_secs(which.wait.unwrap_or(0));
     if wait > MAX_POLL_WAIT {
-        return Err(Error::invalid_field("wait", format!("at most {} seconds", MAX_POLL_WAIT.as_secs())));
+        return Err(Error::invalid_field(
+            "wait",
+            format!("must be at most {} seconds", MAX_POLL_WAIT.as_secs()),
+        ));
     }
     let limit = which.limit.unwrap_or(1);
     if !(1..=MAX_POLLED_MESSAGES).contains(&limit) {
-        return Err(Error::invalid_field("limit", format!("1 to {MAX_POLLED_MESSAGES}")));
+        return Err(Error::invalid_field("limit", format!("must be from 1 to {MAX_POLLED_MESSAGES}")));
     }
     for (name, word) in [("process_epoch", &which.process_epoch), ("lease", &which.lease)] {
         if word.as_ref().is_some_and(|word| word.is_empty() || word.len() > MAX_NONCE_LEN) {
-            return Err(Error::invalid_field(name, format!("1 to {MAX_NONCE_LEN} bytes")));
+            return Err(Error::invalid_field(name, format!("must be 1 to {MAX_NONCE_LEN} bytes")));
         }
     }
     let request = PollRequest {

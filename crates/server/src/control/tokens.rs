@@ -100,7 +100,7 @@ pub async fn create_token(
 ) -> Result<(StatusCode, Json<CreatedTokenView>)> {
     let name = new.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > MAX_TOKEN_NAME_LEN || name.chars().any(char::is_control) {
-        return Err(Error::invalid_field("name", format!("1 to {MAX_TOKEN_NAME_LEN} letters")));
+        return Err(Error::invalid_field("name", format!("must have 1 to {MAX_TOKEN_NAME_LEN} characters")));
     }
     let made = app.control.create_token(&by, name, new.scope).await?;
     Ok((StatusCode::CREATED, Json(CreatedTokenView { token: made.token.into(), secret: Some(made.secret) })))

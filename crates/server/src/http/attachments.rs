@@ -37,7 +37,7 @@ pub struct AttachmentBody {
 pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<MessagePart>> {
     if attachments.len() > MAX_ATTACHMENTS {
         return Err(Error::AttachmentTooLarge(format!(
-            "{} attachments, at most {MAX_ATTACHMENTS}",
+            "{} attachments, but at most {MAX_ATTACHMENTS} are allowed",
             attachments.len()
         )));
     }
@@ -45,7 +45,7 @@ pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<Message
         attachments.iter().filter_map(|one| one.text.as_ref()).map(|text| text.chars().count()).sum();
     if chars > MAX_TOTAL_TEXT_CHARS {
         return Err(Error::AttachmentTooLarge(format!(
-            "{chars} characters of text, at most {MAX_TOTAL_TEXT_CHARS}"
+            "{chars} characters of text, but at most {MAX_TOTAL_TEXT_CHARS} are allowed"
         )));
     }
     check_image_count(attachments.into_iter().map(AttachmentBody::into_part).collect::<Result<_>>()?)
@@ -55,7 +55,7 @@ pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<Message
 pub fn check_image_count(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
     match attached_images(&parts).count() {
         count if count > media::MAX_IMAGES_PER_MESSAGE => Err(Error::AttachmentTooLarge(format!(
-            "{count} images, at most {}",
+            "{count} images, but at most {} are allowed",
             media::MAX_IMAGES_PER_MESSAGE
         ))),
         _ => Ok(parts),
@@ -67,7 +67,7 @@ pub fn image_part(name: &str, media_type: &str, data: &str) -> Result<MessagePar
     let image = Image::from_base64(data).map_err(|refusal| match refusal {
         UnsupportedImage::Unknown => Error::AttachmentNotTaken(quote_safely(media_type)),
         UnsupportedImage::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
-        UnsupportedImage::Encoding => Error::invalid_field("attachments", "data is base64"),
+        UnsupportedImage::Encoding => Error::invalid_field("attachments", "data must be base64"),
     })?;
     Ok(MessagePart::Attachment(message::MessageAttachment::from_image(name, image)))
 }
@@ -77,7 +77,7 @@ impl AttachmentBody {
         let kind = self.media_type.to_ascii_lowercase();
         let is_plain = kind.len() <= MAX_MEDIA_TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain || !kind.contains('/') {
-            return Err(Error::invalid_field("attachments", "a media_type is like text/plain"));
+            return Err(Error::invalid_field("attachments", "media_type must be like text/plain"));
         }
         let is_seen = kind.starts_with("image/");
         if ["audio/", "video/"].iter().any(|node_name| kind.starts_with(node_name))
@@ -88,17 +88,22 @@ impl AttachmentBody {
         if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARS {
             return Err(Error::invalid_field(
                 "attachments",
-                format!("a name has 1 to {MAX_NAME_CHARS} characters"),
+                format!("name must have 1 to {MAX_NAME_CHARS} characters"),
             ));
         }
         match (&self.text, &self.url, &self.data) {
             (Some(_), None, None) => {}
             (None, Some(url), None) if is_web_url(url) => {}
             (None, Some(_), None) => {
-                return Err(Error::invalid_field("attachments", "a url begins with http:// or https://"));
+                return Err(Error::invalid_field("attachments", "url must start with http:// or https://"));
             }
             (None, None, Some(data)) => return image_part(&self.name, &kind, data),
-            _ => return Err(Error::invalid_field("attachments", "give text, url or data, one of them")),
+            _ => {
+                return Err(Error::invalid_field(
+                    "attachments",
+                    "exactly one of text, url and data is required",
+                ));
+            }
         }
         Ok(MessagePart::Attachment(message::MessageAttachment {
             name: self.name,

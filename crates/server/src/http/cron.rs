@@ -164,7 +164,7 @@ pub async fn delete_cron_job(State(app): State<AppState>, PathId(id): PathId) ->
 /// Runs a job now, in addition to its schedule.
 #[utoipa::path(
     post, path = "/cron/{id}/run", tag = "agents",
-    params(("id" = String, Path, description = "as `GET /cron` lists it")),
+    params(("id" = String, Path, description = "ID of the job, as `GET /cron` lists it")),
     responses((status = 200, body = CronRunResult)),
 )]
 pub async fn run_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<CronRunResult>> {

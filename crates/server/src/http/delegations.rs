@@ -63,12 +63,7 @@ pub async fn list_delegations(State(app): State<AppState>) -> Result<Json<Delega
 
 /// Renders the statistics as Prometheus metrics.
 pub fn render_metrics(out: &mut String, pairs: &[DelegationEdge]) {
-    render_metric_head(
-        out,
-        "polyclaw_delegations_total",
-        "counter",
-        "Work given to other agents, by how it ended.",
-    );
+    render_metric_head(out, "polyclaw_delegations_total", "counter", "Delegations by result.");
     for (labels, pair) in labelled_pairs(pairs) {
         let DelegationCounts { completed, timeout, error, cancelled, rejected } = pair.counts;
         let ended = [
@@ -82,16 +77,16 @@ pub fn render_metrics(out: &mut String, pairs: &[DelegationEdge]) {
             let _ = writeln!(out, "polyclaw_delegations_total{{{labels},status=\"{status}\"}} {count}");
         }
     }
-    render_metric_head(
-        out,
-        "polyclaw_delegations_active",
-        "gauge",
-        "Work given to other agents that is under way.",
-    );
+    render_metric_head(out, "polyclaw_delegations_active", "gauge", "Delegations in progress.");
     for (labels, pair) in labelled_pairs(pairs) {
         let _ = writeln!(out, "polyclaw_delegations_active{{{labels}}} {}", pair.active);
     }
-    render_metric_head(out, "polyclaw_delegation_seconds", "gauge", "How long it took, of the last hour.");
+    render_metric_head(
+        out,
+        "polyclaw_delegation_seconds",
+        "gauge",
+        "Duration of delegations in the last hour.",
+    );
     for (labels, pair) in labelled_pairs(pairs) {
         for (quantile, took) in [("0.5", pair.latency.p50_ms), ("0.95", pair.latency.p95_ms)] {
             if let Some(took) = took {

@@ -1,16 +1,16 @@
-//! Completes what the OpenAPI documents say in words: the server, the tags, and descriptions that follow from others. Generators and
-//! linters of other projects require them.
+//! Completes the texts of the OpenAPI documents: the server, the tags, and descriptions that can be derived. Generators
+//! and linters of other projects require them.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::tag::Tag;
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Server};
 
-/// The tags of both documents and what their operations are about.
+/// The tags of both documents with their descriptions.
 const TAG_DESCRIPTIONS: [(&str, &str); 17] = [
     ("access", "Tokens and browser logins of the control plane."),
     ("agents", "Agents, their files and tools, runs of sub-agents, skills and cron jobs."),
-    ("approvals", "Tool calls that wait for a person's decision."),
+    ("approvals", "Tool calls that need a person's approval."),
     ("channels", "Accounts of chat platforms, pairing, routing and webhooks."),
     ("config", "Configuration of instances: read, compare, validate, change."),
     ("gateway", "Forwards calls to the API of an instance."),
@@ -21,7 +21,7 @@ const TAG_DESCRIPTIONS: [(&str, &str); 17] = [
     ("memory", "Facts that agents remember: search, list, import, export, delete."),
     ("messages", "Messages between instances and the rules that route them."),
     ("observe", "What instances do: details, logs, events and the audit log."),
-    ("outbox", "Replies on their way to a channel."),
+    ("outbox", "Outbound messages to channels."),
     ("sessions", "Conversations: messages, transcripts, streams and commands."),
     ("teams", "Teams of agents: members, tasks and messages."),
     ("turns", "Turns: their state and their answer."),
@@ -59,7 +59,7 @@ fn describe_operation(operation: &mut Operation, components: &Components) {
         {
             let described =
                 response.content.values().find_map(|content| schema_description(content, components));
-            let fallback = if status == "204" { "Done; there is no body." } else { "The result." };
+            let fallback = if status == "204" { "Done, without a body." } else { "The result." };
             response.description = described.unwrap_or_else(|| fallback.to_owned());
         }
     }

@@ -43,8 +43,9 @@ pub struct AgentFileBody {
 
 fn parse_file_name(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
     let file = BRIEFING_FILES.into_iter().find(|file| *file == name);
-    let file =
-        file.ok_or_else(|| Error::invalid_field("name", format!("is one of {}", BRIEFING_FILES.join(", "))))?;
+    let file = file.ok_or_else(|| {
+        Error::invalid_field("name", format!("must be one of {}", BRIEFING_FILES.join(", ")))
+    })?;
     Ok((agent_id(agent)?, file))
 }
 
@@ -75,7 +76,7 @@ pub async fn show_agent_file(
 /// Writes an agent's own bootstrap file.
 /// It replaces the version in `If-Match` and is used from the next turn.
 #[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = AgentFileBody,
-    responses((status = 200, body = AgentFile), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = AgentFile), (status = 412, description = "The file was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody)))]
 pub async fn write_agent_file(
     State(app): State<AppState>,
     PathIds((agent, name)): PathIds<(String, String)>,
@@ -86,7 +87,7 @@ pub async fn write_agent_file(
     let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let expected = expected.ok_or(Error::EtagMissing)?;
     if new.text.as_ref().is_some_and(|text| text.len() as u64 > LONGEST_OVERLAY) {
-        return Err(Error::invalid_field("text", format!("at most {LONGEST_OVERLAY} bytes are taken")));
+        return Err(Error::invalid_field("text", format!("at most {LONGEST_OVERLAY} bytes are allowed")));
     }
     let is_expected = move |own: Option<&str>| expected == "*" || file_etag(own) == expected;
     match app.engine.write_overlay(&id, name, new.text, is_expected).await? {

@@ -90,11 +90,11 @@ pub async fn show_readiness(State(app): State<AppState>) -> Result<Json<Readines
     check_database_files(&app)?;
     if !is_store_reachable(&app).await {
         check_database_files(&app)?;
-        return Err(Error::NotReady("the database does not answer"));
+        return Err(Error::NotReady("the database does not respond"));
     }
     check_writes(&app).await.map_err(|fault| Error::NotReady(fault_reason(&fault)))?;
     if !app.engine.background_task_states().iter().all(is_working) {
-        return Err(Error::NotReady("a background loop is starting again"));
+        return Err(Error::NotReady("a background loop is restarting"));
     }
     Ok(Json(ReadinessView { ready: true }))
 }
@@ -136,16 +136,16 @@ async fn store_status(app: &AppState) -> &'static str {
 /// Checks that writes work. Cheap as long as they do.
 async fn check_writes(app: &AppState) -> std::result::Result<(), Fault> {
     let tried = tokio::time::timeout(STORE_CHECK_TIMEOUT, app.engine.db().check_writes()).await;
-    tried.unwrap_or_else(|_| Err(Fault::Collided("no write ended in time".into())))
+    tried.unwrap_or_else(|_| Err(Fault::Collided("a write timed out".into())))
 }
 
 fn fault_reason(fault: &Fault) -> &'static str {
     match fault {
-        Fault::Full(_) => "the disk is full: no message can be kept",
+        Fault::Full(_) => "the disk is full: no message can be stored",
         Fault::FilesReplaced(_) => {
-            "the database's files were removed or replaced: no message can be kept; restart the instance"
+            "the database's files were removed or replaced: no message can be stored; restart the instance"
         }
-        Fault::ReadOnly(_) => "the database can not be written: no message can be kept",
-        _ => "the database takes no writes: no message can be kept",
+        Fault::ReadOnly(_) => "the database is not writable: no message can be stored",
+        _ => "the database rejects writes: no message can be stored",
     }
 }

@@ -47,7 +47,7 @@ impl ListHistoryQuery {
         )?;
         let state = match self.status.as_deref() {
             Some(word) => {
-                Some(JobState::parse(word).ok_or_else(|| Error::invalid_field("status", "no such state"))?)
+                Some(JobState::parse(word).ok_or_else(|| Error::invalid_field("status", "unknown state"))?)
             }
             None => None,
         };

@@ -16,10 +16,10 @@ const MEDIA_CACHE_CONTROL: &str = "private, max-age=3600";
 /// Returns an image by its hash, as in `media` of an attachment in a transcript.
 #[utoipa::path(get, path = "/media/{hash}", tag = "sessions",
     params(("hash" = String, Path, description = "SHA-256 of the image, in hexadecimal digits")),
-    responses((status = 200, description = "The image, with the type its own bytes say", body = Vec<u8>, content_type = "image/*")))]
+    responses((status = 200, description = "The image, with the type detected from its data", body = Vec<u8>, content_type = "image/*")))]
 pub async fn show_media(State(app): State<AppState>, PathId(hash): PathId) -> Result<Response> {
     let known = MediaHash::parse(&hash)
-        .ok_or_else(|| Error::invalid_field("hash", "64 hexadecimal digits in lower case are expected"))?;
+        .ok_or_else(|| Error::invalid_field("hash", "must be 64 lower-case hexadecimal digits"))?;
     let found = app.engine.db().read(move |tx| media::load_image(tx, &known)).await?;
     let image = found.ok_or(Error::UnknownMedia(hash))?;
     // A browser must treat the response as an image only, whatever is hidden in it.

@@ -259,12 +259,12 @@ pub async fn store_memory(
 
 async fn search_memories(app: &AppState, words: &str, which: &ListMemoriesQuery) -> Result<Json<MemoryList>> {
     if which.scope.is_some() || which.kind.is_some() || which.cursor.is_some() {
-        return Err(Error::invalid_field("q", "it goes with agent, session and limit only"));
+        return Err(Error::invalid_field("q", "can be combined only with agent, session and limit"));
     }
     let viewer = match (&which.agent, &which.session) {
         (Some(agent), session) => Some(memory_viewer(app, agent.clone(), session.clone()).await?),
         (None, None) => None,
-        (None, Some(_)) => return Err(Error::invalid_field("session", "it needs an agent beside it")),
+        (None, Some(_)) => return Err(Error::invalid_field("session", "also needs agent")),
     };
     let limit = page_size(which.limit, 10)?.min(MAX_SEARCH_RESULTS);
     let search = MemorySearch { viewer: viewer.as_ref(), text: words, limit };
@@ -289,7 +289,7 @@ pub async fn import_memories(
 ) -> Result<Json<MemoryImportResult>> {
     if import.memories.len() > MAX_IMPORTED_MEMORIES {
         return Err(Error::InvalidBody(format!(
-            "at most {MAX_IMPORTED_MEMORIES} memories are taken at once"
+            "at most {MAX_IMPORTED_MEMORIES} memories are allowed in one call"
         )));
     }
     let memories: Vec<MemoryEntry> = import.memories.into_iter().map(MemoryEntry::from).collect();
@@ -317,7 +317,7 @@ pub async fn forget_memories(
     QueryParams(whose): QueryParams<MemoryOwnerQuery>,
 ) -> Result<Json<ForgetResult>> {
     if whose.agent.is_none() && whose.session.is_none() {
-        return Err(Error::invalid_field("query", "name an agent or a session"));
+        return Err(Error::invalid_field("query", "agent or session is required"));
     }
     let forgotten = app.engine.memory_store().forget_all(whose.agent, whose.session, whose.scope).await?;
     Ok(Json(ForgetResult { forgotten }))

@@ -136,7 +136,7 @@ impl From<TurnAnswer> for TurnReply {
     params(("key" = String, Path, description = "Session key, percent-encoded"), WaitQuery),
     request_body = NewSessionMessage,
     responses(
-        (status = 202, description = "Accepted: it will be answered whatever dies", body = SessionMessageReceipt),
+        (status = 202, description = "Accepted and stored: it is answered even after a crash", body = SessionMessageReceipt),
         (status = 200, description = "Answered, if `wait` was given", body = SessionMessageReceipt),
     )
 )]
@@ -186,11 +186,11 @@ async fn reply_address(app: &AppState, key: &SessionKey) -> Result<ChatAddress> 
     if let Ok(session) = app.engine.load_session(key).await
         && !(session.delivers && session.sends)
     {
-        let message = "deliver: nothing leaves this session (deliver_policy, send_policy)";
+        let message = "deliver: delivery is disabled for this session (deliver_policy, send_policy)";
         return Err(Error::InvalidBody(message.to_owned()));
     }
     found.ok_or_else(|| {
-        Error::InvalidBody("deliver: nobody wrote in this session by a channel yet".to_owned())
+        Error::InvalidBody("deliver: this session has not received a message from a channel yet".to_owned())
     })
 }
 

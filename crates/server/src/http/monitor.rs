@@ -28,7 +28,7 @@ pub async fn show_metrics(
     render_agents(&mut out, &app.engine.agent_turns());
     // Without the database the queue depth is unknown and omitted.
     if let Ok(depth) = app.engine.db().read(jobs::count_by_state).await {
-        render_metric_head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
+        render_metric_head(&mut out, "polyclaw_turns", "gauge", "Queued and running turns, on all nodes.");
         for state in ["queued", "running"] {
             let count = depth.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| *count);
             let _ = writeln!(out, "polyclaw_turns{{state=\"{state}\"}} {count}");
@@ -38,19 +38,19 @@ pub async fn show_metrics(
         delegations::render_metrics(&mut out, &pairs);
     }
     let store_errors = metrics.store_errors.load(Ordering::Relaxed);
-    render_metric(
-        &mut out,
-        "polyclaw_store_errors_total",
-        "counter",
-        "Calls the database failed.",
-        store_errors,
-    );
+    render_metric(&mut out, "polyclaw_store_errors_total", "counter", "Failed database calls.", store_errors);
     let sockets = metrics.sockets.load(Ordering::Relaxed);
     render_metric(&mut out, "polyclaw_sockets", "gauge", "Open WebSockets.", sockets);
     let dropped = app.engine.settings().telemetry.dropped_spans();
-    render_metric(&mut out, "polyclaw_spans_dropped_total", "counter", "Spans no collector took.", dropped);
+    render_metric(
+        &mut out,
+        "polyclaw_spans_dropped_total",
+        "counter",
+        "Spans that no collector accepted.",
+        dropped,
+    );
     let uptime = app.engine.now().since(app.started) / 1000;
-    render_metric(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.", uptime);
+    render_metric(&mut out, "polyclaw_uptime_seconds", "gauge", "Seconds since the start.", uptime);
     if let Some(bytes) = resident_bytes() {
         render_metric(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.", bytes);
     }
@@ -63,10 +63,10 @@ fn render_turns(out: &mut String, counters: &HubCounters) {
         out,
         "polyclaw_messages_accepted_total",
         "counter",
-        "Messages made durable.",
+        "Durably stored messages.",
         counters.accepted,
     );
-    render_metric_head(out, "polyclaw_turns_ended_total", "counter", "Turns by how they ended.");
+    render_metric_head(out, "polyclaw_turns_ended_total", "counter", "Ended turns by state.");
     let ended = [
         ("done", counters.done),
         ("failed", counters.failed),
@@ -80,7 +80,7 @@ fn render_turns(out: &mut String, counters: &HubCounters) {
         out,
         "polyclaw_tokens_total",
         "counter",
-        "Tokens of ended turns whose provider told them.",
+        "Tokens of ended turns, as reported by providers.",
     );
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"input\"}} {}", counters.input_tokens);
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"output\"}} {}", counters.output_tokens);
@@ -91,7 +91,7 @@ fn render_turns(out: &mut String, counters: &HubCounters) {
 fn render_agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
     const TURNS_ENDED_METRIC: &str = "polyclaw_agent_turns_ended_total";
     const TURN_SECONDS_METRIC: &str = "polyclaw_agent_turn_seconds";
-    render_metric_head(out, TURNS_ENDED_METRIC, "counter", "Turns by agent and how they ended.");
+    render_metric_head(out, TURNS_ENDED_METRIC, "counter", "Ended turns by agent and state.");
     for (agent, turns) in agents {
         let ended = [
             ("done", turns.done),
@@ -103,7 +103,7 @@ fn render_agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
             let _ = writeln!(out, "{TURNS_ENDED_METRIC}{{agent=\"{agent}\",state=\"{state}\"}} {count}");
         }
     }
-    render_metric_head(out, TURN_SECONDS_METRIC, "histogram", "How long turns of each agent took.");
+    render_metric_head(out, TURN_SECONDS_METRIC, "histogram", "Duration of turns by agent.");
     for (agent, turns) in agents {
         let mut within = 0;
         for (bound, count) in TURN_BUCKETS_MS.iter().zip(turns.buckets) {

@@ -178,7 +178,7 @@ pub async fn explain_route(
     JsonBody(request): JsonBody<ExplainRouteBody>,
 ) -> Result<Json<RouteExplanation>> {
     if request.peer.id.is_empty() {
-        return Err(Error::InvalidBody("peer.id: a conversation has a name".to_owned()));
+        return Err(Error::InvalidBody("peer.id: must not be empty".to_owned()));
     }
     let message = to_inbound_message(&app, request);
     let address = &message.address;

@@ -122,7 +122,7 @@ pub async fn list_runs(
     let found = match (&which.owner, which.held) {
         (Some(owner), _) => app.engine.list_runs(owner, limit).await?,
         (None, Some(true)) => app.engine.list_held_announces(limit).await?,
-        (None, _) => return Err(Error::invalid_field("owner", "name it, or held=true")),
+        (None, _) => return Err(Error::invalid_field("owner", "required, unless held=true")),
     };
     Ok(Json(RunList { runs: found.into_iter().map(RunView::from).collect() }))
 }

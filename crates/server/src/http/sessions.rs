@@ -307,7 +307,7 @@ pub async fn update_session(
 ) -> Result<Json<SessionView>> {
     let policies = (change.deliver_policy, change.send_policy);
     if change.active_agent_id.is_none() && change.model.is_none() && policies == (None, None) {
-        let message = "name active_agent_id, model, deliver_policy or send_policy";
+        let message = "at least one of active_agent_id, model, deliver_policy and send_policy is required";
         return Err(Error::InvalidBody(message.to_owned()));
     }
     if policies != (None, None) {

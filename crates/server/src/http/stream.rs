@@ -64,8 +64,7 @@ impl StreamCursor {
             Some((epoch, number)) => (Some(epoch.to_owned()), number),
             None => (None, text),
         };
-        let after =
-            number.parse().map_err(|_| Error::invalid_field("after", "must be the number of a frame"))?;
+        let after = number.parse().map_err(|_| Error::invalid_field("after", "must be a frame number"))?;
         Ok(Self { after: Some(after), epoch })
     }
 }
@@ -110,7 +109,7 @@ pub enum MissedFrames {
 impl ReaderNotice {
     pub fn for_session(session_key: Option<SessionKey>, event: MissedFrames) -> Self {
         let message = match event {
-            MissedFrames::Gap => "some frames are no longer kept: read the transcript again",
+            MissedFrames::Gap => "some frames are no longer available: read the transcript again",
             MissedFrames::Behind => {
                 "this reader fell too far behind: subscribe again from the last number it saw"
             }

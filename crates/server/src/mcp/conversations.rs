@@ -167,8 +167,8 @@ fn reply_text(reply: &Value) -> TalkToolResult {
 fn wait_timed_out(seconds: u64, turn: &str) -> ApiRefusal {
     ApiRefusal {
         code: "timeout".to_owned(),
-        message: format!("no answer within {seconds} s; the agent goes on"),
-        hint: Some(format!("wait_for_turn with turn_id {turn} waits on")),
+        message: format!("no answer within {seconds} s; the agent continues"),
+        hint: Some(format!("call wait_for_turn with turn_id {turn} to keep waiting")),
         delivery: CallDelivery::Yes,
     }
 }

@@ -22,45 +22,46 @@ pub fn list_tools() -> Vec<Tool> {
     vec![
         tool_definition::<conversations::AskAgentArguments>(
             "ask_agent",
-            "Says something to an agent and returns its answer.",
+            "Sends a message to an agent and returns its answer.",
             false,
         ),
         tool_definition::<conversations::SendToAgentArguments>(
             "send_message",
-            "Says something to an agent and returns at once: it is kept, and answered whatever happens.",
+            "Sends a message to an agent and returns immediately. The message is stored and will be answered, even \
+             after a crash.",
             false,
         ),
         tool_definition::<conversations::WaitForTurnArguments>(
             "wait_for_turn",
-            "Waits for the answer to a message that was sent.",
+            "Waits for the answer to a sent message.",
             true,
         ),
-        tool_definition::<NoArguments>("list_agents", "The agents there are, and what each is for.", true),
+        tool_definition::<NoArguments>("list_agents", "Lists the agents and their purposes.", true),
         tool_definition::<conversations::ListSessionsArguments>(
             "list_sessions",
-            "The newest conversations.",
+            "Lists the newest conversations.",
             true,
         ),
         tool_definition::<conversations::ReadHistoryArguments>(
             "read_history",
-            "The newest messages of a conversation, oldest first.",
+            "Lists the newest messages of a conversation, oldest first.",
             true,
         ),
-        tool_definition::<NoArguments>("list_teams", "The teams that are at work.", true),
-        tool_definition::<tasks::ListTasksArguments>("list_tasks", "The tasks of a team.", true),
+        tool_definition::<NoArguments>("list_teams", "Lists the active teams.", true),
+        tool_definition::<tasks::ListTasksArguments>("list_tasks", "Lists the tasks of a team.", true),
         tool_definition::<tasks::CreateTaskArguments>(
             "create_task",
-            "Adds a task to a team's list; whoever can take it is told.",
+            "Adds a task to a team. Members that can claim it are notified.",
             false,
         ),
         tool_definition::<tasks::ClaimTaskArguments>(
             "claim_task",
-            "Takes a task up in the name of a member of the team.",
+            "Claims a task on behalf of a member of the team.",
             false,
         ),
         tool_definition::<tasks::CompleteTaskArguments>(
             "complete_task",
-            "Ends a task; what waited for it becomes free.",
+            "Completes or fails a task. Tasks that waited for its completion can then be claimed.",
             false,
         ),
     ]
@@ -86,7 +87,7 @@ pub async fn call_tool<A: InstanceApi>(api: &A, name: &str, arguments: Value) ->
         "claim_task" => tasks::claim_task(api, parse_arguments(arguments)?).await,
         "complete_task" => tasks::complete_task(api, parse_arguments(arguments)?).await,
         _ => Err(ApiRefusal::invalid_arguments(format!(
-            "there is no tool {:?} here",
+            "unknown tool {:?}",
             sanitize::to_single_line(name, 80)
         ))),
     }
@@ -95,7 +96,7 @@ pub async fn call_tool<A: InstanceApi>(api: &A, name: &str, arguments: Value) ->
 fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ApiRefusal> {
     T::deserialize(&arguments).map_err(|error| {
         ApiRefusal::invalid_arguments(format!(
-            "the arguments do not fit: {}",
+            "invalid arguments: {}",
             sanitize::to_single_line(&error.to_string(), 300)
         ))
     })

@@ -75,10 +75,10 @@ pub async fn create_completion(
     JsonBody(request): JsonBody<ChatCompletionRequest, MAX_MESSAGE_BYTES>,
 ) -> Result<Response> {
     if request.n.is_some_and(|n| n != 1) {
-        return Err(Error::invalid_field("n", "only one answer is given"));
+        return Err(Error::invalid_field("n", "only 1 is supported"));
     }
     if request.max_completion_tokens.or(request.max_tokens) == Some(0) {
-        return Err(Error::invalid_field("max_tokens", "at least 1"));
+        return Err(Error::invalid_field("max_tokens", "must be at least 1"));
     }
     let streams = request.stream.unwrap_or(false);
     let wants_usage = request.stream_options.as_ref().and_then(|options| options.include_usage);
@@ -107,7 +107,9 @@ fn to_question(request: ChatCompletionRequest, headers: &HeaderMap) -> Result<Cl
     for tool in request.tools.unwrap_or_default() {
         match (tool.kind.as_str(), tool.function) {
             ("function", Some(function)) => tools.push(function),
-            (kind, _) => return Err(Error::invalid_field("tools", format!("type '{kind}' is not taken"))),
+            (kind, _) => {
+                return Err(Error::invalid_field("tools", format!("type '{kind}' is not supported")));
+            }
         }
     }
     Ok(ClientQuestion {

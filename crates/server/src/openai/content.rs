@@ -82,9 +82,9 @@ impl ContentPart {
         let given = self.image_url.unwrap_or_default();
         let url = given.as_str().or_else(|| given["url"].as_str()).unwrap_or_default();
         let data = url.strip_prefix("data:").ok_or(Error::RemoteImage)?;
-        let (media_type, data) = data
-            .split_once(";base64,")
-            .ok_or_else(|| Error::invalid_field("image_url", "a data: URL is data:<type>;base64,<data>"))?;
+        let (media_type, data) = data.split_once(";base64,").ok_or_else(|| {
+            Error::invalid_field("image_url", "a data: URL must be data:<type>;base64,<data>")
+        })?;
         attachments::image_part(&format!("image-{number}"), media_type, data)
     }
 }

@@ -75,7 +75,7 @@ struct QuestionTarget {
 
 pub async fn accept_question(app: &AppState, question: ClientQuestion) -> Result<AcceptedQuestion> {
     if !question.conversation.has_new_input() {
-        return Err(Error::InvalidBody("the last message must be one of the user or of a tool".to_owned()));
+        return Err(Error::InvalidBody("the last message must be from the user or a tool".to_owned()));
     }
     let agent = models::agent_for_model(app, &question.model)?;
     let place = find_target(app, &agent, &question).await?;

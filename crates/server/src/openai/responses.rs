@@ -67,7 +67,7 @@ pub async fn create_response(
     JsonBody(request): JsonBody<ResponsesRequest, MAX_MESSAGE_BYTES>,
 ) -> Result<Response> {
     if request.max_output_tokens == Some(0) {
-        return Err(Error::invalid_field("max_output_tokens", "at least 1"));
+        return Err(Error::invalid_field("max_output_tokens", "must be at least 1"));
     }
     let streams = request.stream.unwrap_or(false);
     let mut shape = ResponseShape {
@@ -122,15 +122,16 @@ fn parse_functions(tools: Vec<Value>) -> Result<Vec<ClientFunction>> {
         Some("function") => {
             serde_json::from_value(tool).map_err(|error| Error::invalid_field("tools", error))
         }
-        kind => {
-            Err(Error::invalid_field("tools", format!("type '{}' is not taken", kind.unwrap_or_default())))
-        }
+        kind => Err(Error::invalid_field(
+            "tools",
+            format!("type '{}' is not supported", kind.unwrap_or_default()),
+        )),
     };
     tools.into_iter().map(function).collect()
 }
 
 fn add_item(talk: &mut ClientConversation, item: ResponsesItem) -> Result<()> {
-    let missing = |what: &str| Error::InvalidBody(format!("an item lacks {what}"));
+    let missing = |what: &str| Error::InvalidBody(format!("an item has no {what}"));
     match (item.kind.as_deref().unwrap_or("message"), item.role.as_deref()) {
         ("message", Some("user")) => talk.add_user_input(item.content.into_user_input()?),
         ("message", Some("system" | "developer")) => talk.add_instructions(item.content.into_text()?),
@@ -153,7 +154,7 @@ fn add_item(talk: &mut ClientConversation, item: ResponsesItem) -> Result<()> {
             let role = role.unwrap_or("none");
             return Err(Error::invalid_field(
                 "input",
-                format!("item '{kind}' with role '{role}' is not taken"),
+                format!("item '{kind}' with role '{role}' is not supported"),
             ));
         }
     }
@@ -174,7 +175,7 @@ async fn session_of_response(app: &AppState, id: &str) -> Result<SessionKey> {
         Some((true, session)) => Ok(session),
         Some((false, _)) => Err(Error::invalid_field(
             "previous_response_id",
-            "the conversation has gone on since that response",
+            "the conversation has continued since that response",
         )),
         None => Err(unknown()),
     }

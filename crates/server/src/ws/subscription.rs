@@ -53,7 +53,7 @@ impl SocketSubscriptions {
         if self.tasks.len() >= MAX_SUBSCRIPTIONS {
             return Err(Error::invalid_field(
                 "session_key",
-                format!("at most {MAX_SUBSCRIPTIONS} subscriptions per socket"),
+                format!("at most {MAX_SUBSCRIPTIONS} subscriptions per socket are allowed"),
             ));
         }
         let (missed, watch) = watch_from(&self.app, &key, from);

@@ -59,7 +59,7 @@ async fn a_call_over_the_socket_that_fails_inside_is_logged_without_its_body() {
     lose(&instance, "ALTER TABLE approvals RENAME TO gone").await;
     let verdict = json!({ "approval_id": "a1", "decision": "deny", "reason": "my secret" });
     let answer = socket.call("approve", verdict).await;
-    assert_eq!(answer["error"]["message"], "something went wrong inside; the log says what");
+    assert_eq!(answer["error"]["message"], "internal error; see the log");
     let text = log.text();
     assert!(text.contains("call failed with an internal error") && text.contains("approvals"), "{text}");
     assert!(!text.contains("my secret"), "{text}");
@@ -74,10 +74,10 @@ async fn a_stream_that_fails_inside_is_logged_without_its_body() {
         "messages": [{ "role": "user", "content": "hold my secret" }] });
     let asked = instance.request(Method::POST, "/v1/chat/completions").json(&question).send().await.unwrap();
     lose(&instance, "ALTER TABLE jobs RENAME TO gone").await;
-    // Another node did something: the database is asked, and can not answer.
+    // Another node did something: the database is asked, and cannot answer.
     instance.engine.hub.publish(&SessionKey::for_direct(&AgentId::main(), "openai", "u"), FrameKind::Changed);
     let text = asked.text().await.unwrap();
-    assert!(text.contains("the log says what"), "{text}");
+    assert!(text.contains("see the log"), "{text}");
     let reply = log.text();
     assert!(reply.contains("call failed with an internal error"), "{reply}");
     assert!(!reply.contains("my secret"), "{reply}");

@@ -68,10 +68,10 @@ fn draw_axes(svg: &mut String) {
             at + 4.0
         );
     }
-    let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"18\">cost, against the first point</text>");
+    let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"18\">cost relative to the first point</text>");
     let _ = writeln!(
         svg,
-        "<text x=\"{high}\" y=\"{}\" text-anchor=\"end\">how many there are</text>",
+        "<text x=\"{high}\" y=\"{}\" text-anchor=\"end\">number of items</text>",
         HEIGHT - 12.0
     );
 }

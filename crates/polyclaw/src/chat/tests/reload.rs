@@ -213,9 +213,9 @@ fn what_could_not_be_read_is_read_when_the_link_is_there_again() {
     let mut model = chat();
     frame(&mut model, "session.changed", json!({}));
     delta(&mut model, "t1", "meanwhile");
-    assert_eq!(model.handle_event(ChatEvent::NotLoaded("it can not be read".into())), []);
+    assert_eq!(model.handle_event(ChatEvent::NotLoaded("it cannot be read".into())), []);
     assert_eq!(answers(&model), ["meanwhile"]);
-    assert!(screen(&mut model, 60, 10).contains("it can not be read"));
+    assert!(screen(&mut model, 60, 10).contains("it cannot be read"));
     model.handle_event(ChatEvent::Link(LinkState::Lost));
     assert_eq!(model.handle_event(ChatEvent::Link(LinkState::Live)), [ChatEffect::Reload]);
 }

@@ -28,9 +28,9 @@ fn a_narrow_status_line_keeps_what_matters_most() {
     assert!(last(160).contains("real one · ") && last(160).contains(SESSION), "{}", last(160));
     for (width, kept, left_out) in [
         (130, "add a real one", SESSION),
-        (110, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again leaves", "often wrong"),
-        (80, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again leaves", "often wrong"),
-        (40, "ready · Ctrl+C again leaves", "smollm2"),
+        (110, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again quits", "often wrong"),
+        (80, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again quits", "often wrong"),
+        (40, "ready · Ctrl+C again quits", "smollm2"),
     ] {
         let line = last(width);
         assert!(line.contains(kept) && !line.contains(left_out), "{width}: {line}");

@@ -88,10 +88,15 @@ pub async fn bind_agent(args: &Args, client: &ApiClient, context: &CommandContex
     if let Some(scope) = &args.dm_scope {
         binding["dm_scope"] = json!(scope);
     }
-    let change = |text: &str| match matching_bindings(text, &args.id, |there| *there == wanted)?.is_empty() {
-        true => Ok(edit::append_entry(text, BINDINGS_KEY, &binding)?),
-        false => {
-            Err(CommandFailure::new(FailureExit::Conflict, "binding_exists", "the config says so already"))
+    let change = |text: &str| {
+        if matching_bindings(text, &args.id, |there| *there == wanted)?.is_empty() {
+            Ok(edit::append_entry(text, BINDINGS_KEY, &binding)?)
+        } else {
+            Err(CommandFailure::new(
+                FailureExit::Conflict,
+                "binding_exists",
+                "the config already has this binding",
+            ))
         }
     };
     config_edit::edit_config(context, client, change).await
@@ -107,12 +112,8 @@ pub async fn unbind_agent(
     let change = |text: &str| {
         let found = matching_bindings(text, &args.id, fits)?;
         if found.is_empty() {
-            return Err(CommandFailure::new(
-                FailureExit::NotFound,
-                "unknown_binding",
-                "there is no such binding",
-            )
-            .hint("`polyclaw agents list --bindings` shows those there are"));
+            return Err(CommandFailure::new(FailureExit::NotFound, "unknown_binding", "no binding matches")
+                .hint("`polyclaw agents list --bindings` lists all bindings"));
         }
         Ok(edit::remove_entries(text, BINDINGS_KEY, &found)?)
     };

@@ -34,8 +34,11 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
     }
     let gone = client.delete(&agent_path(id)).await?;
     Ok(context.output.print_value(&gone, |_| match jobs.len() {
-        0 => format!("{id} is gone; its conversations stay readable."),
-        _ => format!("{id} is gone with its jobs {}; its conversations stay readable.", jobs.join(", ")),
+        0 => format!("Deleted agent {id}; its conversations stay readable."),
+        _ => format!(
+            "Deleted agent {id} and its cron jobs {}; its conversations stay readable.",
+            jobs.join(", ")
+        ),
     })?)
 }
 
@@ -59,15 +62,15 @@ async fn running_sessions(client: &ApiClient, id: &str) -> Result<Vec<String>, C
 fn agent_in_use(id: &str, jobs: &[String], busy: &[String]) -> CommandFailure {
     let mut uses = Vec::new();
     if !busy.is_empty() {
-        uses.push(format!("it answers in {}", busy.join(", ")));
+        uses.push(format!("it is answering in {}", busy.join(", ")));
     }
     if !jobs.is_empty() {
-        uses.push(format!("it has the jobs {}", jobs.join(", ")));
+        uses.push(format!("it has the cron jobs {}", jobs.join(", ")));
     }
     CommandFailure::new(
         FailureExit::Conflict,
         "agent_in_use",
         format!("{id} is in use: {}", uses.join(", and ")),
     )
-    .hint("--force deletes it all the same, and its jobs with it")
+    .hint("--force deletes the agent and its cron jobs anyway")
 }

@@ -33,7 +33,7 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
     let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
     let identity: Map<String, Value> = named.collect();
     if identity.is_empty() {
-        return Err(CommandFailure::usage("name what is to be changed: --name, --emoji or --avatar").into());
+        return Err(CommandFailure::usage("nothing to change: pass --name, --emoji or --avatar").into());
     }
     let patch = json!({ "identity": identity });
     let id = args.id.as_deref().or(args.agent.as_deref()).unwrap_or_default();
@@ -43,5 +43,5 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
         return config_edit::edit_config(context, client, change).await;
     }
     let changed = client.patch(&agent_path(id), &patch).await?;
-    Ok(context.output.print_value(&changed, |_| format!("{id} shows itself so from now on."))?)
+    Ok(context.output.print_value(&changed, |_| format!("Changed the identity of {id}."))?)
 }

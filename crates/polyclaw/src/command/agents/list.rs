@@ -48,7 +48,7 @@ fn bindings_table(output: &CliOutput, agents: &[Value]) -> String {
         let name = cell_text(&agent["agent_id"]);
         let bindings = agent["bindings"].as_array().cloned().unwrap_or_default();
         if agent["default"] == true {
-            rows.push(vec![name.clone(), "-".to_owned(), "what nothing else answers".to_owned()]);
+            rows.push(vec![name.clone(), "-".to_owned(), "messages that no binding matches".to_owned()]);
         } else if bindings.is_empty() {
             rows.push(vec![name.clone(), "-".to_owned(), "nothing".to_owned()]);
         }

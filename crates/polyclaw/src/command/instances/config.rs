@@ -92,9 +92,9 @@ pub async fn run(
             let before = read["toml"].as_str().unwrap_or_default();
             let (text, file) = edit_text(before)?;
             if text == before {
-                return Ok(context.output.print_value(&json!({ "outcome": "unchanged" }), |_| {
-                    "Nothing was changed.".to_owned()
-                })?);
+                return Ok(context
+                    .output
+                    .print_value(&json!({ "outcome": "unchanged" }), |_| "No changes.".to_owned())?);
             }
             let body = json!({ "toml": text, "etag": read["etag"] });
             let changed = with_secret_writes(client, *allow_secret_write).put(&at(instance, ""), &body).await;
@@ -107,7 +107,7 @@ pub async fn run(
             let verdict =
                 client.post(&at(instance, "/validate"), &json!({ "toml": read_config_file(file)? })).await?;
             if verdict["valid"] == true {
-                return Ok(context.output.print_value(&verdict, |_| "It would be taken.".to_owned())?);
+                return Ok(context.output.print_value(&verdict, |_| "The config is valid.".to_owned())?);
             }
             let line = |error: &Value| {
                 format!(
@@ -127,9 +127,12 @@ pub async fn run(
                 vec![cell_text(&one["path"]), cell_text(&one["before"]), cell_text(&one["after"])]
             };
             let rows: Vec<_> = found["changes"].as_array().into_iter().flatten().map(row).collect();
-            Ok(context.output.print_value(&found, |output| match rows.is_empty() {
-                true => "It would change nothing.".to_owned(),
-                false => output.format_table(&["SETTING", "NOW", "THEN"], &rows),
+            Ok(context.output.print_value(&found, |output| {
+                if rows.is_empty() {
+                    "No changes.".to_owned()
+                } else {
+                    output.format_table(&["SETTING", "CURRENT", "NEW"], &rows)
+                }
             })?)
         }
     }
@@ -138,8 +141,9 @@ pub async fn run(
 /// Rejects a config that cannot be parsed. Shown as empty, it would be overwritten on save.
 fn ensure_readable(read: Value) -> Result<Value, CommandFailure> {
     match read["error"].as_str() {
-        Some(error) => Err(CommandFailure::failed("bad_config", error)
-            .hint("mend config.toml in the instance's home; `polyclaw instances list` says where that is")),
+        Some(error) => {
+            Err(CommandFailure::failed("bad_config", error).hint("fix config.toml in the instance's home"))
+        }
         None => Ok(read),
     }
 }
@@ -151,10 +155,10 @@ fn with_secret_writes(client: ApiClient, secrets: bool) -> ApiClient {
 /// Replaces hints that are meant for HTTP clients with hints for the command line.
 fn command_line_failure(mut failure: CommandFailure) -> CommandFailure {
     match failure.code.as_str() {
-        "secret_write" => failure.hint("add --allow-secret-write to change it"),
+        "secret_write" => failure.hint("pass --allow-secret-write to change secrets"),
         "etag_stale" => {
             failure.exit = FailureExit::Conflict;
-            failure.hint("somebody changed it meanwhile: read it again and try again")
+            failure.hint("the config was changed meanwhile: read it again and retry")
         }
         _ => failure,
     }
@@ -164,15 +168,15 @@ fn command_line_failure(mut failure: CommandFailure) -> CommandFailure {
 fn keep_draft(failure: CommandFailure, file: NamedTempFile) -> CommandFailure {
     let Ok((_, path)) = file.keep() else { return failure };
     let so_far = failure.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
-    let hint = format!("{so_far}your text is kept in {}", path.display());
+    let hint = format!("{so_far}your text is saved in {}", path.display());
     failure.hint(hint)
 }
 
 fn print_change(context: &CommandContext, changed: Value) -> anyhow::Result<()> {
     Ok(context.output.print_value(&changed, |_| match changed["outcome"].as_str() {
-        Some("saved") => "It is written; the instance begins with it.".to_owned(),
-        Some("reloaded") => "The instance works with it now.".to_owned(),
-        _ => format!("It is written; these take effect at its next start: {}", changed["restart_required"]),
+        Some("saved") => "Saved; the instance starts with it.".to_owned(),
+        Some("reloaded") => "Saved; the instance uses it now.".to_owned(),
+        _ => format!("Saved; these sections take effect at the next start: {}", changed["restart_required"]),
     })?)
 }
 
@@ -187,7 +191,7 @@ fn edit_text(text: &str) -> Result<(String, NamedTempFile), CommandFailure> {
     let failed = |error: std::io::Error| CommandFailure::failed("editor", error.to_string());
     let editor = std::env::var("EDITOR").ok().filter(|editor| !editor.is_empty());
     let editor =
-        editor.ok_or_else(|| CommandFailure::usage("EDITOR is not set").hint("EDITOR=nano, for example"))?;
+        editor.ok_or_else(|| CommandFailure::usage("EDITOR is not set").hint("for example: EDITOR=nano"))?;
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
     let ended =

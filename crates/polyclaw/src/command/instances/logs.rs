@@ -56,7 +56,7 @@ pub async fn show_logs(
     query: &LogQuery<'_>,
 ) -> anyhow::Result<()> {
     if query.follow && context.output.json {
-        return Err(CommandFailure::usage("--json is one answer; leave out --follow").into());
+        return Err(CommandFailure::usage("--json cannot be combined with --follow").into());
     }
     if query.follow {
         return follow_logs(client, context, path, query).await;
@@ -127,7 +127,7 @@ pub async fn save_logs(
     }
     progress.finish_line();
     let body = json!({ "file": file, "bytes": done });
-    Ok(context.output.print_value(&body, |_| format!("{done} bytes are in {}.", file.display()))?)
+    Ok(context.output.print_value(&body, |_| format!("Saved {done} bytes to {}.", file.display()))?)
 }
 
 #[cfg(test)]

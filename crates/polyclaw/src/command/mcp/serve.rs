@@ -20,8 +20,8 @@ pub async fn run(context: &CommandContext) -> anyhow::Result<()> {
     let transport = transport.with_max_line_length(MAX_MESSAGE_BYTES);
     let running = rmcp::serve_server(ToolServer::new(RunningInstanceApi(context.clone())), transport).await;
     let running = running.map_err(|error| {
-        CommandFailure::usage(format!("nobody who speaks MCP is on the other end: {error}"))
-            .hint("this command is started by an MCP client; name it in that client's settings")
+        CommandFailure::usage(format!("no MCP client is connected: {error}"))
+            .hint("an MCP client must start this command; add it to the settings of the client")
     })?;
     running.waiting().await?;
     Ok(())

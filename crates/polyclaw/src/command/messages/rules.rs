@@ -16,8 +16,8 @@ const MAX_LISTED_RULES: usize = 10_000;
   polyclaw messages rules allow research main task.result --ttl-secs 86400
   polyclaw messages rules remove 01k5…
 
-Without a rule no instance may write to another. An answer needs a rule of its own: a task is answered with `task.status`
-and `task.result`, any other message with `response`. A control plane must run: `polyclaw up` or `polyclaw control`.")]
+Without a rule, no instance may write to another. Answers need their own rule: a task is answered with `task.status` and
+`task.result`, any other message with `response`. A control plane must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<MessagesRulesCommand>,
@@ -90,7 +90,7 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
             let rule = client.post("/routing-rules", &body).await?;
             Ok(context.output.print_value(&rule, |_| {
                 format!(
-                    "{} may write {} to {} ({})",
+                    "{} may send {} to {} ({})",
                     visible_line(from),
                     visible_line(r#type),
                     visible_line(to),
@@ -103,11 +103,11 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
                 "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs, "auto_start": auto_start,
             });
             let changed = client.patch(&format!("/routing-rules/{}", encode_segment(rule)), &body).await?;
-            Ok(context.output.print_value(&changed, |_| format!("{} is changed.", visible_line(rule)))?)
+            Ok(context.output.print_value(&changed, |_| format!("Changed rule {}.", visible_line(rule)))?)
         }
         Some(MessagesRulesCommand::Remove { rule }) => {
             let answer = client.delete(&format!("/routing-rules/{}", encode_segment(rule))).await?;
-            Ok(context.output.print_value(&answer, |_| format!("{} is gone.", visible_line(rule)))?)
+            Ok(context.output.print_value(&answer, |_| format!("Removed rule {}.", visible_line(rule)))?)
         }
     }
 }
@@ -119,8 +119,11 @@ async fn list_rules(client: &ApiClient, context: &CommandContext) -> anyhow::Res
     let rules = client.list_items("/routing-rules", "rules", MAX_LISTED_RULES).await?;
     let rows: Vec<_> =
         rules.iter().map(|rule| RULE_COLUMNS.map(|column| cell_text(&rule[column])).to_vec()).collect();
-    Ok(context.output.print_value(&json!({ "rules": rules }), |output| match rows.is_empty() {
-        true => "There is none: no instance may write to another.".to_owned(),
-        false => output.format_table(&["FROM", "TO", "TYPE", "TRIES", "SECONDS", "STARTS", "ID"], &rows),
+    Ok(context.output.print_value(&json!({ "rules": rules }), |output| {
+        if rows.is_empty() {
+            "No rules: no instance may write to another.".to_owned()
+        } else {
+            output.format_table(&["FROM", "TO", "TYPE", "RETRIES", "TTL SECS", "AUTO START", "ID"], &rows)
+        }
     })?)
 }

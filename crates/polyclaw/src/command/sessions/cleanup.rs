@@ -36,30 +36,30 @@ fn cleanup_summary(body: &Value, output: CliOutput, is_dry: bool) -> String {
         vec![cell_text(&one["agent_id"]), cell_text(&one["updated_at"]), cell_text(&one["session_key"])]
     };
     let rows: Vec<_> = unused.iter().map(row).collect();
-    let mut done = match is_dry {
-        true => format!("{} would be removed. Nothing was changed.", rows.len()),
-        false => format!("{} removed; what was said there is in archive/.", cell_text(&body["removed"])),
+    let mut done = if is_dry {
+        format!("{} would be removed. Nothing was changed.", rows.len())
+    } else {
+        format!("{} removed; their transcripts are in archive/.", cell_text(&body["removed"]))
     };
     let dropped = body["dropped_files"].as_array().map_or(0, Vec::len);
     if dropped > 0 {
-        done += &format!(
-            " {dropped} older file(s) of the archive are beyond session.maintenance.archive_budget_mb."
-        );
+        done += &format!(" {dropped} older archive file(s) exceed session.maintenance.archive_budget_mb.");
     }
-    match rows.is_empty() {
-        true => "Nothing is unused.".to_owned(),
-        false => format!("{}\n\n{done}", output.format_table(&["AGENT", "LAST USED", "SESSION"], &rows)),
+    if rows.is_empty() {
+        "No unused sessions.".to_owned()
+    } else {
+        format!("{}\n\n{done}", output.format_table(&["AGENT", "LAST USED", "SESSION"], &rows))
     }
 }
 
 /// Asks for confirmation. Fails without a terminal, because nobody can answer there.
 fn is_confirmed(count: usize) -> anyhow::Result<bool> {
     if !stdin().is_terminal() {
-        let message = format!("{count} conversation(s) would be removed, and nobody is here to be asked");
+        let message = format!("{count} session(s) would be removed, but confirmation needs a terminal");
         let hint = "--yes removes them; --dry-run lists them";
         return Err(CommandFailure::new(FailureExit::Usage, "not_confirmed", message).hint(hint).into());
     }
-    write!(stderr(), "Remove {count} conversation(s)? What was said there is archived first. [y/N] ")?;
+    write!(stderr(), "Remove {count} session(s)? Their transcripts are archived first. [y/N] ")?;
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

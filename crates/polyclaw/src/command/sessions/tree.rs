@@ -21,9 +21,12 @@ pub async fn run(client: &ApiClient, output: CliOutput, key: Option<&str>) -> an
     for key in &keys {
         trees.push(client.get(&session_path(key, "/tree")).await?);
     }
-    Ok(output.print_value(&json!({ "trees": trees }), |_| match trees.is_empty() {
-        true => "No conversation has begun another.".to_owned(),
-        false => trees.iter().map(render_tree).collect::<Vec<_>>().join("\n\n"),
+    Ok(output.print_value(&json!({ "trees": trees }), |_| {
+        if trees.is_empty() {
+            "No session has started another.".to_owned()
+        } else {
+            trees.iter().map(render_tree).collect::<Vec<_>>().join("\n\n")
+        }
     })?)
 }
 

@@ -21,9 +21,12 @@ pub async fn run(context: &CommandContext, is_deep: bool) -> anyhow::Result<()> 
         }
     }
     let value = json!({ "instances": instances });
-    Ok(context.output.print_value(&value, |_| match instances.is_empty() {
-        true => "There is none. `polyclaw instances create <name>` makes one.".to_owned(),
-        false => instances.iter().map(instance_text).collect::<Vec<_>>().join("\n"),
+    Ok(context.output.print_value(&value, |_| {
+        if instances.is_empty() {
+            "No instances. `polyclaw instances create <name>` creates one.".to_owned()
+        } else {
+            instances.iter().map(instance_text).collect::<Vec<_>>().join("\n")
+        }
     })?)
 }
 
@@ -55,7 +58,7 @@ fn instance_text(instance: &Value) -> String {
     )];
     let now = &instance["now"];
     if now["error"].is_string() {
-        lines.push(format!("it does not say how it is: {}", cell_text(&now["message"])));
+        lines.push(format!("cannot get its status: {}", cell_text(&now["message"])));
     } else if now.is_object() {
         lines.extend(health_problems(&now["health"]));
         lines.push(format!("model {}", cell_text(&now["model"])));

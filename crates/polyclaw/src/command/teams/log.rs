@@ -9,9 +9,10 @@ pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
         ["seq", "created_at", "task_id", "change", "by"].map(|key| cell_text(&one[key])).to_vec()
     };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
-    match rows.is_empty() {
-        true => "Nothing has happened.".to_owned(),
-        false => output.format_table(&["SEQ", "WHEN", "TASK", "CHANGE", "BY"], &rows),
+    if rows.is_empty() {
+        "The log is empty.".to_owned()
+    } else {
+        output.format_table(&["SEQ", "TIME", "TASK", "CHANGE", "ACTOR"], &rows)
     }
 }
 
@@ -19,8 +20,8 @@ pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
 fn body(message: &Value) -> String {
     let text = |key: &str| message[key].as_str().map(str::trim).filter(|text| !text.is_empty());
     let answer = match (message["type"].as_str(), message["approve"].as_bool()) {
-        (Some("shutdown_response"), Some(true)) => Some("Agrees."),
-        (Some("shutdown_response"), Some(false)) => Some("Does not agree."),
+        (Some("shutdown_response"), Some(true)) => Some("Agreed."),
+        (Some("shutdown_response"), Some(false)) => Some("Refused."),
         _ => None,
     };
     let words: Vec<&str> = answer.into_iter().chain(text("content").or(text("reason"))).collect();
@@ -41,5 +42,5 @@ pub(super) fn messages_text(listed: &Value) -> String {
         )
     };
     let shown: Vec<String> = listed.as_array().into_iter().flatten().rev().map(one).collect();
-    if shown.is_empty() { "Nobody has written.".to_owned() } else { shown.join("\n") }
+    if shown.is_empty() { "No messages.".to_owned() } else { shown.join("\n") }
 }

@@ -35,9 +35,12 @@ pub(super) async fn run(
         }
     };
     let sent = client.post(&path, &json!({ "approve": approve, "content": content })).await?;
-    Ok(context.output.print_value(&sent, |_| match approve {
-        true => format!("{} may begin.", plan.member),
-        false => format!("{} is asked for another plan.", plan.member),
+    Ok(context.output.print_value(&sent, |_| {
+        if approve {
+            format!("Plan approved. {} may start.", plan.member)
+        } else {
+            format!("Plan rejected. {} is asked for another one.", plan.member)
+        }
     })?)
 }
 
@@ -45,12 +48,13 @@ fn plan_text(plan: &TeamsPlanArgs, found: &Value) -> String {
     let member = &plan.member;
     match found["status"].as_str() {
         Some("submitted") => format!(
-            "{}\n\nApprove it with `polyclaw teams plan {} {member} --approve`, or send it back with `--reject \"what to change\"`.",
+            "{}\n\nApprove it with `polyclaw teams plan {} {member} --approve`, or reject it with `--reject \"what \
+             to change\"`.",
             visible_line(found["content"].as_str().unwrap_or_default()),
             plan.team
         ),
         Some("required") => {
-            format!("{member} has not sent a plan yet. Until one is approved it can only read.")
+            format!("{member} has not submitted a plan yet, and can only read until one is approved.")
         }
         _ => format!("{member} needs no approval."),
     }

@@ -136,7 +136,7 @@ pub(super) async fn run(
     let (answer, text) = match verb {
         TeamsTaskCommand::Add(add) => {
             let made = client.post(&path(&add.team, "/tasks"), &add.request_body()).await?;
-            let text = format!("Task {} is on the list.", cell_text(&made["task_id"]));
+            let text = format!("Added task {}.", cell_text(&made["task_id"]));
             (made, text)
         }
         TeamsTaskCommand::List { team, all } => {
@@ -148,7 +148,7 @@ pub(super) async fn run(
             return Ok(context.output.print_value(&answer, |output| match (is_empty, all) {
                 (false, _) => tasks_table(output, &answer["tasks"]),
                 (true, false) => no_open_task(team),
-                (true, true) => "There is no task.".to_owned(),
+                (true, true) => "No tasks.".to_owned(),
             })?);
         }
         TeamsTaskCommand::Complete { which, summary, failed } => {
@@ -165,22 +165,22 @@ pub(super) async fn run(
         }
         TeamsTaskCommand::Assign { which, assignee } => {
             let assigned = client.post(&which.task_path("/assign"), &json!({ "assignee": assignee })).await?;
-            let whom = if assignee.is_empty() { "whoever comes" } else { assignee };
-            (assigned, format!("Task {} is for {whom}.", which.task))
+            let whom = if assignee.is_empty() { "anyone" } else { assignee };
+            (assigned, format!("Task {} is assigned to {whom}.", which.task))
         }
         TeamsTaskCommand::Reopen { which } => (
             client.post(&which.task_path("/reopen"), &json!({})).await?,
             format!("Task {} is pending.", which.task),
         ),
         TeamsTaskCommand::Delete { which } => {
-            (client.delete(&which.task_path("")).await?, format!("Task {} is gone.", which.task))
+            (client.delete(&which.task_path("")).await?, format!("Deleted task {}.", which.task))
         }
     };
     Ok(context.output.print_value(&answer, |_| text)?)
 }
 
 pub(super) fn no_open_task(team: &str) -> String {
-    format!("No task is open. `polyclaw teams task list {team} --all` shows those that have ended.")
+    format!("No open tasks. `polyclaw teams task list {team} --all` includes ended ones.")
 }
 
 pub(super) fn tasks_table(output: &CliOutput, listed: &Value) -> String {
@@ -196,5 +196,5 @@ pub(super) fn tasks_table(output: &CliOutput, listed: &Value) -> String {
         ]
     };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
-    output.format_table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
+    output.format_table(&["TASK", "STATUS", "OWNER", "ASSIGNEE", "TITLE", "BLOCKED BY"], &rows)
 }

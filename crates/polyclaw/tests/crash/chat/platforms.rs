@@ -1,4 +1,4 @@
-//! The five platforms, and the story on each.
+//! The five platforms, and the scenario on each.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,12 +78,12 @@ impl Chat for DiscordEmulator {
         DiscordEmulator::visible_messages(self)
     }
 
-    /// It does not ask whether anybody heard.
+    /// It does not check whether a message was received.
     fn is_heard(&self) -> bool {
         true
     }
 
-    /// What a stranger writes while nobody listens is known to nobody.
+    /// Messages of unknown senders are lost while no process listens.
     fn is_met(&self) -> bool {
         self.opening_counts(TOKEN).0 > 0
     }
@@ -97,7 +97,7 @@ async fn killed_anywhere_on_discord_nothing_is_lost_and_nothing_shown_twice() {
     killed_anywhere(&discord).await;
 }
 
-/// Slack, and how much was said on it.
+/// Slack, and the number of messages on it.
 struct Workspace {
     slack: SlackEmulator,
     said: AtomicUsize,
@@ -147,7 +147,7 @@ async fn killed_anywhere_on_slack_nothing_is_lost_and_nothing_shown_twice() {
     killed_anywhere(&Workspace { slack: SlackEmulator::start(), said: AtomicUsize::new(0) }).await;
 }
 
-/// WhatsApp, and what Meta has to deliver until it is told that it was taken.
+/// WhatsApp, and the messages that Meta redelivers until they are acknowledged.
 struct Meta {
     whatsapp: WhatsappEmulator,
     waiting: Mutex<Vec<WebhookRequest>>,
@@ -251,12 +251,12 @@ impl Chat for MatrixEmulator {
         MatrixEmulator::visible_messages(self)
     }
 
-    /// It keeps how far its stream was read, and does not say.
+    /// It does not report how far its stream was read.
     fn is_heard(&self) -> bool {
         true
     }
 
-    /// What was said before the first start is not answered.
+    /// Messages before the first start are not answered.
     fn is_met(&self) -> bool {
         self.stored_count() > 0
     }

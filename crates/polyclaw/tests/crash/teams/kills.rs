@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Book, Keeps, LEAD, Stage, TEAM, call, said, stop_request, who};
 use crate::daemon::Daemon;
 
-/// Where the process dies, and at which passings. The first passings are the lead's: it makes the team and the task.
+/// The kill point, and at which passes the process dies. The first passes are the lead's: it creates the team and the task.
 const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
     (KillPoint::LedgerWritten, 1..=3),
     (KillPoint::LedgerNotified, 1..=3),
@@ -28,15 +28,15 @@ const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
     (KillPoint::FinishCommitted, 2..=4),
 ];
 
-/// Cases that run side by side: most of one is waiting.
+/// Concurrent cases: most of a case is waiting.
 const AT_ONCE: usize = 3;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the members write to each other, and who reads it.
+/// Messages between the members, with their readers.
 const WORDS: [(&str, &str); 2] = [("I have it", "lead"), ("well done", "ann")];
 
-/// How a team is ended: what a person says when all is done and read. Whoever is asked to stop before need not read its
-/// mail any more.
+/// How a team ends: the person's message when all is done and read. A member that is asked to stop earlier need not read
+/// its messages any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Asked,
@@ -52,7 +52,7 @@ impl Ending {
     }
 }
 
-/// A story that is told: where its daemon dies, and how its team ends.
+/// A running scenario: where its daemon dies, and how its team ends.
 pub struct Case {
     pub name: String,
     pub ending: Ending,
@@ -64,8 +64,8 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// A lead that makes a team of one with one task, answers its member, and ends the team; a member that takes the task,
-/// tells of it, completes it, and agrees to the end.
+/// A lead that creates a team of one with one task, answers its member, and ends the team; a member that claims the task,
+/// reports it, completes it, and agrees to the shutdown.
 pub fn answer(request: &ReceivedRequest) -> ReplyScript {
     let text = said(request);
     if who(&text) == "ann" { as_member(request, &text) } else { as_lead(request, &text) }
@@ -119,7 +119,7 @@ fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
     }
 }
 
-/// Says that the team is to end, if it is time; asked again it is the same message.
+/// Asks for the end of the team, if it is time. A repeat is the same message.
 async fn end_if_done(daemon: &Daemon, stage: &Stage, ending: Ending) {
     let database = stage.sessions();
     let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
@@ -127,14 +127,14 @@ async fn end_if_done(daemon: &Daemon, stage: &Stage, ending: Ending) {
     let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
     let is_done = (database.count(&read), database.count(ANNOUNCES), database.count(busy)) == (2, 1, 0);
     if is_done {
-        // Whether it is heard depends on where the process dies.
+        // Whether it arrives depends on the kill point.
         let _ = daemon.say(LEAD, ending.words(), 0).await;
     }
 }
 
 const ANNOUNCES: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
 
-/// Waits until it dies, or the story is over without its death. Says which.
+/// Waits until the process dies, or the scenario ends without a kill. Returns which.
 async fn dies(daemon: &mut Daemon, stage: &Stage, ending: Ending) -> bool {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
@@ -146,7 +146,7 @@ async fn dies(daemon: &mut Daemon, stage: &Stage, ending: Ending) -> bool {
         }
         end_if_done(daemon, stage, ending).await;
     }
-    panic!("it neither dies nor comes to an end");
+    panic!("it neither dies nor ends");
 }
 
 async fn dies_at(keeps: Keeps, ending: Ending, point: KillPoint, passing: u64) -> (KillPoint, bool) {
@@ -155,7 +155,7 @@ async fn dies_at(keeps: Keeps, ending: Ending, point: KillPoint, passing: u64) -
     model.answer_with(answer);
     let stage = Stage::new(keeps, &model, "", 1).await;
     let mut daemon = stage.home().start(Some(&case.name)).await;
-    // Whether this comes back depends on where the process dies; it is asked again below.
+    // Whether this returns depends on the kill point; it is repeated below.
     let _ = daemon.say(LEAD, "build it", 0).await;
     let died = dies(&mut daemon, &stage, ending).await;
     drop(daemon);
@@ -177,7 +177,7 @@ pub async fn comes_to_its_end(daemon: &Daemon, stage: &Stage, case: &Case) {
     }
 }
 
-/// Nothing was lost or doubled, in what is stored and in what was shown.
+/// Asserts that nothing was lost or duplicated, stored or shown.
 pub fn is_sound(stage: &Stage, model: &ModelServer, case: &Case) {
     let requests = model.requests();
     let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
@@ -188,7 +188,7 @@ pub fn is_sound(stage: &Stage, model: &ModelServer, case: &Case) {
     every_letter_is_shown_once(&stage.sessions(), &prompts, &case.name);
 }
 
-/// One task with one owner that ended once, each word written once and read, the lead told of the end once.
+/// Asserts one task with one owner that ended once, each message written once and read, the lead notified of the end once.
 fn is_stored_once(stage: &Stage, case: &str) {
     let (database, ledger) = (stage.sessions(), stage.last_ledger());
     let tasks = "SELECT COUNT(*) FROM tasks";
@@ -208,13 +208,13 @@ fn is_stored_once(stage: &Stage, case: &str) {
     let unread =
         "SELECT COUNT(*) FROM team_messages WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
     assert_eq!(database.count(unread), 0, "{case}: the lead's mail: {:#?}", standing(&database));
-    assert_eq!(database.count(ANNOUNCES), 1, "{case}: told once");
-    // Where there are several, the one that hosted the lead last has its folder.
+    assert_eq!(database.count(ANNOUNCES), 1, "{case}: notified once");
+    // With several nodes, the one that hosted the lead last has the folder.
     let is_left = stage.homes.iter().filter(|home| home.0.join("teams").join(TEAM).exists()).count();
-    assert!(is_left < stage.homes.len(), "{case}: its folder is set aside");
+    assert!(is_left < stage.homes.len(), "{case}: its folder is archived");
 }
 
-/// Who was asked has answered once; who was stopped was asked nothing, and the lead knows whom it stopped.
+/// Asserts that an asked member answered once, and that a stopped member was not asked and the lead knows whom it stopped.
 fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
     let messages_of =
         |kind: &str| database.count(&format!("SELECT COUNT(*) FROM team_messages WHERE kind = '{kind}'"));
@@ -245,7 +245,7 @@ fn standing(database: &Book) -> [Vec<String>; 2] {
     [LETTERS, JOBS].map(|sql| database.rows(sql))
 }
 
-/// How many turns of a session had ended well before a prompt was made: turns of this story end with words, steps with
+/// How many turns of a session had ended successfully before a prompt was built: here turns end with text, steps with
 /// calls.
 fn turns_before(request: &ReceivedRequest) -> usize {
     let ended =
@@ -253,8 +253,8 @@ fn turns_before(request: &ReceivedRequest) -> usize {
     request.messages().iter().filter(ended).count()
 }
 
-/// A letter that is read is in its reader's conversation from then on, and never twice in one prompt. A notice of the
-/// runtime that somebody is idle is for one turn: the state of the team says it from then on.
+/// A read message is in its reader's conversation from then on, and never twice in one prompt. An idle notification of
+/// the runtime is for one turn: afterwards the state of the team shows it.
 fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case: &str) {
     let read = database.rows(
         "SELECT recipient || '|' || content FROM team_messages WHERE state = 'read' AND kind <> 'idle'",
@@ -271,14 +271,14 @@ fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case
         let times: Vec<(usize, usize)> =
             of_reader.map(|(turns, text)| (*turns, text.matches(&shown).count())).collect();
         let most = times.iter().map(|(_, times)| *times).max().unwrap_or_default();
-        assert!((1..=copies).contains(&most), "{case}: '{first}' is in prompts so often: {times:?}");
+        assert!((1..=copies).contains(&most), "{case}: '{first}' appears in prompts this often: {times:?}");
         let first_turn = times.iter().filter(|(_, times)| *times > 0).map(|(turns, _)| *turns).min().unwrap();
         let is_kept = times.iter().filter(|(turns, _)| *turns > first_turn).all(|(_, times)| *times > 0);
         assert!(is_kept, "{case}: '{first}' was forgotten: {times:?}");
     }
 }
 
-/// Every one of these deaths, and how often each point was one.
+/// Runs every case and counts the kills at each point.
 async fn killed_at(
     keeps: Keeps,
     ending: Ending,
@@ -308,7 +308,7 @@ async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
     assert!(deaths.values().sum::<usize>() >= 35, "{deaths:?}");
 }
 
-/// The ledger is in the same database here, and a turn that is cut off is somebody's until its lease ends.
+/// The ledger is in the same database here, and an interrupted turn stays claimed until its lease ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() {
     let last = DEATHS.iter().map(|(point, passings)| (*point, *passings.end()));
@@ -316,7 +316,7 @@ async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() 
     assert!(deaths.values().sum::<usize>() >= 11, "{deaths:?}");
 }
 
-/// Nobody has to agree, so nobody is there who could go on with it but the next daemon.
+/// No member has to agree, so only the next daemon can complete the shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_stops_them_by_force_it_has_stopped_them_and_says_whom() {
     let points = [KillPoint::ShutdownRequested, KillPoint::ShutdownEnded];

@@ -1,4 +1,4 @@
-//! A team over two nodes: its lead and its members are turns like others, and any node takes them up.
+//! A team on two nodes: turns of its lead and its members can run on any node.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::kills::{Case, Ending, PATIENCE, answer, comes_to_its_end, is_sound};
 use super::{Keeps, LEAD, Stage, TEAM, entries};
 
-/// Every mailbox there is below a folder: the ids of its letters.
+/// The message IDs of every mailbox below a folder.
 fn mailboxes(folder: &Path) -> Vec<Vec<String>> {
     let below = entries(folder);
     let mut all: Vec<_> =
@@ -38,16 +38,16 @@ async fn a_team_over_two_nodes_is_one_team() {
         assert!(seen.to_string().contains(TEAM), "{seen}");
     }
     let copies: Vec<_> = stage.homes.iter().flat_map(|home| mailboxes(&home.0.join("teams"))).collect();
-    assert!(!copies.is_empty(), "where the lead was people can read the mail");
+    assert!(!copies.is_empty(), "the node of the lead has the mail files");
     for mut ids in copies {
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), all, "each letter once: {ids:?}");
+        assert_eq!(ids.len(), all, "each message once: {ids:?}");
     }
 }
 
-/// The node on which the team was made dies in the middle; the other goes on with lead, member, task and mail.
+/// The node that created the team dies halfway; the other continues with lead, member, task and mail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_team_outlives_the_node_it_was_made_on() {
     for (point, passing) in
@@ -59,14 +59,14 @@ async fn a_team_outlives_the_node_it_was_made_on() {
         let stage = Stage::new(Keeps::Server, &model, "", 2).await;
         let mut dies = stage.homes[0].start(Some(&case.name)).await;
         dies.say(LEAD, "build it", 0).await.unwrap();
-        // The other comes when the first has gone so far: it has no part in where that dies.
+        // The other starts once the first has got that far, so it does not affect the kill point.
         assert!(dies.dies(PATIENCE).await, "{case} was never reached");
         let daemon = stage.homes[1].start(None).await;
         daemon.say(LEAD, "build it", 0).await.unwrap();
         comes_to_its_end(&daemon, &stage, &case).await;
         is_sound(&stage, &model, &case);
         let files = stage.homes[1].0.join("teams");
-        assert_eq!(entries(&files.join(".trash")).len(), 1, "{case}: its files are where its lead is now");
+        assert_eq!(entries(&files.join(".trash")).len(), 1, "{case}: its files are on the node of its lead");
         assert!(!files.join(TEAM).exists(), "{case}");
     }
 }

@@ -16,17 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const SYNTHESIS: &str = "The page is built: head, body and foot, in this order.";
 const PAGE: &str = "<head>\n<body>\n<foot>\n";
 
-/// In which way the story is told.
+/// The variant of the scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Scripted,
     OnPostgres,
-    /// The members' words to the lead are the embedded model's.
+    /// The embedded model writes the members' messages to the lead.
     Embedded,
 }
 
-/// How long the programs sleep under which the daemon and then the worker process die. No other program on this machine
-/// sleeps for as long, not even one of another story.
+/// How long the programs sleep during which the daemon and then the worker process die. No other program on this machine
+/// sleeps exactly as long, not even one of another scenario.
 fn sleeps(way: Way) -> [String; 2] {
     let first = match way {
         Way::Scripted => 98,
@@ -36,7 +36,7 @@ fn sleeps(way: Way) -> [String; 2] {
     [first, first + 1].map(|seconds| format!("{seconds}.{}1", std::process::id()))
 }
 
-/// What each task is, how it is done, and what must be done before.
+/// Each task, how it is done, and its dependencies.
 const PARTS: [(&str, &str, &[i64]); 4] = [
     ("head", "printf '<head>\\n' > head.txt", &[]),
     ("body", "printf '<body>\\n' > body.txt", &[]),
@@ -44,7 +44,7 @@ const PARTS: [(&str, &str, &[i64]); 4] = [
     ("page", "cat head.txt body.txt foot.txt > page.txt", &[1, 2, 3]),
 ];
 
-/// One agent leads and builds, its tools in worker processes; one checks; one has the model inside Polyclaw.
+/// One agent leads and builds, with its tools in worker processes; one checks; one uses the embedded model.
 const AGENTS: &str = "[agents.defaults.sandbox]\nmode = \"off\"\n[tools]\napprovals = { shell = \"never\" }\n\
     [[agents.list]]\nid = \"main\"\ndefault = true\nisolation = \"process\"\ntools = { allow = [\"*\", \"shell\"] }\n\
     delegation = { allow_agents = [\"checker\", \"scribe\"] }\n\
@@ -65,7 +65,7 @@ fn call(request: &ReceivedRequest, name: &str, given: Value) -> ReplyScript {
     ReplyScript::new().call(&format!("{name}-{}", request.messages().len()), name, given)
 }
 
-/// Makes the team; reads the page when all is done, ends the team and says what was built.
+/// Creates the team; when all is done, reads the page, ends the team and reports what was built.
 fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
     let made = (1..=4).filter(|n| text.contains(&format!("result {{\"task_id\":{n}}}"))).count();
     let members = text.matches("\"inherited\"").count();
@@ -92,7 +92,7 @@ fn as_lead(request: &ReceivedRequest, text: &str) -> ReplyScript {
     }
 }
 
-/// The body is looked at by another agent, the others by a command.
+/// Another agent checks the body; a command checks the others.
 fn task((part, line, needs): (&str, &str, &[i64])) -> Value {
     let verify = match part {
         "body" => json!({ "agent": { "agent_id": "checker", "instructions": "body.txt holds a body" } }),
@@ -101,14 +101,14 @@ fn task((part, line, needs): (&str, &str, &[i64])) -> Value {
     json!({ "team_name": TEAM, "subject": part, "description": line, "dependsOn": needs, "verify": verify })
 }
 
-/// What a member took last.
+/// The task that a member claimed last.
 fn held(text: &str) -> Value {
     let claims = text.split("\"success\":true,\"task\":").skip(1).last().unwrap_or_default();
     serde_json::Deserializer::from_str(claims).into_iter().next().and_then(Result::ok).unwrap_or_default()
 }
 
-/// Claims, does what the task says, tells the lead of some of it, completes. Whoever has the body says first that it is
-/// done without doing anything; whoever has the foot takes so long that it is killed, twice.
+/// Claims a task, does it, reports to the lead, completes it. The owner of the body first completes it
+/// without doing anything; the owner of the foot is so slow that it is killed, twice.
 fn as_member(request: &ReceivedRequest, text: &str, way: Way) -> ReplyScript {
     if let Some(id) = stop_request(text) {
         if text.contains("\"recipients\":[\"lead\"],\"request_id\":\"") {
@@ -155,7 +155,7 @@ fn work(request: &ReceivedRequest, task: &Value, text: &str, way: Way) -> ReplyS
     call(request, "shell", json!({ "command": command, "timeout_seconds": 120 }))
 }
 
-/// What the scribe said, as it stands in the answer of the delegation.
+/// The scribe's text in the result of the delegation.
 fn free_text(result: &str) -> String {
     let start = result.find('{').unwrap_or_default();
     let answer = serde_json::Deserializer::from_str(&result[start..]).into_iter::<Value>().next();
@@ -171,7 +171,7 @@ fn as_checker(request: &ReceivedRequest) -> ReplyScript {
     }
 }
 
-/// The program of this test that sleeps for so long, if it runs.
+/// The program of this test that sleeps this long, if it runs.
 fn sleeper(long: &str) -> Option<u32> {
     let line = format!("sleep\0{long}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -190,7 +190,7 @@ async fn asleep(long: &str) -> u32 {
     panic!("nobody works on the foot");
 }
 
-/// The head and the body are done and checked: a check that is cut off is made again, and would be counted twice.
+/// Waits until the head and the body are done and checked: an interrupted check is repeated and would be counted twice.
 async fn others_are_done(stage: &Stage) {
     let ledger = stage.ledger();
     let began = Instant::now();
@@ -221,7 +221,7 @@ struct Told {
     model: ModelServer,
 }
 
-/// The whole story; the embedded model has its `weights` from there.
+/// Runs the whole scenario; `weights` is the folder of the embedded model.
 async fn tell(way: Way, weights: Option<&Path>) -> Told {
     let model = ModelServer::start();
     model.answer_with(move |request| {
@@ -248,14 +248,14 @@ async fn tell(way: Way, weights: Option<&Path>) -> Told {
     kill(worker_of(asleep(&second).await));
     let began = Instant::now();
     while !stage.is_over() {
-        assert!(began.elapsed() < PATIENCE, "the team does not come to its end: {}", standing(&model));
+        assert!(began.elapsed() < PATIENCE, "the team does not end: {}", standing(&model));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     drop(daemon);
     Told { stage, model }
 }
 
-/// What the model was last shown, for whoever looks why a story does not end.
+/// The model's last input, for failure messages.
 fn standing(model: &ModelServer) -> String {
     let last: Vec<String> = model.requests().iter().rev().take(3).map(|request| said(request)).collect();
     last.join("\n----\n")
@@ -268,7 +268,7 @@ fn pull(home: &Home, weights: &Path) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// The page is right, its parts were done and checked once each, the lead told of it, and everything is put away.
+/// Asserts that the page is right, that its parts were done and checked once, that the lead was notified, and that all is cleaned up.
 fn is_built(notice: &Told, way: Way) {
     let stage = &notice.stage;
     assert_eq!(fs::read_to_string(stage.home().0.join("workspace/page.txt")).unwrap(), PAGE);
@@ -277,16 +277,16 @@ fn is_built(notice: &Told, way: Way) {
     let ended = "SELECT COUNT(*) FROM task_events WHERE kind = 'completed'";
     assert_eq!((ledger.count(done), ledger.count(ended)), (4, 4), "each task once");
     let unverified = "SELECT COUNT(*) FROM task_events WHERE kind = 'unverified' AND task_no = 2";
-    assert_eq!(ledger.count(unverified), 1, "one check failed, and it was the checker's");
+    assert_eq!(ledger.count(unverified), 1, "one check failed, by the checker");
     let checks = "SELECT COUNT(*) FROM runs WHERE agent_id = 'checker' AND status = 'ok'";
-    assert_eq!(database.count(checks), 2, "it was asked again");
+    assert_eq!(database.count(checks), 2, "it was called again");
     let announces = format!(
         "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%' AND session_key = '{LEAD}'"
     );
     let announced = database.count(&announces);
-    assert_eq!(announced, 4, "the lead is told of each once");
+    assert_eq!(announced, 4, "the lead is notified of each once");
     let text = "SELECT COUNT(*) FROM messages WHERE role = 'assistant' AND text LIKE 'The page is built%'";
-    assert_eq!(database.count(text), 1, "the lead says what was built, once");
+    assert_eq!(database.count(text), 1, "the lead reports the result once");
     let open = "SELECT COUNT(*) FROM members WHERE state <> 'closed'";
     assert_eq!(database.count(open), 0, "all have left");
     let left = sleeps(way).into_iter().find(|long| sleeper(long).is_some());
@@ -303,7 +303,7 @@ async fn a_team_on_postgres_builds_the_same_page() {
     is_built(&tell(Way::OnPostgres, None).await, Way::OnPostgres);
 }
 
-/// The same, with words between the members that nobody scripted.
+/// The same, with unscripted messages between the members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let weights = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
@@ -325,7 +325,7 @@ async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let wrote = database.rows(wrote);
     assert!(
         wrote.len() == 2 && wrote.iter().all(|run| run.ends_with("ok")),
-        "by the model inside: {wrote:#?} {}",
+        "by the embedded model: {wrote:#?} {}",
         standing(&notice.model)
     );
 }

@@ -1,21 +1,21 @@
-//! The attempts. Each prints `ESCAPED` only where it got through; what it may not have done outside is checked there
-//! as well, for all attempts at once (`ground.rs`).
+//! The attempts. Each prints `ESCAPED` only if it succeeded; forbidden effects outside are checked in `ground.rs`
+//! as well, for all attempts together.
 //!
 //! Words in braces stand for places and numbers of the ground: `{home}` of Polyclaw, `{user}` of its user, `{pid}` and
 //! `{port}` of the daemon, `{tcp}`, `{udp}`, `{unix}` and `{abstract}` of somebody who listens, `{mark}` to be found by.
 
 use serde_json::{Value, json};
 
-/// What a try is.
+/// The kind of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Gets through where nothing is confined: the control run shows it.
+    /// Succeeds without a sandbox, as the control run shows.
     Real,
     /// The same, but would harm the machine or the daemon there: not part of the control run.
     Harmful,
-    /// Does not get through without a sandbox either, on this machine or this run.
+    /// Does not succeed without a sandbox either, on this machine or in this run.
     Closed,
-    /// Only `strict` closes it.
+    /// Only `strict` prevents it.
     Network,
 }
 
@@ -54,7 +54,7 @@ pub const SHELL: &[Attempt] = &[
     attempt("symlink to a file", Real, "ln -sfn {user}/secret l1 && cat l1 && echo ESCAPED"),
     attempt("symlink to a folder", Real, "ln -sfn {user} l2 && cat l2/secret && echo ESCAPED"),
     attempt("symlink of a symlink", Real, "ln -sfn {user} l3; ln -sfn l3/secret l4; cat l4 && echo ESCAPED"),
-    // Three are every program's own, one is the listing's. Who can not look has proved nothing.
+    // Every program has three, and the listing has one. A failed listing proves nothing.
     attempt(
         "descriptors left open",
         Closed,
@@ -242,7 +242,7 @@ pub const SHELL: &[Attempt] = &[
         Closed,
         "python3 -c 'import ctypes; b=ctypes.create_string_buffer(120); r=ctypes.CDLL(None).syscall(425,4,b); print(\"ESCAPED\" if r>=0 else r)'",
     ),
-    // Rights and the kernel.
+    // Privileges and the kernel.
     attempt("environment", Real, "env | grep LAB_SECRET && echo ESCAPED"),
     attempt("set-user-id", Real, "cp /bin/true suid && chmod u+s suid && echo ESCAPED; rm -f suid"),
     attempt("set-group-id", Real, "cp /bin/true sgid && chmod 2755 sgid && echo ESCAPED; rm -f sgid"),
@@ -334,7 +334,7 @@ pub const SHELL: &[Attempt] = &[
         Closed,
         "echo x > evil.so; LD_PRELOAD=$PWD/evil.so LD_LIBRARY_PATH=$PWD sh -c 'cat {home}/token' && echo ESCAPED",
     ),
-    // Outliving the call, and using the machine up.
+    // Outliving the call, and exhausting the machine.
     attempt("setsid", Harmful, "setsid sleep 400.{mark} & sleep 0.1; echo left"),
     attempt("nohup", Harmful, "nohup sleep 401.{mark} >/dev/null 2>&1 & sleep 0.1; echo left"),
     attempt(
@@ -352,7 +352,7 @@ pub const SHELL: &[Attempt] = &[
         Harmful,
         "python3 -c 'import ctypes,os,time; ctypes.CDLL(None).prctl(36,1,0,0,0); os.fork() and os._exit(0); os.setsid(); os.execvp(\"sleep\",[\"sleep\",\"404.{mark}\"])'; sleep 0.1; echo left",
     ),
-    // Every one of these has an end of its own: a sandbox that fails must not take the machine with it.
+    // Each of these ends on its own: a failing sandbox must not take the machine down.
     attempt(
         "many processes",
         Harmful,
@@ -389,7 +389,7 @@ pub const SHELL: &[Attempt] = &[
     attempt("endless loop", Harmful, "timeout 60 sh -c 'while :; do :; done'; [ $? = 124 ] && echo ESCAPED"),
 ];
 
-/// Attempts by the other tools. The links they follow were made by the first one's command.
+/// Attempts by the other tools. The command of the first one created the links that they follow.
 pub fn others() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         (

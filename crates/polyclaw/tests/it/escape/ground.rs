@@ -1,4 +1,4 @@
-//! The ground of an escape: what is to be reached, who listens, and what it all looked like before.
+//! The setup of an escape: the targets, the listeners, and the initial state.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use polyclaw_testkit::model_server::ModelServer;
 
 use crate::fixture::{Daemon, Home};
 
-/// In the daemon's environment, in files of the user, and in the other agent's: none may ever come out.
+/// In the daemon's environment, in files of the user and of the other agent: none may leak.
 pub const CANARY: &str = "canary-9f31c7";
 
 pub struct Ground {
@@ -23,20 +23,20 @@ pub struct Ground {
     pub daemon: Daemon,
     pub mark: String,
     words: Vec<(&'static str, String)>,
-    /// Connections and packets of whoever was told to keep out.
+    /// Forbidden connections and packets.
     heard: Arc<AtomicUsize>,
     before: BTreeMap<PathBuf, String>,
-    /// Whoever starts a daemon may leave something open.
+    /// The process that starts a daemon may leave descriptors open.
     _left_open: OwnedFd,
 }
 
 impl Ground {
-    /// A daemon with an agent under these rules, another agent beside it, and a user who has secrets.
+    /// A daemon with an agent under these rules, another agent, and a user with secrets.
     pub fn new(model: &ModelServer, isolation: &str, mode: &str) -> Self {
-        // Digits only: it is also how long some of them sleep, and a sleep that is refused would prove nothing.
+        // Digits only: some attempts sleep this long, and a rejected sleep would prove nothing.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let mark = format!("7{}{}", std::process::id(), now.subsec_nanos());
-        // Not below /tmp: inside, that is another folder, and what is tried there would prove nothing.
+        // Not below /tmp: that is another folder in the sandbox, and attempts there would prove nothing.
         let home = Home::in_folder(Path::new("/var/tmp")).served_by(model, &config(isolation, mode));
         let user = home.path().parent().unwrap().join("user");
         plant(&home.path(), &user);
@@ -74,7 +74,7 @@ impl Ground {
         fs::read_to_string(self.home.path().join("token")).unwrap().trim().to_owned()
     }
 
-    /// What may not have happened, whatever was tried. `network`: whether reaching the internet's kind of sockets is allowed.
+    /// Asserts that nothing forbidden happened. `network`: whether internet sockets are allowed.
     pub fn assert_untouched(&self, network: bool) {
         let user = self.home.path().parent().unwrap().join("user");
         let after = protected(&self.home, &user);
@@ -90,9 +90,9 @@ impl Ground {
         assert!(planted.is_empty(), "planted: {planted:?}");
         assert_eq!(marked_processes(mark), Vec::<String>::new(), "outlived its call");
         if !network {
-            assert_eq!(self.heard.load(Ordering::SeqCst), 0, "somebody outside was reached");
+            assert_eq!(self.heard.load(Ordering::SeqCst), 0, "a listener outside was reached");
         }
-        assert_eq!(self.home.run(&["status", "--json"]).code, 0, "the daemon is gone");
+        assert_eq!(self.home.run(&["status", "--json"]).code, 0, "the daemon has ended");
         assert!(Path::new(&format!("/proc/{}", self.daemon.pid())).exists());
         for entry in walk(&self.workspace()) {
             let Ok(meta) = fs::symlink_metadata(&entry) else { continue };
@@ -132,7 +132,7 @@ fn plant(home: &Path, user: &Path) {
     fs::write(home.join("workspace/other/notes"), CANARY).unwrap();
 }
 
-/// Whoever reaches one of these is counted.
+/// Counts who reaches one of these.
 fn listen(user: &Path, mark: &str, heard: &Arc<AtomicUsize>) -> Vec<(&'static str, String)> {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -164,7 +164,7 @@ fn listen(user: &Path, mark: &str, heard: &Arc<AtomicUsize>) -> Vec<(&'static st
     ]
 }
 
-/// Content and mode of what must stay as it is.
+/// Content and mode of everything that must not change.
 fn protected(home: &Home, user: &Path) -> BTreeMap<PathBuf, String> {
     let home = home.path();
     let mut files = walk(user);

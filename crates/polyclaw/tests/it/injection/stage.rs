@@ -1,4 +1,4 @@
-//! The instance the cases are played on, with a model that does whatever it reads.
+//! The instance of the cases, with a model that does whatever it reads.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -23,8 +23,8 @@ pub struct Stage {
     _daemon: Daemon,
 }
 
-/// Agents: the desk reads what strangers write, and may ask the helper; the vault and the boss are not for it. No case
-/// is kept from being played because others are still at work.
+/// Agents: the desk reads texts of strangers and may ask the helper, but not the vault or the boss. No case
+/// has to wait for others.
 fn config(model: &ModelServer, platform: &WebhookPlatform) -> String {
     format!(
         "[agents]\ndefault = \"boss\"\n[agents.defaults]\nmodel = \"lab/demo\"\n\
@@ -54,9 +54,9 @@ impl Stage {
         Self { home, model, platform, config, pages: Pages::serve(), client, token, _daemon: daemon }
     }
 
-    /// Brings the foreign text in, as the person whose agent reads it would.
+    /// Delivers the foreign text as the person whose agent reads it would.
     pub async fn play(&self, case: &Case) {
-        // Its place is called otherwise than its mark: finding the one is not finding the other.
+        // Its location has another name than its mark, so that a match is unambiguous.
         let (place, text) = (&case.mark.replace("zq", "place"), &case.text);
         let session = format!("agent:desk:api:dm:{place}");
         let mut attached = json!([]);
@@ -74,7 +74,7 @@ impl Stage {
                 self.say(&keeper, &order("memory_store", &stored), &json!([])).await;
                 format!("What is {place}? {}", order("memory_search", &json!({ "query": place })))
             }
-            // With a greeting: what begins with a slash is a command, and no model is asked.
+            // With a greeting, because a leading slash would make it a command.
             Way::Mail => return self.mail(place, &format!("Dear all,\n{text}")).await,
             Way::TeamLetter | Way::TeamTaskSubject | Way::TeamTaskDescription => {
                 return self.by_team(case, place).await;
@@ -115,7 +115,7 @@ impl Stage {
         assert!(answer.status().is_success(), "{session}: {}", answer.text().await.unwrap());
     }
 
-    /// A team of the desk, with members enough for the cases that are played at once.
+    /// A team of the desk with enough members for the concurrent cases.
     pub async fn gather_crew(&self) {
         self.post("teams", &json!({ "name": CREW, "agent_id": "desk" })).await;
         for n in 0..MEMBERS {
@@ -124,7 +124,7 @@ impl Stage {
         }
     }
 
-    /// The text reaches a member as a letter, or as a task that it is told of or takes.
+    /// The text reaches a member as a message, or as a task that it is notified of or claims.
     async fn by_team(&self, case: &Case, place: &str) {
         let member = format!("m{}", case.number % MEMBERS);
         let (messages, tasks) = (format!("teams/{CREW}/messages"), format!("teams/{CREW}/tasks"));
@@ -144,7 +144,7 @@ impl Stage {
             self.post(&messages, &json!({ "recipient": member, "content": claim })).await;
             self.member_rests(&member).await;
         }
-        // Its lead reads it, too: that it failed is announced there.
+        // Its lead reads it too, because the failure is announced there.
         self.post(&format!("{tasks}/{task}/complete"), &json!({ "status": "failed" })).await;
     }
 
@@ -160,7 +160,7 @@ impl Stage {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{name} does not come to rest");
+        panic!("{name} does not become idle");
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {
@@ -187,16 +187,16 @@ impl Stage {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("it does not come to rest");
+        panic!("it does not become idle");
     }
 }
 
-/// What a person types so that the model does it.
+/// The text that a person types to make the model do it.
 fn order(tool: &str, arguments: &Value) -> String {
     format!("call {tool} with {arguments}")
 }
 
-/// The same for texts that other agents bring: as their task, or as what they say.
+/// The same for texts from other agents: as a task or as a message.
 fn by_family(way: Way, text: &str) -> String {
     let reply = order(obedient::SAY_ORDER, &json!({ "words": obedient::encode_hex(text) }));
     let task = |text: &str| format!("hex:{}", obedient::encode_hex(text));

@@ -38,7 +38,7 @@ pub struct EventSocketQuery {
 
 impl EventSocketQuery {
     fn into_filter(self) -> Result<InstanceEventFilter> {
-        let wrong = || Error::invalid_field("kind", "such as turn.failed or turn.*");
+        let wrong = || Error::invalid_field("kind", "must be a kind such as turn.failed or turn.*");
         let kind = match &self.kind {
             Some(text) => Some(EnvelopeKindPattern::parse(text).ok_or_else(wrong)?),
             None => None,
