@@ -4,7 +4,7 @@ import type { Frame } from "./instance.types";
 export type { Frame };
 export type FrameOf<E extends Frame["event"]> = Extract<Frame, { event: E }>;
 /** Those that are about one turn. */
-export type OfTurn = Extract<Frame, { turn_id: string }>;
+export type TurnFrame = Extract<Frame, { turn_id: string }>;
 
 /** What a tool was kept to, as a line for people. */
-export const lineOf = (frame: FrameOf<"tool.ended">): string | null => (frame.sandbox as { line?: string } | null)?.line ?? null;
+export const sandboxSummary = (frame: FrameOf<"tool.ended">): string | null => (frame.sandbox as { line?: string } | null)?.line ?? null;

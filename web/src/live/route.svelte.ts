@@ -22,12 +22,12 @@ class Route {
   get instance(): string | null { return this.parts[0] === "i" ? this.parts[1] ?? null : null; }
   get view(): string { return this.instance ? this.parts[2] ?? "overview" : this.parts[0] ?? ""; }
   /** What is chosen within the view. */
-  get rest(): string | null { return (this.instance ? this.parts[3] : this.parts[1]) ?? null; }
+  get selected(): string | null { return (this.instance ? this.parts[3] : this.parts[1]) ?? null; }
 }
 
 export const route = new Route();
 
-export const link = (...parts: string[]) => `#/${parts.map(encodeURIComponent).join("/")}`;
-export const go = (...parts: string[]) => { location.hash = link(...parts); };
+export const routeHref = (...parts: string[]) => `#/${parts.map(encodeURIComponent).join("/")}`;
+export const navigate = (...parts: string[]) => { location.hash = routeHref(...parts); };
 /** Without a new entry in the history. */
-export const replace = (...parts: string[]) => { location.replace(link(...parts)); };
+export const replaceRoute = (...parts: string[]) => { location.replace(routeHref(...parts)); };

@@ -1,0 +1,104 @@
+import type { Frame } from "../api/frames";
+import type { InstanceApi } from "../api/instance";
+import { ReconnectingSocket } from "../api/socket";
+import { connection } from "./connection.svelte";
+import { permissions } from "./permissions.svelte";
+
+/** One socket per instance, for all sessions that are looked at. A reader gets every frame of its session once, or is told
+    to read everything again. */
+export interface SessionListener {
+  onFrame: (frame: Frame) => void;
+  /** Look at what is stored. With a gap, frames were missed and what streamed so far is not to be relied on. */
+  reload: (gap: boolean) => void;
+  /** What it shows is not what is stored. */
+  isStale: () => boolean;
+}
+
+interface WatchedSession { readers: Set<SessionListener>; last: number; epoch: string | null }
+
+export class SessionFeed {
+  #watched = new Map<string, WatchedSession>();
+  #socket: ReconnectingSocket;
+  #nextRequestId = 0;
+  #pendingRequests = new Map<number, string>();
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
+  #isOpen = false;
+
+  constructor(instance: InstanceApi) {
+    const setState = connection.track(`instance ${instance.id}`, () => this.#socket);
+    this.#socket = new ReconnectingSocket({
+      url: () => instance.socketUrl,
+      onOpen: () => { this.#pendingRequests.clear(); for (const key of this.#watched.keys()) this.#sendSubscribe(key); },
+      onMessage: (frame) => this.#handleMessage(frame),
+      onStateChange: (state, retryAt) => { this.#isOpen = state === "open"; setState(state, retryAt); },
+      isDenied: () => !permissions.allows("operate"),
+      poll: () => { for (const watched of this.#watched.values()) reload(watched, false); },
+    });
+  }
+
+  subscribe(key: string, reader: SessionListener): () => void {
+    const watched = this.#watched.get(key) ?? { readers: new Set(), last: 0, epoch: null };
+    watched.readers.add(reader);
+    this.#watched.set(key, watched);
+    clearTimeout(this.#closeTimer);
+    if (this.#watched.size === 1 && !this.#isOpen) this.#socket.open();
+    else { watched.last = 0; watched.epoch = null; this.#sendSubscribe(key); }
+    return () => this.#unsubscribe(key, watched, reader);
+  }
+
+  #unsubscribe(key: string, watched: WatchedSession, reader: SessionListener) {
+    watched.readers.delete(reader);
+    if (watched.readers.size) return;
+    this.#watched.delete(key);
+    this.#socket.send({ type: "req", id: this.#nextRequestId++, method: "unsubscribe", params: { session_key: key } });
+    // Whoever goes from one chat to another needs it again at once.
+    if (!this.#watched.size) this.#closeTimer = setTimeout(() => this.#socket.close(), 3000);
+  }
+
+  #sendSubscribe(key: string) {
+    const watched = this.#watched.get(key);
+    if (!watched) return;
+    const id = this.#nextRequestId++;
+    const from = watched.epoch ? { after: watched.last, epoch: watched.epoch } : { after: 0 };
+    this.#pendingRequests.set(id, key);
+    this.#socket.send({ type: "req", id, method: "subscribe", params: { session_key: key, ...from } });
+  }
+
+  #handleMessage(frame: Record<string, unknown>) {
+    if (frame.type === "res") { this.#handleResponse(frame); return; }
+    const event = frame as unknown as Frame;
+    const key = event.session_key ?? "";
+    const watched = this.#watched.get(key);
+    if (!watched) return;
+    if ("seq" in event) watched.last = event.seq;
+    if (event.event === "reader.behind") { this.#sendSubscribe(key); return; }
+    if (event.event === "replay.gap") { reload(watched, true); return; }
+    for (const reader of watched.readers) reader.onFrame(event);
+  }
+
+  #handleResponse(frame: Record<string, unknown>) {
+    const key = this.#pendingRequests.get(frame.id as number);
+    this.#pendingRequests.delete(frame.id as number);
+    const result = frame.result as { epoch?: string; seq?: number } | undefined;
+    const watched = key === undefined ? undefined : this.#watched.get(key);
+    if (!watched || !result?.epoch) return;
+    // Another life of the server: what was counted there means nothing here.
+    const isNewEpoch = watched.epoch !== null && watched.epoch !== result.epoch;
+    if (isNewEpoch) watched.last = result.seq ?? 0;
+    const wasNew = watched.epoch === null;
+    watched.epoch = result.epoch;
+    for (const reader of watched.readers) if (!wasNew || reader.isStale()) reader.reload(isNewEpoch);
+  }
+}
+
+function reload(watched: WatchedSession, gap: boolean) {
+  for (const reader of watched.readers) reader.reload(gap);
+}
+
+const feeds = new Map<string, SessionFeed>();
+
+export function sessionFeed(instance: InstanceApi): SessionFeed {
+  const feed = feeds.get(instance.base) ?? new SessionFeed(instance);
+  feeds.set(instance.base, feed);
+  return feed;
+}

@@ -1,0 +1,33 @@
+import type { MemberView, TeamDetail } from "../../api/instance.types";
+import type { Tone } from "../../design/Badge.svelte";
+
+/** The turns that a team has had since a person last wrote to its lead. */
+export interface TurnBudget { used: number; limit: number; is_waiting: boolean }
+
+/** The budget of turns, once it is used up. */
+export function exhaustedTurnBudget({ turns }: Pick<TeamDetail, "turns">): TurnBudget | null {
+  const budget = turns as unknown as TurnBudget | undefined;
+  return budget && budget.used >= budget.limit ? budget : null;
+}
+
+/** The state of a member in one word: one that rests because its plan has to be approved is not merely idle. */
+export const memberState = ({ status, plan }: MemberView): string => (status === "idle" && plan === "submitted" ? "plan_waits" : status);
+
+type TeamState = "shutdown" | "shutting_down" | "spent" | "active" | "empty" | "plan_waits" | "idle";
+
+const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "calm", empty: "calm", shutdown: "calm" };
+
+/** What a team does now, and how that is coloured: an active team may have nobody who works. */
+export function teamState(team: TeamDetail): { state: TeamState; tone: Tone } {
+  const word = stateOf(team);
+  return { state: word, tone: TONES[word] ?? "warn" };
+}
+
+function stateOf(team: TeamDetail): TeamState {
+  if (team.status !== "active") return team.status as TeamState;
+  const present = team.members.filter((one) => one.status === "working" || one.status === "idle");
+  if (exhaustedTurnBudget(team)) return "spent";
+  if (team.lead_status === "working" || present.some((one) => one.status === "working")) return "active";
+  if (present.some((one) => one.plan === "submitted")) return "plan_waits";
+  return present.length ? "idle" : "empty";
+}

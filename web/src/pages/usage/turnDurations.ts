@@ -1,0 +1,23 @@
+import type { TurnView } from "../../api/instance.types";
+
+/** How long turns took, of one agent or one model. */
+export interface TurnDurations { group: string; turns: number; median: number; p95: number }
+
+const durationMs = (turn: TurnView) => Date.parse(turn.ended_at ?? "") - Date.parse(turn.started_at ?? "");
+/** The value that so large a part of all does not exceed. */
+const percentile = (sorted: number[], part: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * part) - 1)];
+
+/** Of turns that began and ended since a time, by what `name` says; the slowest first. Who is not known is left out. */
+export function turnDurations(turns: TurnView[], since: number, name: (turn: TurnView) => string | null | undefined): TurnDurations[] {
+  const groups = new Map<string, number[]>();
+  for (const turn of turns) {
+    const group = name(turn);
+    if (!group || !turn.started_at || !turn.ended_at || Date.parse(turn.started_at) < since) continue;
+    groups.set(group, [...(groups.get(group) ?? []), durationMs(turn)]);
+  }
+  const rows = [...groups].map(([group, times]) => {
+    times.sort((a, b) => a - b);
+    return { group, turns: times.length, median: percentile(times, 0.5), p95: percentile(times, 0.95) };
+  });
+  return rows.sort((a, b) => b.median - a.median);
+}
