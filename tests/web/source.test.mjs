@@ -77,7 +77,7 @@ describe("the words", () => {
     const events = named((await rust("domain/src/event.rs")).split("pub fn as_str")[1].split("}\n    }")[0]);
     for (const language of ["en", "zh"]) {
       const all = await words(language);
-      for (const [group, names, least] of [["mail", mail, 5], ["rule_layer", layers, 7], ["event", events, 30]]) {
+      for (const [group, names, least] of [["team_message", mail, 5], ["rule_layer", layers, 7], ["event", events, 30]]) {
         assert.ok(names.length >= least, `${group}: ${names}`);
         assert.deepEqual(names.filter((name) => !all[`${group}.${name}`]), [], `${language} ${group}`);
       }

@@ -11,7 +11,7 @@ class Permissions {
   allows(needed: Scope): boolean { return SCOPES.indexOf(needed) <= SCOPES.indexOf(this.scope); }
 
   /** Why something is not offered; nothing where it is. */
-  denialReason(needed: Scope): string | undefined { return this.allows(needed) ? undefined : t(this.scope === "read" ? "scope_only.read" : "scope_only.operate"); }
+  denialReason(needed: Scope): string | undefined { return this.allows(needed) ? undefined : t(this.scope === "read" ? "permission_denied.read" : "permission_denied.operate"); }
 }
 
 export const permissions = new Permissions();

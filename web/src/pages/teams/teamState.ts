@@ -11,9 +11,9 @@ export function exhaustedTurnBudget({ turns }: Pick<TeamDetail, "turns">): TurnB
 }
 
 /** The state of a member in one word: one that rests because its plan has to be approved is not merely idle. */
-export const memberState = ({ status, plan }: MemberView): string => (status === "idle" && plan === "submitted" ? "plan_waits" : status);
+export const memberState = ({ status, plan }: MemberView): string => (status === "idle" && plan === "submitted" ? "plan_submitted" : status);
 
-type TeamState = "shutdown" | "shutting_down" | "spent" | "active" | "empty" | "plan_waits" | "idle";
+type TeamState = "shutdown" | "shutting_down" | "turns_exhausted" | "active" | "empty" | "plan_submitted" | "idle";
 
 const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "calm", empty: "calm", shutdown: "calm" };
 
@@ -26,8 +26,8 @@ export function teamState(team: TeamDetail): { state: TeamState; tone: Tone } {
 function stateOf(team: TeamDetail): TeamState {
   if (team.status !== "active") return team.status as TeamState;
   const present = team.members.filter((one) => one.status === "working" || one.status === "idle");
-  if (exhaustedTurnBudget(team)) return "spent";
+  if (exhaustedTurnBudget(team)) return "turns_exhausted";
   if (team.lead_status === "working" || present.some((one) => one.status === "working")) return "active";
-  if (present.some((one) => one.plan === "submitted")) return "plan_waits";
+  if (present.some((one) => one.plan === "submitted")) return "plan_submitted";
   return present.length ? "idle" : "empty";
 }
