@@ -1,9 +1,9 @@
 import { dialogStack } from "./dialogStack.svelte";
 
 /** Short news. It goes by itself, a problem later than the rest; one of a dialog stays until it is tried again or closed. */
-export interface Toast { id: number; tone: "ok" | "bad" | "info"; text: string; hint?: string; /** The dialog it is of. */ dialog: string | null }
+export interface Toast { id: number; tone: "ok" | "error" | "info"; text: string; hint?: string; /** The dialog it is of. */ dialog: string | null }
 
-const DURATIONS_MS = { ok: 5000, info: 5000, bad: 15_000 };
+const DURATIONS_MS = { ok: 5000, info: 5000, error: 15_000 };
 const PAUSED_RECHECK_MS = 2000;
 
 class ToastList {
@@ -17,7 +17,7 @@ class ToastList {
     this.list = this.list.filter((one) => one.text !== text || one.tone !== tone || one.hint !== hint);
     const [id, dialog] = [this.#next++, dialogStack.top];
     this.list = [...this.list.slice(-3), { id, tone, text, hint, dialog: dialog }];
-    if (tone !== "bad" || dialog === null) this.#expire(id, DURATIONS_MS[tone]);
+    if (tone !== "error" || dialog === null) this.#expire(id, DURATIONS_MS[tone]);
   }
 
   remove(id: number) {
@@ -26,7 +26,7 @@ class ToastList {
 
   /** What went wrong there is told of something that is over. */
   clearErrors(dialog: string | null) {
-    this.list = this.list.filter((one) => one.tone !== "bad" || one.dialog !== dialog);
+    this.list = this.list.filter((one) => one.tone !== "error" || one.dialog !== dialog);
   }
 
   /** A dialog closes: what went well is seen on the page. */

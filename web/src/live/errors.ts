@@ -22,7 +22,7 @@ export function errorText(problem: unknown): { text: string; hint?: string } {
 export function showError(problem: unknown) {
   if (problem instanceof ApiError && problem.status === 401) return;
   const { text, hint } = errorText(problem);
-  toasts.add("bad", text, hint);
+  toasts.add("error", text, hint);
 }
 
 /** Runs something a person asked for, and says in words what went wrong. Whether it went well. */

@@ -9,23 +9,23 @@ import { tags } from "@lezer/highlight";
 import type { ConfigErrorView } from "../../api/control.types";
 
 const highlightColors = HighlightStyle.define([
-  { tag: tags.comment, color: "var(--ink-3)", fontStyle: "italic" },
+  { tag: tags.comment, color: "var(--foreground-subtle)", fontStyle: "italic" },
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
-  { tag: [tags.string, tags.special(tags.string)], color: "var(--claw)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--brand)" },
   { tag: [tags.number, tags.bool, tags.atom], color: "var(--info)" },
-  { tag: [tags.heading, tags.tagName], color: "var(--ink)", fontWeight: "bold" },
+  { tag: [tags.heading, tags.tagName], color: "var(--foreground)", fontWeight: "bold" },
 ]);
 
 const editorTheme = EditorView.theme({
-  "&": { height: "100%", fontSize: "13px", color: "var(--ink)", backgroundColor: "transparent" },
+  "&": { height: "100%", fontSize: "13px", color: "var(--foreground)", backgroundColor: "transparent" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "1.65" },
-  ".cm-content": { caretColor: "var(--ink)" },
-  ".cm-cursor": { borderLeftColor: "var(--ink)" },
-  ".cm-gutters": { backgroundColor: "transparent", color: "var(--ink-3)", border: "none" },
-  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--sunk)" },
+  ".cm-content": { caretColor: "var(--foreground)" },
+  ".cm-cursor": { borderLeftColor: "var(--foreground)" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--foreground-subtle)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--surface-sunken)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--accent-soft)" },
-  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--sheet)", color: "var(--ink)", border: "1px solid var(--line)" },
+  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--surface)", color: "var(--foreground)", border: "1px solid var(--border)" },
 });
 
 export interface Editor { getText: () => string; setText: (text: string) => void; showErrors: (errors: ConfigErrorView[]) => void; destroy: () => void }

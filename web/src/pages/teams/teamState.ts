@@ -15,7 +15,7 @@ export const memberState = ({ status, plan }: MemberView): string => (status ===
 
 type TeamState = "shutdown" | "shutting_down" | "turns_exhausted" | "active" | "empty" | "plan_submitted" | "idle";
 
-const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "calm", empty: "calm", shutdown: "calm" };
+const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "neutral", empty: "neutral", shutdown: "neutral" };
 
 /** What a team does now, and how that is coloured: an active team may have nobody who works. */
 export function teamState(team: TeamDetail): { state: TeamState; tone: Tone } {

@@ -17,7 +17,7 @@ function tickLabel(time: number, isDay: boolean, step: number): string {
 }
 
 export function drawChart(node: HTMLElement, width: number, { times, series, bars, format }: ChartData): uPlot {
-  const axis: uPlot.Axis = { stroke: cssColor("--ink-2"), grid: { stroke: cssColor("--line"), width: 1 }, ticks: { stroke: cssColor("--line") }, font: "12px system-ui" };
+  const axis: uPlot.Axis = { stroke: cssColor("--foreground-muted"), grid: { stroke: cssColor("--border"), width: 1 }, ticks: { stroke: cssColor("--border") }, font: "12px system-ui" };
   // Turns are no course of something: each is a point of its own.
   const paths = bars ? uPlot.paths.bars?.({ size: [0.6, 48], radius: 0.15 }) : () => null;
   return new uPlot({
