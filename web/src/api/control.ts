@@ -4,12 +4,12 @@ import type { PageQuery } from "./instance";
 
 const encode = encodeURIComponent;
 const get = <R>(path: string) => requestJson<R>("GET", `api${path}`);
-/** Sent twice, a call with such a key is done once. */
+/** Adds an idempotency key, so a call that is sent twice runs once. */
 const post = <R>(path: string, body: unknown = {}) => requestJson<R>("POST", `api${path}`, { body, headers: { "idempotency-key": crypto.randomUUID() } });
 
 const PAGE_SIZE = 500;
 
-/** Which messages between instances are meant; what is not said is any. */
+/** Filters for messages between instances. A field that is not set matches everything. */
 export interface EnvelopeFilter { from?: string; to?: string; instance?: string; type?: string; state?: string; correlation_id?: string; after?: string; before?: string }
 
 /** The API of the control plane. */
@@ -66,7 +66,7 @@ function saveConfigOptions(toml: string, etag: string, withSecrets: boolean): Re
 export const sockets = {
   instances: () => socketUrl("ws/instances"),
   logs: (id: string, backlog: number) => socketUrl(`ws/instances/${encode(id)}/logs${queryString({ backlog })}`),
-  /** What happens in one instance, or in all. */
+  /** Events of one instance, or of all. */
   events: (instance?: string) => socketUrl(`ws/events${queryString({ instance })}`),
   messages: (instance?: string) => socketUrl(`ws/messages${queryString({ instance })}`),
 };

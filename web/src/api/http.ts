@@ -1,18 +1,18 @@
-/** Calls to a server that shares our origin. What goes wrong is always a `Problem`. */
+/** HTTP calls to the server that serves this page. Every failure is an `ApiError`. */
 
 import { loginHeaders } from "./login";
 
-/** Where the server is: this page is at its root, or in its folder `app`. */
+/** Path of the server. The page is served from its root or from its folder `app`. */
 export const rootPath = location.pathname.replace(/(app\/)?[^/]*$/, "");
 
 export class ApiError extends Error {
   constructor(
-    /** 0: nobody answered. */
+    /** 0 if there was no response. */
     readonly status: number,
     readonly code: string,
     message: string,
     readonly hint: string | null = null,
-    /** Whatever else the server said about it. */
+    /** The other fields of the error response. */
     readonly details: Record<string, unknown> = {},
   ) {
     super(message);
@@ -21,23 +21,23 @@ export class ApiError extends Error {
 
 export interface RequestOptions {
   body?: unknown;
-  /** A body that is not JSON, with its type in `headers`. */
+  /** A body that is not JSON. Set its type in `headers`. */
   raw?: string;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
-/** Told of every call that needs a login. */
+/** Called when a response requires a login. */
 let unauthorizedHandler = () => {};
 export const onUnauthorized = (run: () => void) => { unauthorizedHandler = run; };
 
-/** Told with every call whether anybody answered. */
+/** Called after every request with whether the server could be reached. */
 let reachabilityHandler = (_isReachable: boolean) => {};
 export const onReachability = (run: (isThere: boolean) => void) => { reachabilityHandler = run; };
-/** What a proxy says when there is nobody behind it. */
+/** Codes of the responses of a proxy that cannot reach the server behind it. */
 const UNREACHABLE_CODES = ["http_502", "http_503", "http_504"];
 export const isUnreachable = (error: unknown): boolean => error instanceof ApiError && (error.status === 0 || UNREACHABLE_CODES.includes(error.code));
-/** The call was understood and refused: made again it is refused again. */
+/** The server understood and rejected the request, so a retry would fail too. */
 export const isPermanentError = (error: unknown): boolean => error instanceof ApiError && error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
 
 export async function request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
@@ -69,7 +69,7 @@ export async function requestJson<T>(method: string, path: string, options: Requ
   return await response.json() as T;
 }
 
-/** A whole list, read page by page. */
+/** Reads all pages of a list. */
 export async function fetchAllPages<T, P extends { next_cursor?: string | null }>(fetchPage: (cursor: string | null) => Promise<P>, itemsOf: (page: P) => T[]): Promise<T[]> {
   const items: T[] = [];
   for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
@@ -80,7 +80,7 @@ export async function fetchAllPages<T, P extends { next_cursor?: string | null }
   return items;
 }
 
-/** `?a=1&b=2`, without what is not set. */
+/** Builds `?a=1&b=2` and omits values that are not set. */
 export function queryString(values: Record<string, string | number | boolean | null | undefined>): string {
   const set = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return set.length ? `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}` : "";

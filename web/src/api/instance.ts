@@ -1,10 +1,10 @@
 import { requestJson, queryString, rootPath, socketUrl } from "./http";
 import type * as T from "./instance.types";
 
-/** One place in a list that is read page by page. */
+/** Parameters of one page of a list. */
 export interface PageQuery { limit?: number; cursor?: string | null }
 
-/** The part of JSON Schema that specs are described in. */
+/** The subset of JSON Schema that describes specs. */
 export interface JsonSchema {
   type?: string | string[]; properties?: Record<string, JsonSchema>; required?: string[]; enum?: string[]; items?: JsonSchema;
   anyOf?: JsonSchema[]; oneOf?: JsonSchema[]; description?: string; default?: unknown; minimum?: number; maximum?: number; pattern?: string;
@@ -13,13 +13,13 @@ export interface JsonSchema {
 
 const encode = encodeURIComponent;
 
-/** The API of one instance: beside this page, or behind the control plane's gateway. */
+/** The API of one instance: served with this page, or through the control plane's gateway. */
 export class InstanceApi {
   constructor(readonly id: string, readonly base: string) {}
 
-  /** Where an image is, for the page itself to fetch. */
   logins = () => this.#get<T.BrowserLoginList>("/logins");
   endLogin = (id: string) => requestJson<void>("DELETE", `${this.base}/logins/${encode(id)}`);
+  /** URL of an image, which the browser loads itself. */
   mediaUrl = (hash: string) => `${rootPath}${this.base}/media/${encode(hash)}`;
 
   get socketUrl() { return socketUrl(`${this.base}/ws`); }

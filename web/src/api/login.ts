@@ -1,21 +1,21 @@
-/** The login of this browser. Its cookie no script can read, but browsers send cookies to every port of a host; so it has a second
-    half, a key that only pages of this very origin can read, and opens nothing without it. */
+/** The login of this browser. Scripts cannot read its cookie, but browsers send cookies to every port of a host. Therefore a
+    login has a second part: a key that only pages of this exact origin can read, and without which the cookie is useless. */
 const STORAGE_KEY = "polyclaw.login";
-/** How calls show the key. */
+/** Request header that carries the key. */
 const LOGIN_HEADER = "polyclaw-login";
-/** Spoken over sockets, which cannot send headers of ours: the key is in the name of a second protocol. */
+/** WebSocket protocol. Sockets cannot send custom headers, so the name of a second protocol carries the key. */
 const SOCKET_PROTOCOL = "polyclaw";
 
 const storedKey = (): string | null => localStorage.getItem(STORAGE_KEY);
 export const clearLogin = () => localStorage.removeItem(STORAGE_KEY);
 
-/** What a call sends beside its own headers. */
+/** Headers that authenticate a request. */
 export const loginHeaders = (): Record<string, string> => { const loginKey = storedKey(); return loginKey ? { [LOGIN_HEADER]: loginKey } : {}; };
 
-/** The protocols that a socket names. */
+/** Protocols that authenticate a socket. */
 export const loginProtocols = (): string[] => { const loginKey = storedKey(); return loginKey ? [SOCKET_PROTOCOL, `${SOCKET_PROTOCOL}.login.${loginKey}`] : []; };
 
-/** Trades a one-time code for a login. */
+/** Exchanges a one-time code for a login. */
 export async function redeemCode(root: string, code: string): Promise<boolean> {
   const headers = { "content-type": "application/json" };
   const response = await fetch(`${root}login`, { method: "POST", headers, body: JSON.stringify({ code }) }).catch(() => null);

@@ -1,12 +1,12 @@
 import { loginProtocols } from "./login";
 
-/** A WebSocket that comes back: after 1, 2, 4, 8, 16 and then every 30 seconds, each a little sooner or later, so that many
-    pages do not call at once. After three failures its owner is told to ask by itself meanwhile; where there may be none, at
-    once and for good. */
+/** A WebSocket that reconnects after 1, 2, 4, 8, 16 and then every 30 seconds, with jitter so that many pages do not
+    reconnect simultaneously. After three failures it calls `poll` until it is connected again. If `isDenied` returns true,
+    it never connects and always polls. */
 export const RECONNECT_DELAYS_S = [1, 2, 4, 8, 16, 30];
 export const FAILURES_BEFORE_POLLING = 3;
 const POLL_MS = 5000;
-/** A server says nothing for at most this long, or it is gone. */
+/** Interval of pings, for servers that require them. */
 const PING_MS = 30_000;
 
 export type SocketState = "connecting" | "open" | "reconnecting" | "polling" | "denied" | "closed";
@@ -16,11 +16,11 @@ export interface SocketHandlers {
   onOpen?: () => void;
   onMessage: (frame: Record<string, unknown>) => void;
   onStateChange?: (state: SocketState, retryAt: number | null) => void;
-  /** Asked every few seconds while there is no socket. */
+  /** Called every few seconds while there is no socket. */
   poll?: () => void;
-  /** Whether there may be none: what is seen is asked for instead. */
+  /** Whether the login may not open this socket. If so, `poll` is used instead. */
   isDenied?: () => boolean;
-  /** Sent now and then, where the server wants to hear something. */
+  /** Returns a message that is sent regularly, for servers that require one. */
   ping?: () => unknown;
 }
 
@@ -41,7 +41,7 @@ export class ReconnectingSocket {
   open() {
     this.#isClosed = this.#isDenied = false;
     clearTimeout(this.#reconnectTimer);
-    // Not at once: whoever opens it is not done with itself yet.
+    // Deferred, because the caller of `open` may still be in its constructor.
     if (this.handlers.isDenied?.()) { queueMicrotask(() => this.#handleDenied()); return; }
     if (this.#failures === 0) this.#reportState("connecting");
     this.#socket?.close();
@@ -57,7 +57,7 @@ export class ReconnectingSocket {
     return true;
   }
 
-  /** Tries at once: somebody asked, or the server is back. One that is being opened is waited for. */
+  /** Reconnects immediately, on request or when the server is reachable again. Does nothing while a socket is connecting. */
   retry() {
     const isActive = this.#socket !== null && this.#socket.readyState <= WebSocket.OPEN;
     if (!this.#isClosed && !this.#isDenied && !isActive) this.open();

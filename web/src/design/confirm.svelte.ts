@@ -1,10 +1,10 @@
-/** Asks before something that cannot be undone. The answer is a promise; the one dialog for it is in the shell. */
+/** Asks for confirmation before something that cannot be undone. The shell contains the only dialog for it. */
 export interface ConfirmRequest {
   title: string;
   text: string;
   action: string;
   danger?: boolean;
-  /** Must be typed before the button works. */
+  /** Text that the user must type to enable the button. */
   requiredInput?: string;
 }
 

@@ -1,7 +1,7 @@
-/** For what is drawn and acts as a button: it answers the keys that a button answers. */
+/** For SVG elements with the role of a button: activates them with the keys of a button. */
 export function activateOnKey(event: KeyboardEvent, run: () => void) {
   if (event.key !== "Enter" && event.key !== " ") return;
-  // Space would scroll what the drawing is in.
+  // Space would scroll the page.
   event.preventDefault();
   run();
 }

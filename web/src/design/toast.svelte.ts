@@ -1,19 +1,20 @@
 import { dialogStack } from "./dialogStack.svelte";
 
-/** Short news. It goes by itself, a problem later than the rest; one of a dialog stays until it is tried again or closed. */
-export interface Toast { id: number; tone: "ok" | "error" | "info"; text: string; hint?: string; /** The dialog it is of. */ dialog: string | null }
+/** A toast disappears by itself, errors later than others. An error in a dialog stays until the user tries again or closes
+    the dialog. */
+export interface Toast { id: number; tone: "ok" | "error" | "info"; text: string; hint?: string; /** The dialog it belongs to, or null for the page. */ dialog: string | null }
 
 const DURATIONS_MS = { ok: 5000, info: 5000, error: 15_000 };
 const PAUSED_RECHECK_MS = 2000;
 
 class ToastList {
   list = $state<Toast[]>([]);
-  /** Somebody reads: nothing goes under their eyes. */
+  /** The pointer or the focus is on a toast, so none may disappear. */
   isPaused = false;
   #next = 0;
 
   add(tone: Toast["tone"], text: string, hint?: string) {
-    // Said again, it is seen again: what stood there may have been read long ago.
+    // A repeated toast is added again, because the user may not notice one that is already there.
     this.list = this.list.filter((one) => one.text !== text || one.tone !== tone || one.hint !== hint);
     const [id, dialog] = [this.#next++, dialogStack.top];
     this.list = [...this.list.slice(-3), { id, tone, text, hint, dialog: dialog }];
@@ -24,12 +25,12 @@ class ToastList {
     this.list = this.list.filter((one) => one.id !== id);
   }
 
-  /** What went wrong there is told of something that is over. */
+  /** Removes errors that no longer apply. */
   clearErrors(dialog: string | null) {
     this.list = this.list.filter((one) => one.tone !== "error" || one.dialog !== dialog);
   }
 
-  /** A dialog closes: what went well is seen on the page. */
+  /** When a dialog closes, its success messages move to the page. */
   handleDialogClosed(dialog: string) {
     this.clearErrors(dialog);
     this.list = this.list.map((one) => (one.dialog === dialog ? { ...one, dialog: null } : one));

@@ -1,6 +1,6 @@
 import en from "./en.json";
 
-/** English is always here; others come when they are asked for. */
+/** English is always loaded; other languages are loaded on demand. */
 export type MessageKey = keyof typeof en;
 export type Language = "en" | "zh";
 type Messages = Record<MessageKey, string>;
@@ -21,7 +21,7 @@ class LanguageState {
     document.documentElement.lang = code;
   }
 
-  /** Shows a language that somebody chose, and remembers it. */
+  /** Loads the language that the user selected, and stores the selection. */
   async select(code: Language) {
     await this.load(code);
     localStorage.setItem(STORAGE_KEY, code);
@@ -30,24 +30,24 @@ class LanguageState {
 
 export const currentLanguage = new LanguageState();
 
-/** What the person chose, else what their browser speaks. */
+/** Loads the selected language, or else the browser's. */
 export async function startLanguage() {
   const stored = localStorage.getItem(STORAGE_KEY);
   const preferred = stored ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
   await currentLanguage.load(preferred === "zh" ? "zh" : "en");
 }
 
-/** One of something may have a sentence of its own, whose name ends in `_one`. */
+/** Translates a key. If `values.n` is 1, the key with the suffix `_one` is preferred. */
 export function t(key: MessageKey, values: Record<string, string | number> = {}): string {
   const one = values.n === 1 || values.n === "1" ? (currentLanguage.messages as Record<string, string>)[`${key}_one`] : undefined;
   const text = one ?? currentLanguage.messages[key] ?? en[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
-/** A sentence that there may be, of something that the server names. */
+/** The translation of a name that the server sends, if there is one. */
 export const tOptional = (group: string, name: string): string | undefined => (currentLanguage.messages as Record<string, string>)[`${group}.${name}`];
 
-/** For words that come from the server, such as a status: ours if we have one, else theirs. */
+/** The translation of a word that the server sends, such as a status, or else the word itself. */
 export function tValue(group: string, word: string | null | undefined): string {
   if (!word) return "";
   return tOptional(group, word) ?? word.replaceAll("_", " ");

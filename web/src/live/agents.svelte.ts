@@ -4,13 +4,13 @@ import { t, tValue } from "../i18n/language.svelte";
 import { STANDALONE_ID, server } from "./server.svelte";
 import { route } from "./route.svelte";
 
-/** The instance the address names. */
+/** The instance in the address. */
 export const currentInstance = (): InstanceApi => server.instance(route.instance ?? STANDALONE_ID);
 
-/** Where people write from who have a name there. */
+/** Channels whose session keys contain the name of a conversation. */
 const CHAT_PLATFORMS = new Set(["telegram", "discord", "slack", "whatsapp", "matrix", "webhook"]);
 
-/** Who can answer on an instance, and with which models. */
+/** The agents and models of an instance. */
 export class AgentDirectory {
   agents = $state.raw<AgentView[]>([]);
   models = $state.raw<ModelView[]>([]);
@@ -27,13 +27,13 @@ export class AgentDirectory {
 
   get defaultAgent(): string { return this.agents.find((one) => one.default)?.agent_id ?? this.agents[0]?.agent_id ?? ""; }
 
-  /** How an agent shows itself: its emoji, if it has one, and its name. */
+  /** Emoji, if there is one, and name of an agent. */
   displayName(id: string | null | undefined): string {
     const { name, emoji } = this.agents.find((one) => one.agent_id === id)?.appearance ?? {};
     return [emoji, name ?? id].filter(Boolean).join(" ");
   }
 
-  /** What a session is called: its title, else what its key says of it. */
+  /** The title of a session, or else a name derived from its key. */
   sessionTitle({ title, session_key, active_agent_id }: SessionView): string {
     const [, , channel, , ...peer] = session_key.split(":");
     if (title) return title;

@@ -2,17 +2,17 @@ import type { ApprovalView } from "../api/instance.types";
 import { fleet } from "./fleet.svelte";
 import { STANDALONE_ID, server } from "./server.svelte";
 
-/** What waits for a person's yes or no, over all instances that run. */
+/** Pending approvals of all running instances. */
 export interface PendingApproval extends ApprovalView { instance: string }
 
 class PendingApprovals {
   list = $state<PendingApproval[]>([]);
-  /** Instances that did not answer. */
+  /** Instances that did not respond. */
   unreachable = $state<string[]>([]);
   isLoaded = $state(false);
 
   async load() {
-    // Before the instances are known there is nobody to ask, and nothing to say.
+    // Wait until the instances are loaded.
     if (server.mode === "control" && !fleet.isLoaded) return;
     const ids = server.mode === "standalone" ? [STANDALONE_ID] : fleet.instances.filter((one) => one.status === "running").map((one) => one.id);
     const unreachable: string[] = [];

@@ -1,13 +1,13 @@
 import type { AttachmentBody } from "../api/instance.types";
 
-/** Something that goes with a message: its name, and the image it is. */
-export interface Attachment { name: string; /** Of an image that is stored. */ media?: string; /** Of one that is on its way. */ src?: string }
+/** An attachment of a message, for display. */
+export interface Attachment { name: string; /** Hash of a stored image. */ media?: string; /** Data URL of an image that is not stored yet. */ src?: string }
 
-/** What the server takes as an image, and how much of it. */
+/** Image types that the server accepts. */
 export const IMAGE_TYPES = /^image\/(png|jpeg|gif|webp)$/;
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 export const MAX_IMAGES = 10;
-/** In base64 it is a third more, and still fits into one request. */
+/** In base64 this is a third larger, and still fits into one request. */
 export const MAX_TOTAL_BYTES = 20 * 1024 * 1024;
 
 export const dataUrl = ({ media_type, data }: AttachmentBody): string | undefined => (data ? `data:${media_type};base64,${data}` : undefined);
@@ -17,7 +17,7 @@ export const attachmentsOfBodies = (attachments: AttachmentBody[]): Attachment[]
 export const attachmentsOfParts = (parts: { type?: string; name?: string; media?: string }[]): Attachment[] =>
   parts.filter((part) => part.type === "attachment").map(({ name, media }) => ({ name: name ?? "", media }));
 
-/** A file as base64, as the API takes it. */
+/** Reads a file as base64, as the API requires it. */
 export function readAsBase64(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();

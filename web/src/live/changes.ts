@@ -7,14 +7,14 @@ import { STANDALONE_ID, server } from "./server.svelte";
 import { showError } from "./errors";
 import { permissions } from "./permissions.svelte";
 
-/** What happens: one socket for all views that show lists, which read them again. An instance tells what goes on in its
-    sessions; a control plane what instances record, one of them or all. */
+/** Change notifications for all views that show lists, over one shared socket. An instance reports changes in its sessions.
+    A control plane reports the events of one instance or of all. */
 export type ChangeSource = { sessionsOf: string } | { eventsOf: string | null };
 type ChangeListener = (kind: string) => void;
-/** Something may have happened that was not heard. */
+/** Changes may have been missed. */
 const ANY_CHANGE = "*";
 const RELOAD_DELAY_MS = 250;
-/** For what no event tells, and so that times stay true. */
+/** For changes that no event reports, and to refresh relative times. */
 const FALLBACK_INTERVAL_MS = 30_000;
 
 class ChangeFeed {
@@ -24,7 +24,7 @@ class ChangeFeed {
   #isOpen = false;
 
   constructor(name: string, source: ChangeSource) {
-    const setState = connection.track(`news of ${name}`, () => this.#socket);
+    const setState = connection.track(`changes of ${name}`, () => this.#socket);
     const isInstanceFeed = "sessionsOf" in source;
     this.#socket = new ReconnectingSocket({
       url: () => (isInstanceFeed ? server.instance(source.sessionsOf).socketUrl : sockets.events(source.eventsOf ?? undefined)),
@@ -43,7 +43,7 @@ class ChangeFeed {
     if (!this.#isOpen) this.#socket.open();
     return () => {
       this.#listeners.delete(listener);
-      // Whoever goes from one view to another needs it again at once.
+      // Stays open for a moment, because the next view often needs it too.
       if (!this.#listeners.size) this.#closeTimer = setTimeout(() => this.#socket.close(), 3000);
     };
   }
@@ -53,7 +53,7 @@ class ChangeFeed {
   }
 }
 
-/** Both begin with what is not said. */
+/** Control planes and instances both start with a message that names no change. */
 function changeKind(frame: Record<string, unknown>): string | null {
   if (frame.type === "snapshot" || frame.type === "res" || frame.event === "reader.behind") return ANY_CHANGE;
   return frame.type === "event" ? String(frame.kind ?? frame.event) : null;
@@ -62,7 +62,7 @@ function changeKind(frame: Record<string, unknown>): string | null {
 const feeds = new Map<string, ChangeFeed>();
 
 function changeFeed(requested: ChangeSource): ChangeFeed {
-  // An instance alone tells all there is.
+  // A standalone instance reports everything on its own socket.
   const source = server.mode === "standalone" ? { sessionsOf: STANDALONE_ID } : requested;
   const name = JSON.stringify(source);
   const feed = feeds.get(name) ?? new ChangeFeed(name, source);
@@ -70,16 +70,16 @@ function changeFeed(requested: ChangeSource): ChangeFeed {
   return feed;
 }
 
-/** Runs now, and again shortly after something happened that is wanted, while a view is open and in sight. */
+/** Runs now, and again shortly after each relevant change, while the view is open and visible. */
 export function reloadOnChange(source: ChangeSource, run: () => Promise<unknown>, isRelevant: (kind: string) => boolean = () => true) {
   let [isRunning, isQueued, timer]: [boolean, boolean, ReturnType<typeof setTimeout> | undefined] = [false, false, undefined];
-  // A view that has nothing says why, once; one that has something is read again later. That nobody is there is said anyway.
+  // An error is shown once, and only if nothing was loaded before. The connection banner reports an unreachable server.
   let isErrorShown = false;
-  const handleError = async (problem: unknown) => {
-    if (!isErrorShown && isUnreachable(problem)) await connection.checkServer();
-    if (isErrorShown || (connection.isOffline && isUnreachable(problem))) return;
+  const handleError = async (error: unknown) => {
+    if (!isErrorShown && isUnreachable(error)) await connection.checkServer();
+    if (isErrorShown || (connection.isOffline && isUnreachable(error))) return;
     isErrorShown = true;
-    showError(problem);
+    showError(error);
   };
   const reload = async () => {
     isQueued = true;

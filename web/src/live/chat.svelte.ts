@@ -9,21 +9,21 @@ import { LiveTurn } from "./liveTurn.svelte";
 import { chatDraft, type OutgoingMessage, type ChatDraft } from "./chatDraft.svelte";
 import { sessionFeed } from "./sessionFeed";
 
-/** One open session: what is stored, plus what streams right now. When a turn ends, its stored messages take the place of
-    what was streamed, so no reply is ever seen twice. */
+/** One open session: the stored messages and the turns that stream. When a turn ends, its stored messages replace the
+    streamed text, so no reply is shown twice. */
 export class Chat {
   session = $state.raw<SessionView | null>(null);
   messages = $state.raw<SessionMessageView[]>([]);
   turns = $state<LiveTurn[]>([]);
-  /** What commands answered; kept by this page alone. */
+  /** Outputs of commands. Only this page has them. */
   commandOutputs = $state<CommandOutputItem[]>([]);
-  /** How tools ended whose call is stored and whose turn still runs. */
+  /** Outcomes of tool calls that are stored while their turn is still running. */
   lateOutcomes = $state<Record<string, ToolOutcome>>({});
   error = $state.raw<ApiError | null>(null);
   isLoading = $state(true);
-  /** The session that a message went to instead of this one, after `/focus`. */
+  /** The session that received a message instead of this one, after `/focus`. */
   redirectedTo = $state<string | null>(null);
-  /** How often something was sent from here: messages and commands. */
+  /** Number of messages and commands sent from this page. */
   submitCount = $state(0);
   readonly draft: ChatDraft;
   #messageIds = new Set<string>();
@@ -56,9 +56,9 @@ export class Chat {
 
   get running(): LiveTurn | undefined { return this.turns.find((turn) => turn.started && !turn.ended); }
 
-  /** Reads everything anew: at the start, after a lost connection, and while there is none. */
+  /** Loads everything: at the start, after a lost connection, and regularly while there is none. */
   async load(hasGap = false) {
-    // Of a turn that runs some frames were missed: all it has said so far comes anew, while the rest is asked for.
+    // Frames of the running turn were missed. The server sends its text again while the rest is loaded.
     if (hasGap) this.turns = this.turns.filter((turn) => !turn.started || turn.ended);
     try {
       const previousTurnIds = new Set(this.turns.map((turn) => turn.id));
@@ -75,8 +75,8 @@ export class Chat {
       for (const one of backlog.waiting) this.#addWaitingMessage(one.turn_id, one.id, one.text, attachmentsOfParts(one.parts as Parameters<typeof attachmentsOfParts>[0]));
       for (const one of approvals) if (one.session_key === this.key) this.#addApproval(one);
       this.error = null;
-    } catch (problem) {
-      this.#setError(problem);
+    } catch (error) {
+      this.#setError(error);
     }
     this.isLoading = false;
     this.#resendOutgoing();
@@ -89,7 +89,7 @@ export class Chat {
     await this.#sendOutgoing(one.id);
   }
 
-  /** A command was answered, while the newest turn perhaps still runs. */
+  /** A command was answered, possibly while the latest turn is still running. */
   addCommandOutput(text: string) {
     this.commandOutputs.push({ after: this.messages.at(-1)?.position ?? 0, turn: this.turns.at(-1)?.id, text });
     this.submitCount += 1;
@@ -107,14 +107,14 @@ export class Chat {
       this.draft.outgoing = this.draft.outgoing.filter((other) => other.id !== id);
       if (receipt.session_key === this.key) this.#addWaitingMessage(receipt.turn_id, receipt.message_id, one.text, attachmentsOfBodies(one.attachments));
       else this.redirectedTo = receipt.session_key;
-    } catch (problem) {
-      if (isPermanentError(problem)) { this.#returnToDraft(one); showError(problem); return; }
+    } catch (error) {
+      if (isPermanentError(error)) { this.#returnToDraft(one); showError(error); return; }
       one.state = "not_sent";
-      this.#setError(problem);
+      this.#setError(error);
     }
   }
 
-  /** What the server refused can be changed and sent again. */
+  /** The user can edit a rejected message and send it again. */
   #returnToDraft(one: OutgoingMessage) {
     this.draft.outgoing = this.draft.outgoing.filter((other) => other.id !== one.id);
     this.draft.restore(one.text, one.attachments.map((file) => ({ ...file, size: (file.data?.length ?? 0) * 0.75 || (file.text?.length ?? 0) })));
@@ -124,9 +124,9 @@ export class Chat {
     if (!this.error) for (const one of this.draft.outgoing) if (one.state === "not_sent") void this.#sendOutgoing(one.id);
   }
 
-  #setError(problem: unknown) {
-    if (!(problem instanceof ApiError)) throw problem;
-    if (!this.#isClosed) this.error = problem;
+  #setError(error: unknown) {
+    if (!(error instanceof ApiError)) throw error;
+    if (!this.#isClosed) this.error = error;
   }
 
   async #fetchTranscript(): Promise<SessionMessageView[]> {
@@ -150,7 +150,7 @@ export class Chat {
     else this.#turnById(frame.turn_id).handleFrame(frame);
   }
 
-  /** A call that is stored already has its card, and the text before it is stored with it. */
+  /** A stored call already has a card, and the text before it is stored too. */
   #handleStoredCall(frame: FrameOf<"tool.started" | "tool.output" | "tool.ended">) {
     if (frame.event === "tool.started") this.#turnById(frame.turn_id).dropLiveText();
     if (frame.event === "tool.ended") this.lateOutcomes[`${frame.turn_id} ${frame.call_id}`] = { output: frame.text, state: frame.is_error ? "error" : "done", sandbox: sandboxSummary(frame) };
@@ -165,7 +165,7 @@ export class Chat {
     void this.refresh();
   }
 
-  /** After a turn ended. Asked again while it runs, it runs once more. */
+  /** Loads the stored messages after a turn has ended. A call during a refresh causes another one. */
   async refresh() {
     this.#isRefreshQueued = true;
     if (this.#isRefreshing) return;
@@ -183,8 +183,8 @@ export class Chat {
         this.session = session;
         this.#addStoredMessages(found);
       }
-    } catch (problem) {
-      this.#setError(problem);
+    } catch (error) {
+      this.#setError(error);
     } finally { this.#isRefreshing = false; }
   }
 
@@ -195,14 +195,14 @@ export class Chat {
     return this.turns[this.turns.length - 1];
   }
 
-  /** Steps of a running turn that are stored are shown as such; what is streamed of them again is left out. */
+  /** Stored steps of a running turn are shown as stored; the same text is skipped when it streams again. */
   #joinRunningTurn(id: string) {
     const turn = this.#turnById(id);
     turn.started = true;
     turn.storedTexts = new Set(this.messages.filter((message) => message.turn_id === id && message.role === "assistant").map((message) => message.text.trim()));
   }
 
-  /** An accepted message stands with its turn until it is stored, in place of the one still being sent. */
+  /** An accepted message is shown with its turn until it is stored, and replaces the one that is being sent. */
   #addWaitingMessage(turnId: string, id: string, text: string, files: Attachment[] = []) {
     if (this.#messageIds.has(id)) return;
     const own = this.draft.outgoing.find((one) => one.text.trim() === text.trim());
@@ -211,11 +211,11 @@ export class Chat {
     if (!turn.waiting.some((one) => one.id === id)) turn.waiting.push({ id, text, files: own ? attachmentsOfBodies(own.attachments) : files });
   }
 
-  #addApproval(asked: ApprovalView) {
-    this.#turnById(asked.turn_id).addApproval({ approvalId: asked.id, tool: asked.tool, arguments: asked.arguments, question: asked.question, requested_by: asked.requested_by, fingerprint: asked.fingerprint });
+  #addApproval(approval: ApprovalView) {
+    this.#turnById(approval.turn_id).addApproval({ approvalId: approval.id, tool: approval.tool, arguments: approval.arguments, question: approval.question, requested_by: approval.requested_by, fingerprint: approval.fingerprint });
   }
 
-  /** The steps of a turn that streams are on the page already; they come with its end. */
+  /** Steps of a streaming turn are already on the page. They are added when the turn ends. */
   #addStoredMessages(found: SessionMessageView[]) {
     const streamingTurnIds = new Set(this.turns.map((turn) => turn.id));
     const added: SessionMessageView[] = [];
@@ -226,7 +226,7 @@ export class Chat {
       added.push(message);
       for (const part of message.parts as { type?: string; id?: string; call_id?: string }[]) {
         if (part.type === "tool_call") this.#storedCallIds.add(`${message.turn_id} ${part.id}`);
-        // What came back is stored now.
+        // The result is stored now.
         if (part.call_id) delete this.lateOutcomes[`${message.turn_id} ${part.call_id}`];
       }
       for (const turn of this.turns) turn.waiting = turn.waiting.filter((one) => one.id !== message.id);

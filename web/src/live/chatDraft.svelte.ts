@@ -1,27 +1,27 @@
 import type { InstanceApi } from "../api/instance";
 import type { AttachmentBody } from "../api/instance.types";
 
-/** A message on its way. The server knows an id it has seen, so sending again is safe. */
+/** A message that is being sent. The server deduplicates by id, so it is safe to send it again. */
 export interface OutgoingMessage { id: string; text: string; attachments: AttachmentBody[]; state: "sending" | "not_sent" }
 export type PickedFile = AttachmentBody & { size: number };
 
-/** What was written for a chat and is not with the server yet: typed, attached, or on its way. */
+/** Text and files that were entered for a chat but are not on the server yet. */
 export class ChatDraft {
   text = $state("");
   files = $state<PickedFile[]>([]);
   outgoing = $state<OutgoingMessage[]>([]);
 
-  /** Gives back what could not be sent, before what was written since. */
+  /** Puts back what could not be sent, before text that was typed since. */
   restore(text: string, files: PickedFile[]) {
     this.text = [text, this.text].filter(Boolean).join("\n");
     this.files = [...files, ...this.files];
   }
 }
 
-/** Whoever leaves a chat finds it again: it lasts as long as the page. */
+/** Drafts survive leaving a chat, until the page is closed. */
 const drafts = new Map<string, ChatDraft>();
 
-/** Of a chat, or of one that is not begun. */
+/** The draft of a chat, or of a new chat. */
 export function chatDraft(instance: InstanceApi, key: string | null): ChatDraft {
   const name = `${instance.base} ${key ?? ""}`;
   const draft = drafts.get(name) ?? new ChatDraft();

@@ -1,28 +1,28 @@
 import type { SessionMessageView } from "../api/instance.types";
 import { attachmentsOfParts, type Attachment } from "./attachments";
 
-/** Stored messages as they are shown: a tool's result stands in the card of its call. */
+/** Entries of a chat, built from stored messages. The result of a tool is part of the card of its call. */
 export interface StoredToolCall { callId: string; name: string; arguments: unknown; output: string; state: "running" | "done" | "error"; sandbox: string | null; delegateReply?: DelegateReply; files?: Attachment[] }
-/** What another agent said while the one that asked it waited. */
+/** The reply of another agent that streamed while the calling agent waited. */
 export interface DelegateReply { run: string; agent: string; text: string }
 export type ToolOutcome = Pick<StoredToolCall, "output" | "state" | "sandbox">;
 export type ChatEntry =
   | { kind: "user"; id: string; at: string; text: string; files: Attachment[]; channel: string }
   | { kind: "reply"; id: string; at: string; agent: string | null; partialText: string; text: string; failed: boolean; isTruncated: boolean; tools: StoredToolCall[] }
   | { kind: "note"; id: string; at: string; note: "resumes" | "silent" | "stopped" | "yields" }
-  /** What was said until somebody stopped it. */
+  /** The part of a reply that was generated before the turn was stopped. */
   | { kind: "stopped_reply"; id: string; at: string; agent: string | null; text: string }
   | { kind: "command_output"; id: string; text: string }
   | { kind: "result"; id: string; at: string; run: string; name: string; label: string; text: string; failed: boolean; session: string }
   | { kind: "team_update"; id: string; at: string; team: string }
   | { kind: "other"; id: string; at: string; origin: string; text: string };
-/** What a command answered. It is not stored; it stands behind the message that was the last when it was asked, and behind
-    all of the turn that ran then. */
+/** The output of a command. It is not stored. It follows the message that was the last one when the command was sent, and
+    all messages of the turn that was running then. */
 export interface CommandOutputItem { after: number; turn?: string; text: string }
 
 interface Part { type: string; id?: string; call_id?: string; name?: string; arguments?: unknown; is_error?: boolean; media?: string }
 
-/** `late`: how tools of a turn that still runs ended, by turn and call. */
+/** `lateOutcomes`: outcomes of the tool calls of a running turn, by turn and call. */
 export function buildChatEntries(messages: SessionMessageView[], lateOutcomes: Record<string, ToolOutcome> = {}, commandOutputs: CommandOutputItem[] = []): ChatEntry[] {
   const entries: ChatEntry[] = [];
   const tools = new Map<string, StoredToolCall>();
@@ -40,7 +40,7 @@ export function buildChatEntries(messages: SessionMessageView[], lateOutcomes: R
   addOutputsBefore(Infinity);
   for (const [id, outcome] of Object.entries(lateOutcomes)) { const tool = tools.get(id); if (tool?.state === "running") Object.assign(tool, outcome); }
   for (const tool of tools.values()) tool.delegateReply = delegateReplyOf(tool);
-  // A result that was heard as it was spoken stands under the call already.
+  // A result that streamed before is already shown below its call.
   const delegateRuns = new Set([...tools.values()].map((tool) => tool.delegateReply?.run));
   return entries.filter((entry) => entry.kind !== "result" || !delegateRuns.has(entry.run));
 }
@@ -81,7 +81,7 @@ function entryOfMessage(message: SessionMessageView, parts: Part[]): ChatEntry {
 
 interface Announce { kind?: string; team?: string; source_agent_name?: string; source_session_key?: string; source_run_id?: string; task?: { label?: string }; result?: { status?: string; summary?: string } }
 
-/** What comes of work that was given to others: the model reads a line, people the result. */
+/** An announce or an update of a team. The model reads one line; people see the result. */
 function entryOfAnnounce({ id, created_at: at, origin, meta }: SessionMessageView): ChatEntry | null {
   const announce = (meta ?? {}) as Announce;
   if (announce.kind === "team_news" && announce.team) return { kind: "team_update", id, at, team: announce.team };

@@ -2,10 +2,10 @@ import { control } from "../api/control";
 import type { ConfigErrorView, ConfigView, ConfigWriteResult } from "../api/control.types";
 import { ApiError } from "../api/http";
 
-/** The config of an instance while somebody edits it. It is saved only onto the version that was read. */
+/** The config of an instance while it is being edited. It can only be saved over the version that was loaded. */
 const VALIDATE_DELAY_MS = 400;
 
-/** Edits that somebody left unsaved, with the version they were made on. They last as long as the page. */
+/** Unsaved edits with the version they are based on. They are kept until the page is closed. */
 const stashedDrafts = new Map<string, { file: ConfigView; text: string }>();
 
 export class ConfigDraft {
@@ -13,12 +13,12 @@ export class ConfigDraft {
   text = $state("");
   errors = $state.raw<ConfigErrorView[]>([]);
   isChecking = $state(false);
-  /** What is stored now, if somebody else saved meanwhile. */
+  /** The stored version, if someone else saved in the meantime. */
   conflict = $state.raw<ConfigView | null>(null);
-  /** Secrets that the change would write; a person must say so. */
+  /** The server's message about secrets in the change. Saving requires a confirmation. */
   secretWarning = $state.raw<string | null>(null);
   writeResult = $state.raw<ConfigWriteResult | null>(null);
-  /** These are edits that were left unsaved before. */
+  /** The text contains edits that were left unsaved earlier. */
   isRestored = $state(false);
   #validateTimer: ReturnType<typeof setTimeout> | undefined;
   #validation: AbortController | undefined;
@@ -27,7 +27,7 @@ export class ConfigDraft {
 
   get isChanged() { return this.file !== null && this.text !== this.file.toml; }
 
-  /** What was left unsaved, or what is stored. */
+  /** Restores unsaved edits, or else loads the stored version. */
   async open() {
     const stashed = stashedDrafts.get(this.id);
     stashedDrafts.delete(this.id);
@@ -36,7 +36,7 @@ export class ConfigDraft {
     this.edit(stashed.text);
   }
 
-  /** Whether there was something to keep. */
+  /** Keeps unsaved edits for later. Returns whether there were any. */
   stash(): boolean {
     if (this.file && this.isChanged) stashedDrafts.set(this.id, { file: this.file, text: this.text });
     return stashedDrafts.has(this.id);
@@ -65,14 +65,14 @@ export class ConfigDraft {
       if (validation.signal.aborted) return;
       this.errors = result.valid ? [] : result.errors;
       this.isChecking = false;
-    } catch (problem) {
+    } catch (error) {
       if (validation.signal.aborted) return;
       this.isChecking = false;
-      this.errors = problem instanceof ApiError ? [{ path: "", message: problem.message }] : [];
+      this.errors = error instanceof ApiError ? [{ path: "", message: error.message }] : [];
     }
   }
 
-  /** Whether it is saved. A conflict and a secret are questions, not errors. */
+  /** Returns whether the config was saved. Conflicts and secrets need a decision of the user and are not errors. */
   async save(withSecrets = false): Promise<boolean> {
     if (!this.file) return false;
     this.writeResult = null;
@@ -81,15 +81,15 @@ export class ConfigDraft {
       this.secretWarning = null;
       await this.load();
       return true;
-    } catch (problem) {
-      if (!(problem instanceof ApiError)) throw problem;
-      if (problem.status === 412) { this.conflict = await control.config(this.id); return false; }
-      if (problem.code === "secret_write") { this.secretWarning = problem.message; return false; }
-      throw problem;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 412) { this.conflict = await control.config(this.id); return false; }
+      if (error.code === "secret_write") { this.secretWarning = error.message; return false; }
+      throw error;
     }
   }
 
-  /** Mine, onto what is stored now. */
+  /** Rebases the edits onto the stored version. */
   keepMine() {
     if (this.conflict) this.file = this.conflict;
     this.conflict = null;

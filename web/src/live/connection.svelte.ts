@@ -1,29 +1,29 @@
 import { request, isUnreachable, ApiError, onReachability } from "../api/http";
 import type { ReconnectingSocket, SocketState } from "../api/socket";
 
-/** How all live lines of this page are, taken together: the worst of them is what is shown. */
+/** The combined state of all sockets of this page. The worst one is shown. */
 const WORST_FIRST: SocketState[] = ["polling", "reconnecting", "denied", "connecting", "open", "closed"];
-/** Who says nothing for so long is away: a network that is gone tells nobody. */
+/** A server that does not respond within this time is unreachable: a lost network reports no error. */
 const HEALTH_TIMEOUT_MS = 10_000;
 
 class ConnectionStatus {
   #states = $state<Record<string, { state: SocketState; retryAt: number | null }>>({});
   #sockets = new Map<string, ReconnectingSocket>();
 
-  /** Nobody answers at all: not only the sockets, the calls fail too. */
+  /** The server cannot be reached by HTTP either. */
   isOffline = $state(false);
-  /** When somebody answered last. */
+  /** Time of the last response. */
   lastContactAt = $state(Date.now());
   #healthCheck: Promise<void> | null = null;
 
   constructor() {
-    // One call that failed says nothing of the others: it is looked into.
+    // A single failed request proves nothing, so the server is checked.
     onReachability((isReachable) => { if (isReachable) this.#markOnline(); else void this.checkServer(); });
     addEventListener("online", () => this.retry());
     document.addEventListener("visibilitychange", () => { if (!document.hidden && this.state !== "open") this.retry(); });
   }
 
-  /** For the owner of a line: tells how it is from now on. */
+  /** Registers a socket. Returns a function that reports its state. */
   track(name: string, getSocket: () => ReconnectingSocket) {
     return (state: SocketState, retryAt: number | null) => {
       if (state === "closed") { delete this.#states[name]; this.#sockets.delete(name); return; }
@@ -44,20 +44,20 @@ class ConnectionStatus {
     return times.length ? Math.min(...times) : null;
   }
 
-  /** Asks whether anybody is there; once for all who want to know. */
+  /** Checks whether the server can be reached. Concurrent calls share one request. */
   checkServer(): Promise<void> { return this.#healthCheck ??= this.#requestHealth().finally(() => { this.#healthCheck = null; }); }
 
   async #requestHealth() {
     const startedAt = Date.now();
-    const isReachable = await request("GET", "health", { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) }).then(() => true, (problem) => problem instanceof ApiError && !isUnreachable(problem));
-    // Somebody else may have been answered meanwhile.
+    const isReachable = await request("GET", "health", { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) }).then(() => true, (error) => error instanceof ApiError && !isUnreachable(error));
+    // Another request may have succeeded in the meantime.
     if (!isReachable && this.lastContactAt <= startedAt) this.isOffline = true;
   }
 
   #markOnline() {
     const wasOffline = this.isOffline;
     [this.isOffline, this.lastContactAt] = [false, Date.now()];
-    // Whoever is back is back for all lines; each would wait for its own turn.
+    // Reconnect all sockets now instead of waiting for the backoff of each.
     if (wasOffline) this.retry();
   }
 

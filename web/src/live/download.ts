@@ -1,4 +1,4 @@
-/** Has the browser save something under a name. */
+/** Saves a blob as a file. */
 export function downloadBlob(content: Blob, name: string) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);

@@ -6,7 +6,7 @@ import { connection } from "./connection.svelte";
 export type EnvelopeBox = "all" | "in" | "out" | "dead";
 export type EnvelopeQuery = Pick<EnvelopeFilter, "type" | "state" | "after">;
 
-/** Messages between instances, the newest first, read again shortly after something happened to one. */
+/** Messages between instances, newest first. The list is reloaded shortly after each change. */
 const RELOAD_DELAY_MS = 300;
 
 export class EnvelopeStore {
@@ -14,7 +14,7 @@ export class EnvelopeStore {
   isLoaded = $state(false);
   box = $state<EnvelopeBox>("all");
   query: EnvelopeQuery = {};
-  /** Counts what happened, for whoever shows more than the list. */
+  /** Number of changes, for views that show details of a message. */
   changeCount = $state(0);
   #cursor: string | null = null;
   #isLoadingMore = false;
@@ -39,14 +39,14 @@ export class EnvelopeStore {
     this.#reloadTimer ??= setTimeout(() => { this.#reloadTimer = undefined; this.changeCount += 1; void this.load().catch(() => {}); }, RELOAD_DELAY_MS);
   }
 
-  /** The server looks: a page of what fits is a page, however rare it is. */
+  /** The server filters, so every page is full even if few messages match. */
   #page(cursor: string | null) {
     const instance = this.instance ?? undefined;
     const boxFilter = { all: { instance }, in: { to: instance }, out: { from: instance }, dead: { instance, state: "dead_letter" } }[this.box];
     return control.envelopes({ limit: 200, cursor, ...this.query, ...boxFilter });
   }
 
-  /** Shows another box, or those of it that are looked for; what was shown before is not of it. */
+  /** Shows another box or another query. */
   async open(box: EnvelopeBox, query: EnvelopeQuery) {
     const isSame = box === this.box && JSON.stringify(query) === JSON.stringify(this.query);
     if (!isSame) [this.box, this.query, this.list, this.isLoaded] = [box, query, [], false];
@@ -54,9 +54,9 @@ export class EnvelopeStore {
   }
 
   async load() {
-    const [box, wanted] = [this.box, this.query];
+    const [box, query] = [this.box, this.query];
     const page = await this.#page(null);
-    if (box !== this.box || wanted !== this.query) return;
+    if (box !== this.box || query !== this.query) return;
     this.list = page.messages;
     this.#cursor = page.next_cursor ?? null;
     this.isLoaded = true;
@@ -65,10 +65,10 @@ export class EnvelopeStore {
   async loadMore() {
     if (this.#isLoadingMore || !this.#cursor) return;
     this.#isLoadingMore = true;
-    const wanted = this.query;
+    const query = this.query;
     try {
       const page = await this.#page(this.#cursor);
-      if (wanted !== this.query) return;
+      if (query !== this.query) return;
       const known = new Set(this.list.map((one) => one.id));
       this.list = [...this.list, ...page.messages.filter((one) => !known.has(one.id))];
       this.#cursor = page.next_cursor ?? null;

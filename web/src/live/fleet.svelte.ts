@@ -4,7 +4,7 @@ import { ReconnectingSocket } from "../api/socket";
 import { connection } from "./connection.svelte";
 import { STANDALONE_ID, server } from "./server.svelte";
 
-/** All instances, live. Without a control plane it is the one that serves this page. */
+/** All instances, updated live. Empty without a control plane. */
 class Fleet {
   instances = $state<Instance[]>([]);
   includeArchived = $state(false);
@@ -36,7 +36,7 @@ class Fleet {
     await this.load();
   }
 
-  /** By id or by name. */
+  /** Finds an instance by id or name. */
   find(idOrName: string): Instance | undefined {
     return this.instances.find((one) => one.id === idOrName) ?? this.instances.find((one) => one.name === idOrName);
   }

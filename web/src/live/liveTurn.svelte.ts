@@ -1,7 +1,7 @@
 import { sandboxSummary, type FrameOf, type TurnFrame } from "../api/frames";
 import type { Attachment } from "./attachments";
 
-/** A turn that runs or waits, made of what streams. When it ends, the stored messages take its place. */
+/** A running or queued turn, built from streamed frames. When it ends, its stored messages replace it. */
 export interface TextItem { kind: "text"; id: number; text: string; live: boolean }
 export interface ToolItem {
   kind: "tool"; id: number; callId: string; name: string; arguments: unknown; output: string;
@@ -9,7 +9,7 @@ export interface ToolItem {
 }
 export interface ApprovalItem { kind: "approval"; id: number; approvalId: string; tool: string; arguments: unknown; question: string; requested_by: string; fingerprint?: string }
 export interface NoticeItem { kind: "notice"; id: number; text: string }
-/** A model call that failed by chance is made again; shown until the model says something. */
+/** A failed model call is retried. Shown until the model responds. */
 export interface RetryItem { kind: "retry"; id: number; model: string; attempt: number }
 export interface DelegateItem { kind: "delegate"; id: number; run: string; agent: string; name: string; text: string; live: boolean }
 export type TurnItem = TextItem | ToolItem | ApprovalItem | NoticeItem | RetryItem | DelegateItem;
@@ -22,9 +22,9 @@ export class LiveTurn {
   steered = $state(false);
   waiting = $state<{ id: string; text: string; files: Attachment[] }[]>([]);
   items = $state<TurnItem[]>([]);
-  /** Texts of its steps that are stored and shown by now. */
+  /** Texts of steps that are already stored and shown. */
   storedTexts = new Set<string>();
-  /** It was seen from its beginning; else the first text lacks a part. */
+  /** Streamed from its start; otherwise the start of the first text is missing. */
   isFromStart = false;
   #next = 0;
   #bufferedText = new Map<number, string>();
@@ -61,7 +61,7 @@ export class LiveTurn {
     for (const item of this.items) if (item.kind === "text" || item.kind === "delegate") item.live = false;
   }
 
-  /** What arrived since the page was last drawn. */
+  /** Adds the text that arrived since the last rendering. */
   flush() {
     clearTimeout(this.#flushTimer);
     this.#flushTimer = undefined;
@@ -90,7 +90,7 @@ export class LiveTurn {
     this.#bufferText(last as TextItem, text);
   }
 
-  /** What streamed last does not count, or is stored by now. */
+  /** Removes the last text: it was discarded or is stored by now. */
   dropLiveText() {
     const last = this.items.at(-1);
     if (last?.kind !== "text") return;
@@ -129,7 +129,7 @@ export class LiveTurn {
     if (tool) change(tool);
   }
 
-  /** A long text is drawn less often: drawing it costs more, and nobody reads that fast. */
+  /** Long texts are rendered less often, because each rendering takes longer. */
   #bufferText(item: TextItem | DelegateItem, text: string) {
     this.#bufferedText.set(item.id, (this.#bufferedText.get(item.id) ?? "") + text);
     this.#flushTimer ??= setTimeout(() => this.flush(), Math.min(16 + item.text.length / 100, 400));

@@ -6,13 +6,13 @@ import { connection } from "./connection.svelte";
 const BACKLOG = 100;
 const PAGE_SIZE = 1000;
 const MAX_LINES = 100_000;
-/** Found so many, a search waits until somebody scrolls. */
+/** Number of matches after which a search waits until the user scrolls. */
 const SEARCH_BATCH = 200;
 
-/** A log from its beginning, a page at a time. Of what is looked for only what fits is kept, so it may be in any place. */
+/** A log from its start, page by page. With a filter, only matching lines are kept. */
 export class LogHistory {
   lines = $state.raw<LogLine[]>([]);
-  /** How many lines were read. */
+  /** Number of lines read. */
   readCount = $state(0);
   isAtEnd = $state(false);
   isLoading = $state(false);
@@ -25,7 +25,7 @@ export class LogHistory {
 
   get isFull(): boolean { return this.lines.length >= MAX_LINES; }
 
-  /** One page; of what is looked for, as many as it takes to find enough. */
+  /** Reads one page, or with a filter as many as are needed to find enough matches. */
   async loadMore() {
     if (this.isLoading) return;
     this.isLoading = true;
@@ -49,7 +49,7 @@ export class LogHistory {
   }
 }
 
-/** The end of a log, and what is written from now on. */
+/** The end of a log, and new lines as they are written. */
 export class LiveLog {
   lines = $state.raw<LogLine[]>([]);
   isRotated = $state(false);

@@ -1,6 +1,6 @@
 import { onDestroy } from "svelte";
 
-/** Asks now and then while a view is open and in sight; for what no socket tells. */
+/** Polls while the view is open and visible, for data without change events. */
 export function pollEvery(ms: number, run: () => Promise<unknown>) {
   let isRunning = false;
   const poll = async () => {

@@ -4,22 +4,22 @@ import { InstanceApi } from "../api/instance";
 import { clearLogin, redeemCode } from "../api/login";
 import { permissions, type Scope } from "./permissions.svelte";
 
-/** Who serves this page: a control plane with many instances, or one instance alone. */
+/** The server of this page: a control plane with many instances, or a standalone instance. */
 export type ServerMode = "detecting" | "control" | "standalone" | "unreachable";
-/** The name of the only instance where there is no control plane to name it. */
+/** Id of the only instance if there is no control plane. */
 export const STANDALONE_ID = "this";
 
 /** What became of a login. */
 export type LoginResult = "ok" | "wrong_token" | "failed";
 
-/** The one-time code of the link that led here. It is taken out of the address before anybody sees it. */
+/** The one-time code of the login link. It is removed from the address immediately. */
 let linkCode = new URLSearchParams(location.search).get("code");
 if (linkCode !== null) history.replaceState(null, "", location.pathname + location.hash);
 
 class ServerState {
   mode = $state<ServerMode>("detecting");
   needsLogin = $state(false);
-  /** The link that led here was used before. */
+  /** The login link was already used. */
   isLinkUsed = $state(false);
   #instances = new Map<string, InstanceApi>();
 
@@ -27,7 +27,7 @@ class ServerState {
     onUnauthorized(() => { this.needsLogin = true; });
   }
 
-  /** Both say how they are to whoever asks; an instance names its store, a control plane has none to name. */
+  /** The health page needs no login. Only an instance has the field `store` in it. */
   async detect(): Promise<void> {
     await this.#redeemLink();
     const health = await fetch(`${rootPath}health`).then((answer) => answer.json() as Promise<{ store?: unknown }>).catch(() => null);
@@ -35,15 +35,15 @@ class ServerState {
     try {
       permissions.scope = (await control.version()).scope as Scope;
       this.mode = "control";
-    } catch (problem) {
-      if (!(problem instanceof ApiError)) throw problem;
-      if (problem.status === 404) return this.#detectStandalone();
-      this.mode = problem.status === 401 ? "control" : "unreachable";
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 404) return this.#detectStandalone();
+      this.mode = error.status === 401 ? "control" : "unreachable";
     }
   }
 
   async #detectStandalone() {
-    // Asked first: what is shown to those who are in would open sockets.
+    // Check the login before the views open sockets.
     await requestJson("GET", "api/v1/status").catch(() => {});
     this.mode = "standalone";
   }
@@ -54,7 +54,7 @@ class ServerState {
     return found;
   }
 
-  /** Trades the one-time code of a link for a login, once. Where that fails, an earlier login may still be good. */
+  /** Exchanges the code of a login link once. If that fails, an earlier login may still be valid. */
   async #redeemLink() {
     const code = linkCode;
     linkCode = null;
@@ -68,7 +68,7 @@ class ServerState {
     location.reload();
   }
 
-  /** Trades the token for a one-time code and that for a login. The token stands in no address. */
+  /** Exchanges the token for a one-time code and the code for a login. The token never appears in an address. */
   async login(token: string): Promise<LoginResult> {
     const path = this.mode === "standalone" ? "api/v1/logins" : "api/logins";
     const headers = { authorization: `Bearer ${token}` };

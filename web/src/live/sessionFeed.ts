@@ -4,13 +4,12 @@ import { ReconnectingSocket } from "../api/socket";
 import { connection } from "./connection.svelte";
 import { permissions } from "./permissions.svelte";
 
-/** One socket per instance, for all sessions that are looked at. A reader gets every frame of its session once, or is told
-    to read everything again. */
+/** Frames of all open sessions of an instance over one socket. A listener gets every frame once, or is asked to reload. */
 export interface SessionListener {
   onFrame: (frame: Frame) => void;
-  /** Look at what is stored. With a gap, frames were missed and what streamed so far is not to be relied on. */
+  /** Reload the stored data. With a gap, frames were missed and the streamed text is incomplete. */
   reload: (gap: boolean) => void;
-  /** What it shows is not what is stored. */
+  /** Whether the last load failed. */
   isStale: () => boolean;
 }
 
@@ -51,7 +50,7 @@ export class SessionFeed {
     if (watched.readers.size) return;
     this.#watched.delete(key);
     this.#socket.send({ type: "req", id: this.#nextRequestId++, method: "unsubscribe", params: { session_key: key } });
-    // Whoever goes from one chat to another needs it again at once.
+    // Stays open for a moment, because the next chat needs it too.
     if (!this.#watched.size) this.#closeTimer = setTimeout(() => this.#socket.close(), 3000);
   }
 
@@ -82,7 +81,7 @@ export class SessionFeed {
     const result = frame.result as { epoch?: string; seq?: number } | undefined;
     const watched = key === undefined ? undefined : this.#watched.get(key);
     if (!watched || !result?.epoch) return;
-    // Another life of the server: what was counted there means nothing here.
+    // The server was restarted, so the old sequence numbers are invalid.
     const isNewEpoch = watched.epoch !== null && watched.epoch !== result.epoch;
     if (isNewEpoch) watched.last = result.seq ?? 0;
     const wasNew = watched.epoch === null;

@@ -1,4 +1,4 @@
-/** Light or dark: what the person chose here, else what their system says. */
+/** Light or dark theme: the user's selection, or else the system's setting. */
 export type Theme = "light" | "dark";
 const STORAGE_KEY = "polyclaw.theme";
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -5,8 +5,8 @@ import { server } from "../live/server.svelte";
 import { permissions, type Scope } from "../live/permissions.svelte";
 import { GLOBAL_VIEWS, INSTANCE_VIEWS, type GlobalView, type InstanceView } from "../live/route.svelte";
 
-/** The views there are. Each is loaded when it is first opened. */
-export interface ViewDefinition { name: string; icon: IconName; label: MessageKey; load: () => Promise<{ default: Component<Record<string, never>> }>; needsControl?: boolean; /** The instance itself answers, so it has to run. */ needsRunning?: boolean; /** What one has to be allowed. */ requiredScope?: Scope }
+/** All views. Each is loaded when it is first opened. */
+export interface ViewDefinition { name: string; icon: IconName; label: MessageKey; load: () => Promise<{ default: Component<Record<string, never>> }>; needsControl?: boolean; /** The instance itself serves the data, so it must be running. */ needsRunning?: boolean; /** The scope that the login needs. */ requiredScope?: Scope }
 
 export const instanceViews: Record<InstanceView, ViewDefinition> = {
   overview: { name: "overview", icon: "overview", label: "nav.overview", load: () => import("../pages/Overview.svelte") },

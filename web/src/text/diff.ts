@@ -1,7 +1,7 @@
-/** The lines of two texts, side by side in one list: what stayed, what went, what came. */
+/** A line-based diff of two texts. */
 export interface DiffLine { kind: "same" | "removed" | "added"; text: string; before: number | null; after: number | null }
 
-/** Beyond this many lines on a side, the middle is shown as replaced whole: nobody reads such a table line by line. */
+/** If a side has more changed lines than this, they are shown as replaced as a whole. */
 const MAX_LINES = 4000;
 
 export function diffLines(before: string, after: string): DiffLine[] {
@@ -22,7 +22,7 @@ function diffMiddle(old: string[], now: string[]): UnnumberedLine[] {
   const added = (text: string): UnnumberedLine => ({ kind: "added", text });
   if (old.length > MAX_LINES || now.length > MAX_LINES || !old.length || !now.length) return [...old.map(removed), ...now.map(added)];
   const width = now.length + 1;
-  // How many lines both still share, from here to the end.
+  // Length of the longest common subsequence from each position to the end.
   const shared = new Uint16Array((old.length + 1) * width);
   for (let a = old.length - 1; a >= 0; a -= 1) {
     for (let b = now.length - 1; b >= 0; b -= 1) {
@@ -44,7 +44,7 @@ function addLineNumbers(lines: UnnumberedLine[]): DiffLine[] {
   return lines.map((line) => ({ ...line, before: line.kind === "added" ? null : ++before, after: line.kind === "removed" ? null : ++after }));
 }
 
-/** Only what changed, with a few lines around it. */
+/** The changed lines with a few lines of context. */
 export function hunks(lines: DiffLine[], around = 3): DiffLine[][] {
   const isNearChange = lines.map((_, at) => lines.slice(Math.max(0, at - around), at + around + 1).some((line) => line.kind !== "same"));
   const hunks: DiffLine[][] = [];

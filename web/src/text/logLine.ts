@@ -1,15 +1,15 @@
-/** A line of a daemon's log, as far as it can be told apart. */
+/** A parsed line of a daemon's log. */
 export type LogLevel = "error" | "warn" | "info" | "debug" | "trace";
 export interface LogLine {
   n: number; time: string | null; level: LogLevel | null;
-  /** All of it behind the level. */
+  /** The text after the level. */
   text: string;
-  /** What it says, and the facts around it: what people read comes first. */
+  /** The message, and separately the fields and spans around it. */
   message: string; fields: string;
 }
 
 const LINE = /^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))\s+(ERROR|WARN|INFO|DEBUG|TRACE)\s+(.*)$/;
-// Colours of a terminal mean nothing here.
+// Remove terminal colors.
 // eslint-disable-next-line no-control-regex
 const ANSI_COLOR = /\u001b\[[0-9;]*m/g;
 
@@ -20,7 +20,7 @@ export function parseLogLine(given: string, n: number): LogLine {
   return { n, time: found[1], level: found[2].toLowerCase() as LogLevel, text: found[3], ...splitMessage(found[3]) };
 }
 
-/** The spans a line was written in stand before its message, the fields of the event behind it. */
+/** The format is: spans, message, fields of the event. */
 const SPANS = /^((?:[\w.-]+(?:\{[^}]*\})?:)*[\w.-]+\{[^}]*\}:) /;
 const FIELDS = /(?:^|\s)[\w.]+=.*$/;
 
@@ -33,5 +33,5 @@ function splitMessage(text: string): Pick<LogLine, "message" | "fields"> {
 }
 
 const LEVELS: LogLevel[] = ["trace", "debug", "info", "warn", "error"];
-/** A line without a level belongs to the one before it, and is shown with any. */
+/** A line without a level belongs to the line before it and is always shown. */
 export const isAtLeast = (line: LogLine, level: LogLevel | "") => !level || line.level === null || LEVELS.indexOf(line.level) >= LEVELS.indexOf(level);

@@ -1,5 +1,5 @@
-/** The markdown that models write, as a tree of things we know. There is no HTML in it and none can get in: whatever is not
-    understood stays text. Every step is linear in the text, so nothing can be written that hangs the page. */
+/** Parses markdown from models into a tree of known nodes. It contains no HTML: everything that is not recognized stays
+    text. Every step is linear in the length of the text, so no input can block the page. */
 
 export type Inline =
   | { type: "text"; text: string }
@@ -26,7 +26,7 @@ const ITEM = /^( *)([-*+]|\d{1,9}[.)])[ \t]+(.*)$/;
 const QUOTE = /^ {0,3}> ?/;
 const TABLE_RULE = /^ *\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
 const MAX_DEPTH = 6;
-/** Marks in a longer paragraph are not worth the time they take. */
+/** Longer paragraphs are not searched for inline marks. */
 const MAX_INLINE_LENGTH = 20_000;
 
 const startsBlock = (line: string) => [FENCE, HEADING, RULE, ITEM, QUOTE].some((mark) => mark.test(line));
@@ -66,7 +66,7 @@ function findEnd(lines: string[], at: number, stop: (line: string, n: number) =>
   return end;
 }
 
-/** Code that has no end yet is code all the same: it may be on its way. */
+/** An unclosed fence is a code block too, because its end may still be streaming. */
 function parseFence(lines: string[], at: number, [, mark, name]: RegExpExecArray): [Block, number] {
   const end = findEnd(lines, at, (one) => one.trim().startsWith(mark) && !one.trim().slice(mark.length).trim());
   return [{ type: "code", name, text: lines.slice(at + 1, end).join("\n") }, end + 1];
@@ -123,5 +123,5 @@ function parseMark([whole, , code, strong, strike, starred, lined, label, addres
   return isWebAddress(bare) ? [{ type: "link", href: bare, inside: textNodes(bare) }, ...textNodes(whole.slice(end))] : textNodes(whole);
 }
 
-/** A link only if it leads to the web. */
+/** Only http and https links are allowed. */
 export const isWebAddress = (address: string): boolean => /^https?:\/\//i.test(address) && URL.canParse(address);

@@ -1,4 +1,4 @@
-/** What was asked of an instance, out of a line such as `main: POST /api/v1/sessions/a%3Ab/messages → 200`. */
+/** A request to an instance, parsed from a line such as `main: POST /api/v1/sessions/a%3Ab/messages → 200`. */
 export interface ProxiedRequest { method: string; noun: string; id: string; rest: string; status: number | null }
 
 export function parseProxiedRequest(detail: string): ProxiedRequest | null {
@@ -8,7 +8,7 @@ export function parseProxiedRequest(detail: string): ProxiedRequest | null {
   return { method: found[1], noun, id, rest: rest.join("/"), status: found[3] ? Number(found[3]) : null };
 }
 
-/** What was cut in the middle of a sign stays as it is. */
+/** An escape sequence that was cut off stays as it is. */
 function decodePart(part: string): string {
   try { return decodeURIComponent(part); } catch { return part; }
 }

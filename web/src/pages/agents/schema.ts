@@ -1,9 +1,9 @@
 import type { JsonSchema } from "../../api/instance";
 
-/** What a form needs to know of a schema: the kind of field, and how its text becomes a value and back. */
+/** Conversion between schemas and form fields: the kind of a field, and its text as a value and back. */
 export type FieldKind = "text" | "multiline" | "number" | "switch" | "choice" | "list" | "group" | "json";
 
-/** Without the "or null" around it, or among its words. */
+/** The schema without "or null". */
 export function withoutNull(schema: JsonSchema): JsonSchema {
   const inner = schema.anyOf?.find((one) => one.type !== "null");
   const only = inner ? { ...inner, description: schema.description ?? inner.description } : schema;
@@ -27,7 +27,7 @@ export function fieldText(kind: FieldKind, value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** `undefined` where the text is empty: the field is then left out. */
+/** Returns `undefined` for an empty text, so the field is omitted. */
 export function parseFieldText(kind: FieldKind, text: string): unknown {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
@@ -38,7 +38,7 @@ export function parseFieldText(kind: FieldKind, text: string): unknown {
   return kind === "multiline" ? text : trimmed;
 }
 
-/** What must be sent to make one value of another: a JSON merge patch, in which null removes. */
+/** The JSON merge patch from one value to another. Null removes a field. */
 export function mergePatch(before: Record<string, unknown>, after: Record<string, unknown>): Record<string, unknown> {
   const patch: Record<string, unknown> = {};
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {

@@ -1,22 +1,22 @@
 import { tick } from "svelte";
 
-/** Closer to the end than this counts as being there. */
+/** A position closer to the end than this counts as the end. */
 const NEAR_END_PX = 120;
-/** A scroll this soon after the reader's wheel, touch, key or pointer is the reader's; momentum renews it. */
+/** A scroll this soon after the user's wheel, touch, key or pointer event is the user's. Momentum extends the time. */
 const INPUT_MS = 1000;
-/** A scroll this soon after the content changed may be the browser's own, when it clamps or measures. */
+/** A scroll this soon after a change of the content may be caused by the browser's layout. */
 const LAYOUT_MS = 400;
 const INPUTS = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
 
-/** Keeps a scrolled box at its end while the reader wants that, and leaves it alone otherwise. Only the reader stops the
-    following: a box also scrolls because its content was replaced or measured, and that says nothing about the reader. */
+/** Keeps an element scrolled to its end until the user scrolls away. Only the user stops it: the element also scrolls when
+    its content is replaced or measured. */
 export class AutoScroll {
   isFollowing = $state(true);
   #element: HTMLElement | undefined;
   #lastInputAt = -Infinity;
   #lastChangeAt = -Infinity;
 
-  /** An attachment of the box. Its first child is what grows. */
+  /** An attachment for the element. Its first child is the content that grows. */
   attach = (box: HTMLElement) => {
     this.#element = box;
     const onInput = () => { this.#lastInputAt = performance.now(); };
@@ -31,19 +31,19 @@ export class AutoScroll {
     };
   };
 
-  /** Something was added or has another size. */
+  /** Content was added or resized. */
   contentChanged() {
     this.#lastChangeAt = performance.now();
     if (this.isFollowing) this.#scrollToEnd();
   }
 
-  /** The reader asked for the end: by a button, or by sending something. */
+  /** The user wants to see the end, by a button or by sending a message. */
   jumpToEnd() {
     this.isFollowing = true;
     void tick().then(() => this.contentChanged());
   }
 
-  /** Runs a change that adds content above; what is in view stays where it is. */
+  /** Runs a change that adds content above, and keeps the visible content in place. */
   async keepPosition(change: () => void) {
     const box = this.#element;
     const below = box ? box.scrollHeight - box.scrollTop : 0;
@@ -59,7 +59,7 @@ export class AutoScroll {
     const isUserScroll = now - this.#lastInputAt < INPUT_MS;
     if (isUserScroll) this.#lastInputAt = now;
     if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PX) this.isFollowing = true;
-    // Without an input it may still be the reader, by the browser's search or a screen reader; not while the content moves.
+    // Without an input event it may still be the user, with the browser's search or a screen reader, but not during layout.
     else if (isUserScroll || now - this.#lastChangeAt > LAYOUT_MS) this.isFollowing = false;
     else if (this.isFollowing) this.#scrollToEnd();
   };

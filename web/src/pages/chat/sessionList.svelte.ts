@@ -3,14 +3,14 @@ import type { SessionView } from "../../api/instance.types";
 
 const PAGE_SIZE = 100;
 
-/** The newest page, then what is known of older ones. Whatever happens in a session brings it to the front, so what is not
-    on the page and not older than it is gone. */
+/** Merges the newest page with older sessions. Every change moves a session to the front, so a session that is neither on
+    the page nor older than the page was deleted. */
 export function mergeSessions(page: SessionView[], known: SessionView[]): SessionView[] {
   const [keys, oldest] = [new Set(page.map((one) => one.session_key)), page.at(-1)?.updated_at ?? ""];
   return [...page, ...known.filter((one) => !keys.has(one.session_key) && one.updated_at <= oldest)];
 }
 
-/** Sessions, the newest first, as many as were scrolled to. */
+/** Sessions, newest first, as many as the user has scrolled to. */
 export class SessionList {
   sessions = $state.raw<SessionView[]>([]);
   isLoaded = $state(false);
@@ -19,7 +19,7 @@ export class SessionList {
 
   constructor(readonly instance: InstanceApi) {}
 
-  /** There are older ones that were not read. */
+  /** There are older sessions that are not loaded. */
   get hasMore(): boolean { return this.#cursor !== null; }
 
   async load() {
@@ -34,7 +34,7 @@ export class SessionList {
     } finally { this.#isBusy = false; }
   }
 
-  /** They are gone, or soon will be. */
+  /** Removes sessions that are deleted or being deleted. */
   remove(keys: string[]) { this.sessions = this.sessions.filter((one) => !keys.includes(one.session_key)); }
 
   async loadMore() {

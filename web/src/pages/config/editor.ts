@@ -30,7 +30,7 @@ const editorTheme = EditorView.theme({
 
 export interface Editor { getText: () => string; setText: (text: string) => void; showErrors: (errors: ConfigErrorView[]) => void; destroy: () => void }
 
-/** Lives in a shadow tree: there its styles are sheets of their own, which the page's policy allows. */
+/** Creates the editor in a shadow tree. There its styles are style sheets, which the page's policy allows. */
 export function createEditor(host: HTMLElement, text: string, words: { label: string; keys: string }, onChange: (text: string) => void): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const view = new EditorView({

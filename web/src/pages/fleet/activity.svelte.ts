@@ -1,18 +1,18 @@
 import { control } from "../../api/control";
 import { HOUR_MS, HOURS, turnsPerHour } from "./turnsPerHour";
 
-/** So many of the newest turns are looked at, and so many are kept; what is older is not known then. */
+/** Limits on the turns that are read and kept. Older activity is unknown then. */
 const MAX_TURNS_READ = 500;
 const MAX_TURNS_KEPT = 10_000;
 
-/** What instances did in the last day, whether they run or not. */
+/** Activity of instances in the last day, whether they are running or not. */
 export class FleetActivity {
-  /** When turns began, the oldest first. */
+  /** Start times of turns, oldest first. */
   #turnTimes = $state.raw<Record<string, number[]>>({});
   #knownSince: Record<string, number> = {};
   #requestCounts: Record<string, number> = {};
 
-  /** Reads on, if more was asked of models than when it was read last; who asked nothing did nothing. */
+  /** Loads new turns if the number of model requests has changed since the last call. */
   async load(id: string, requests: number) {
     if (requests === (this.#requestCounts[id] ?? 0)) return;
     const start = Date.now() - HOURS * HOUR_MS;
@@ -27,7 +27,7 @@ export class FleetActivity {
 
   turnsPerHour(id: string): (number | null)[] { return turnsPerHour(this.#turnTimes[id] ?? [], this.#knownSince[id] ?? 0); }
 
-  /** When the newest turn began. */
+  /** Start time of the newest turn. */
   lastTurn(id: string): string | null {
     const time = this.#turnTimes[id]?.at(-1);
     return time === undefined ? null : new Date(time).toISOString();

@@ -1,7 +1,7 @@
 export const HOUR_MS = 3_600_000;
 export const HOURS = 24;
 
-/** How many turns began in each of the last hours, the newest last. `since`: nothing is known of what was before. */
+/** Number of turns that started in each of the last hours, newest last. Nothing is known before `since`. */
 export function turnsPerHour(times: number[], since: number, now = Date.now()): (number | null)[] {
   const end = (Math.floor(now / HOUR_MS) + 1) * HOUR_MS;
   return Array.from({ length: HOURS }, (_, n) => {

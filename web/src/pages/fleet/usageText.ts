@@ -1,8 +1,8 @@
 import type { InstanceUsageView } from "../../api/control.types";
 import { t } from "../../i18n/language.svelte";
 
-/** What an instance took, in a word. Who was not asked yet, or cannot be while it rests, is no riddle; who was never used
-    took nothing; the rest is said, or said to be unknown. */
+/** Usage of an instance as text: a dash if it is not loaded or the instance is stopped, "none yet" if it was never used,
+    otherwise the value or "unknown". */
 export function usageText(used: InstanceUsageView | null | undefined, runs: boolean, known: string): string {
   if (!used || (used.message && !runs)) return t("no_value");
   if (used.message) return t("unknown");

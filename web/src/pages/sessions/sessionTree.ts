@@ -1,7 +1,8 @@
 import type { SessionView } from "../../api/instance.types";
 import type { Branch } from "../../design/Tree.svelte";
 
-/** Sessions under those that own them. One whose owner is not listed stands by itself; a ring, which should not be, does too. */
+/** Groups sessions under their owners. A session whose owner is not listed is a root. So is one in a cycle, which should not
+    exist. */
 export function sessionTree(sessions: SessionView[]): Branch<SessionView>[] {
   const branches = new Map(sessions.map((item) => [item.session_key, { id: item.session_key, item, children: [] } as Branch<SessionView>]));
   const isUnder = (key: string, above: string): boolean => {

@@ -1,13 +1,13 @@
 import type { TeamTaskView } from "../../api/instance.types";
 
-/** Tasks in layers: what needs nothing first, then what needs only that, and so on. */
+/** Tasks in layers: first those without dependencies, then those that depend only on them, and so on. */
 export interface GraphNode { task: TeamTaskView; x: number; y: number }
 export interface GraphEdge { id: string; path: string; done: boolean }
 export interface GraphLayout { nodes: GraphNode[]; edges: GraphEdge[]; width: number; height: number; hiddenCount: number }
 
 export const NODE_SIZE = { width: 200, height: 56 };
 const GAP = { x: 70, y: 18 };
-/** More than this is no picture any more; the open ones come first. */
+/** More tasks are not readable. Open tasks come first. */
 const MAX_TASKS = 150;
 
 export function layOutTasks(all: TeamTaskView[]): GraphLayout {

@@ -1,23 +1,23 @@
 import type { MemberView, TeamDetail } from "../../api/instance.types";
 import type { Tone } from "../../design/Badge.svelte";
 
-/** The turns that a team has had since a person last wrote to its lead. */
+/** The turns of a team since a person last wrote to its lead. */
 export interface TurnBudget { used: number; limit: number; is_waiting: boolean }
 
-/** The budget of turns, once it is used up. */
+/** The turn budget if it is used up, otherwise null. */
 export function exhaustedTurnBudget({ turns }: Pick<TeamDetail, "turns">): TurnBudget | null {
   const budget = turns as unknown as TurnBudget | undefined;
   return budget && budget.used >= budget.limit ? budget : null;
 }
 
-/** The state of a member in one word: one that rests because its plan has to be approved is not merely idle. */
+/** The state of a member. An idle member that waits for the approval of its plan has its own state. */
 export const memberState = ({ status, plan }: MemberView): string => (status === "idle" && plan === "submitted" ? "plan_submitted" : status);
 
 type TeamState = "shutdown" | "shutting_down" | "turns_exhausted" | "active" | "empty" | "plan_submitted" | "idle";
 
 const TONES: Partial<Record<TeamState, Tone>> = { active: "ok", idle: "neutral", empty: "neutral", shutdown: "neutral" };
 
-/** What a team does now, and how that is coloured: an active team may have nobody who works. */
+/** The state of a team with its color. A team that is not shut down may be idle. */
 export function teamState(team: TeamDetail): { state: TeamState; tone: Tone } {
   const word = stateOf(team);
   return { state: word, tone: TONES[word] ?? "warn" };

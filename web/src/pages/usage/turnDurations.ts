@@ -1,13 +1,14 @@
 import type { TurnView } from "../../api/instance.types";
 
-/** How long turns took, of one agent or one model. */
+/** Durations of the turns of one agent or one model. */
 export interface TurnDurations { group: string; turns: number; median: number; p95: number }
 
 const durationMs = (turn: TurnView) => Date.parse(turn.ended_at ?? "") - Date.parse(turn.started_at ?? "");
-/** The value that so large a part of all does not exceed. */
+/** The percentile of sorted values. */
 const percentile = (sorted: number[], part: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * part) - 1)];
 
-/** Of turns that began and ended since a time, by what `name` says; the slowest first. Who is not known is left out. */
+/** Durations of the turns that started since a time and have ended, grouped by `name`; slowest first. Turns without a group
+    are omitted. */
 export function turnDurations(turns: TurnView[], since: number, name: (turn: TurnView) => string | null | undefined): TurnDurations[] {
   const groups = new Map<string, number[]>();
   for (const turn of turns) {

@@ -3,14 +3,14 @@ import "uplot/dist/uPlot.min.css";
 
 export interface ChartData { times: number[]; series: { label: string; color: string; values: (number | null)[] }[]; bars: boolean; format: (value: number) => string }
 
-/** Colours come from the design's own names, whichever theme they stand for. */
+/** Resolves a design token in the current theme. */
 const cssColor = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Nothing stands on the edge, and a single moment is not stretched over the whole picture. */
+/** Keeps points off the edges and avoids stretching a short range over the whole chart. */
 const xPadding = (first: number, last: number, bars: boolean) => (bars ? 43_200 : Math.max((last - first) * 0.03, last - first < 120 ? 60 : 0));
 const DAY = { day: "numeric", month: "short" } as const;
 const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
-/** As much of a time as tells one tick from the next. */
+/** As much of a time as distinguishes one tick from the next. */
 function tickLabel(time: number, isDay: boolean, step: number): string {
   const shown = isDay || step >= 86_400 ? DAY : step < 60 ? { ...TIME, second: "2-digit" } as const : TIME;
   return new Date(time * 1000).toLocaleString(document.documentElement.lang, shown);
@@ -18,7 +18,7 @@ function tickLabel(time: number, isDay: boolean, step: number): string {
 
 export function drawChart(node: HTMLElement, width: number, { times, series, bars, format }: ChartData): uPlot {
   const axis: uPlot.Axis = { stroke: cssColor("--foreground-muted"), grid: { stroke: cssColor("--border"), width: 1 }, ticks: { stroke: cssColor("--border") }, font: "12px system-ui" };
-  // Turns are no course of something: each is a point of its own.
+  // Turns are independent events, so they are drawn as points without a line.
   const paths = bars ? uPlot.paths.bars?.({ size: [0.6, 48], radius: 0.15 }) : () => null;
   return new uPlot({
     width, height: 220, legend: { show: false }, cursor: { y: false },

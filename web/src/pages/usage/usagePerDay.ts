@@ -1,6 +1,6 @@
 import type { UsageTotalView } from "../../api/instance.types";
 
-/** Every day of a period, also those on which nothing was used. */
+/** Every day of a period, including days without usage. */
 export interface DayUsage { time: number; calls: number; tokens: number | null }
 
 const DAYS: Record<string, number> = { "1h": 1, "24h": 2, "7d": 7, "30d": 30 };
@@ -14,7 +14,7 @@ export function usagePerDay(totals: UsageTotalView[], period: string, now = Date
   });
 }
 
-/** Nothing used is zero; used and not told is unknown. */
+/** Null if there was usage but its tokens are unknown. */
 function totalTokens(total: UsageTotalView | undefined): number | null {
   if (!total) return 0;
   if (total.input_tokens == null && total.output_tokens == null) return null;
