@@ -556,7 +556,7 @@ function keepAll(mine, messages) {
     if (!streams || one.origin === "user") keep(mine, one);
     if (!streams) mine.settled.add(one.turn_id);
   }
-  if (mine.turns.size === 0) mine.cursor = Math.max(mine.cursor, ...messages.map((one) => one.ticket));
+  if (mine.turns.size === 0) mine.cursor = Math.max(mine.cursor, ...messages.map((one) => one.position));
 }
 
 function keep(mine, message) {
@@ -604,7 +604,7 @@ function spoken(result) {
 
 // How an agent shows itself: its emoji, if it has one, and its name.
 const face = (id) => {
-  const { name, emoji } = agents.find((one) => one.agent_id === id)?.shown ?? {};
+  const { name, emoji } = agents.find((one) => one.agent_id === id)?.appearance ?? {};
   return [emoji, name ?? id].filter(Boolean).join(" ");
 };
 
