@@ -38,7 +38,7 @@ async function showDocument() {
   const login = localStorage.getItem("polyclaw.login");
   const response = await fetch("/api/openapi.json", { headers: login ? { "polyclaw-login": login } : {} });
   if (!response.ok) {
-    status.textContent = "You are not logged in. Open the link that `polyclaw up` or `polyclaw control` prints once.";
+    status.textContent = "You are not logged in. Open the link that `polyclaw up` or `polyclaw control` prints.";
     return;
   }
   const api = await response.json();
