@@ -73,12 +73,12 @@ function changeFeed(requested: ChangeSource): ChangeFeed {
 /** Runs now, and again shortly after each relevant change, while the view is open and visible. */
 export function reloadOnChange(source: ChangeSource, run: () => Promise<unknown>, isRelevant: (kind: string) => boolean = () => true) {
   let [isRunning, isQueued, timer]: [boolean, boolean, ReturnType<typeof setTimeout> | undefined] = [false, false, undefined];
-  // An error is shown once, and only if nothing was loaded before. The connection banner reports an unreachable server.
-  let isErrorShown = false;
+  // An error is shown once, and only before the first successful load. The connection banner reports an unreachable server.
+  let suppressErrors = false;
   const handleError = async (error: unknown) => {
-    if (!isErrorShown && isUnreachable(error)) await connection.checkServer();
-    if (isErrorShown || (connection.isOffline && isUnreachable(error))) return;
-    isErrorShown = true;
+    if (!suppressErrors && isUnreachable(error)) await connection.checkServer();
+    if (suppressErrors || (connection.isOffline && isUnreachable(error))) return;
+    suppressErrors = true;
     showError(error);
   };
   const reload = async () => {
@@ -87,7 +87,7 @@ export function reloadOnChange(source: ChangeSource, run: () => Promise<unknown>
     isRunning = true;
     while (isQueued && !document.hidden) {
       isQueued = false;
-      await run().then(() => { isErrorShown = true; }, handleError);
+      await run().then(() => { suppressErrors = true; }, handleError);
     }
     isRunning = false;
   };
@@ -96,7 +96,7 @@ export function reloadOnChange(source: ChangeSource, run: () => Promise<unknown>
   const unsubscribe = changeFeed(source).subscribe((kind) => { if (kind === ANY_CHANGE || isRelevant(kind)) scheduleReload(); });
   const interval = setInterval(reload, FALLBACK_INTERVAL_MS);
   document.addEventListener("visibilitychange", onVisible);
-  onDestroy(() => { isErrorShown = true; unsubscribe(); clearTimeout(timer); clearInterval(interval); document.removeEventListener("visibilitychange", onVisible); });
+  onDestroy(() => { suppressErrors = true; unsubscribe(); clearTimeout(timer); clearInterval(interval); document.removeEventListener("visibilitychange", onVisible); });
   void reload();
   return reload;
 }

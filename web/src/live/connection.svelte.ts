@@ -61,7 +61,7 @@ class ConnectionStatus {
     if (wasOffline) this.retry();
   }
 
-  retry() { for (const line of this.#sockets.values()) line.retry(); }
+  retry() { for (const socket of this.#sockets.values()) socket.retry(); }
 }
 
 export const connection = new ConnectionStatus();

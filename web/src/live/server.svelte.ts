@@ -9,7 +9,7 @@ export type ServerMode = "detecting" | "control" | "standalone" | "unreachable";
 /** Id of the only instance if there is no control plane. */
 export const STANDALONE_ID = "this";
 
-/** What became of a login. */
+/** Outcome of a login attempt. */
 export type LoginResult = "ok" | "wrong_token" | "failed";
 
 /** The one-time code of the login link. It is removed from the address immediately. */
@@ -61,7 +61,7 @@ class ServerState {
     if (code !== null) this.isLinkUsed = !(await redeemCode(rootPath, code));
   }
 
-  /** Ends the login of this browser. */
+  /** Logs out this browser. */
   async logout() {
     await requestJson("DELETE", `${this.mode === "standalone" ? "api/v1" : "api"}/logins/current`).catch(() => {});
     clearLogin();

@@ -13,7 +13,7 @@ export interface SessionListener {
   isStale: () => boolean;
 }
 
-interface WatchedSession { readers: Set<SessionListener>; last: number; epoch: string | null }
+interface WatchedSession { listeners: Set<SessionListener>; lastSeq: number; epoch: string | null }
 
 export class SessionFeed {
   #watched = new Map<string, WatchedSession>();
@@ -35,19 +35,19 @@ export class SessionFeed {
     });
   }
 
-  subscribe(key: string, reader: SessionListener): () => void {
-    const watched = this.#watched.get(key) ?? { readers: new Set(), last: 0, epoch: null };
-    watched.readers.add(reader);
+  subscribe(key: string, listener: SessionListener): () => void {
+    const watched = this.#watched.get(key) ?? { listeners: new Set(), lastSeq: 0, epoch: null };
+    watched.listeners.add(listener);
     this.#watched.set(key, watched);
     clearTimeout(this.#closeTimer);
     if (this.#watched.size === 1 && !this.#isOpen) this.#socket.open();
-    else { watched.last = 0; watched.epoch = null; this.#sendSubscribe(key); }
-    return () => this.#unsubscribe(key, watched, reader);
+    else { watched.lastSeq = 0; watched.epoch = null; this.#sendSubscribe(key); }
+    return () => this.#unsubscribe(key, watched, listener);
   }
 
-  #unsubscribe(key: string, watched: WatchedSession, reader: SessionListener) {
-    watched.readers.delete(reader);
-    if (watched.readers.size) return;
+  #unsubscribe(key: string, watched: WatchedSession, listener: SessionListener) {
+    watched.listeners.delete(listener);
+    if (watched.listeners.size) return;
     this.#watched.delete(key);
     this.#socket.send({ type: "req", id: this.#nextRequestId++, method: "unsubscribe", params: { session_key: key } });
     // Stays open for a moment, because the next chat needs it too.
@@ -58,7 +58,7 @@ export class SessionFeed {
     const watched = this.#watched.get(key);
     if (!watched) return;
     const id = this.#nextRequestId++;
-    const from = watched.epoch ? { after: watched.last, epoch: watched.epoch } : { after: 0 };
+    const from = watched.epoch ? { after: watched.lastSeq, epoch: watched.epoch } : { after: 0 };
     this.#pendingRequests.set(id, key);
     this.#socket.send({ type: "req", id, method: "subscribe", params: { session_key: key, ...from } });
   }
@@ -69,10 +69,10 @@ export class SessionFeed {
     const key = event.session_key ?? "";
     const watched = this.#watched.get(key);
     if (!watched) return;
-    if ("seq" in event) watched.last = event.seq;
+    if ("seq" in event) watched.lastSeq = event.seq;
     if (event.event === "reader.behind") { this.#sendSubscribe(key); return; }
     if (event.event === "replay.gap") { reload(watched, true); return; }
-    for (const reader of watched.readers) reader.onFrame(event);
+    for (const listener of watched.listeners) listener.onFrame(event);
   }
 
   #handleResponse(frame: Record<string, unknown>) {
@@ -83,15 +83,15 @@ export class SessionFeed {
     if (!watched || !result?.epoch) return;
     // The server was restarted, so the old sequence numbers are invalid.
     const isNewEpoch = watched.epoch !== null && watched.epoch !== result.epoch;
-    if (isNewEpoch) watched.last = result.seq ?? 0;
+    if (isNewEpoch) watched.lastSeq = result.seq ?? 0;
     const wasNew = watched.epoch === null;
     watched.epoch = result.epoch;
-    for (const reader of watched.readers) if (!wasNew || reader.isStale()) reader.reload(isNewEpoch);
+    for (const listener of watched.listeners) if (!wasNew || listener.isStale()) listener.reload(isNewEpoch);
   }
 }
 
 function reload(watched: WatchedSession, gap: boolean) {
-  for (const reader of watched.readers) reader.reload(gap);
+  for (const listener of watched.listeners) listener.reload(gap);
 }
 
 const feeds = new Map<string, SessionFeed>();
