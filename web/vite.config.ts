@@ -1,7 +1,7 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 
-// `npm run dev` serves the page itself and hands every call on to a running server, so that both share an origin.
+// `npm run dev` serves the page and proxies all API calls to a running server, so that both have the same origin.
 const server = process.env.POLYCLAW_URL ?? "http://127.0.0.1:18800";
 
 export default defineConfig({
@@ -10,12 +10,12 @@ export default defineConfig({
   plugins: [svelte()],
   build: {
     target: "es2022",
-    // The build cleans up by itself: see scripts/clean.mjs.
+    // `scripts/clean.mjs` empties the folder.
     emptyOutDir: false,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // What every view needs comes in one file, not in forty.
+    // Code that every view needs is bundled into one file.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: "base", test: /node_modules\/svelte\/|src\/(design|live|api|shell|text)\/|src\/i18n\/(en|format|language)/ }] } } },
   },
   server: {

@@ -1,5 +1,5 @@
-//! Writes the table of the command center's files. Where nothing is in `web/dist` the table is empty, and the page says
-//! what to do. The folder itself is always there, since Cargo can not wait for one that is not.
+//! Generates the table of the command center's files. If `web/dist` is empty, the table is empty too, and the page says
+//! what to do. The folder itself must exist, because Cargo cannot watch a missing one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("app.rs"), table)
 }
 
-/// The compressed files of a folder and of those in it. A folder that is not there has none.
+/// Collects the compressed files of a folder and its subfolders. A missing folder has none.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());

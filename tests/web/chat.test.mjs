@@ -99,11 +99,11 @@ describe("login", () => {
     expected = /401/;
     await context.clearCookies();
     await page.goto(`${daemon.url}/?code=used`);
-    await page.locator("#gate h1").waitFor();
-    assert.match(await page.locator("#gate").innerText(), /works once/);
-    await page.locator("#gate-token").fill("wrong");
-    await page.locator("#gate-token").press("Enter");
-    await page.locator("#gate-wrong").waitFor();
+    await page.locator("#login h1").waitFor();
+    assert.match(await page.locator("#login").innerText(), /works once/);
+    await page.locator("#login-token").fill("wrong");
+    await page.locator("#login-token").press("Enter");
+    await page.locator("#login-error").waitFor();
     assert.equal(await page.locator("#app").isVisible(), false);
   });
 
@@ -111,12 +111,12 @@ describe("login", () => {
     expected = /401/;
     await context.clearCookies();
     await page.goto(daemon.url);
-    await page.locator("#gate h1").waitFor();
-    assert.match(await page.locator("#gate").innerText(), /needs a token[\s\S]*polyclaw up/);
+    await page.locator("#login h1").waitFor();
+    assert.match(await page.locator("#login").innerText(), /needs a token[\s\S]*polyclaw up/);
     assert.equal(await page.locator("#app").isVisible(), false);
     await shot("gate");
-    await page.locator("#gate-token").fill(TOKEN);
-    await page.locator("#gate-token").press("Enter");
+    await page.locator("#login-token").fill(TOKEN);
+    await page.locator("#login-token").press("Enter");
     await page.locator("#app").waitFor();
     assert.equal(page.url().includes(TOKEN) || page.url().includes("code="), false);
   });
@@ -139,7 +139,7 @@ describe("conversation", () => {
     assert.deepEqual(await said(), ["Tell me something", "The first half and the second."]);
     assert.equal(await page.locator("#stored strong").innerText(), "second");
     assert.equal(await page.locator("#stop").isVisible(), false);
-    assert.match(await page.locator("#facts").innerText(), /main.*scripted\/steady/);
+    assert.match(await page.locator("#details").innerText(), /main.*scripted\/steady/);
     assert.match(await page.locator("#announcer").innerText(), /The first half and/);
     assert.equal(await page.locator("#sessions [aria-current] .name").innerText(), "Tell me something");
   });
@@ -184,15 +184,15 @@ describe("conversation", () => {
       else yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } };
     };
     await daemon.api("POST", `/sessions/${new URL(page.url()).hash.slice(2)}/messages`, { text: "Run it", channel: "cli" });
-    await page.locator(".ask").waitFor();
-    assert.match(await page.locator(".ask").innerText(), /shell[\s\S]*echo from the shell/);
+    await page.locator(".approval").waitFor();
+    assert.match(await page.locator(".approval").innerText(), /shell[\s\S]*echo from the shell/);
     await shot("ask");
     await page.reload();
-    await page.locator(".ask button", { hasText: "Allow" }).click();
+    await page.locator(".approval button", { hasText: "Allow" }).click();
     await idle();
     await page.locator("#stored .card summary").click();
     assert.match(await page.locator("#stored .card").innerText(), /from the shell/);
-    assert.equal(await page.locator(".ask").count(), 0);
+    assert.equal(await page.locator(".approval").count(), 0);
     assert.equal(await count("Ran it."), 1);
   });
 
@@ -238,7 +238,7 @@ describe("conversation", () => {
     await see("The long task is done.");
     await idle();
     assert.deepEqual(await said(), ["A long task", "Working on it.", "A quick question", "A quick answer.",
-      "Going on with the earlier task.", "The long task is done."]);
+      "Resuming the earlier task.", "The long task is done."]);
     assert.equal(await page.locator("#stored .card.done").count(), 1);
     await shot("steered");
   });
@@ -264,7 +264,7 @@ describe("conversation", () => {
     await idle();
     assert.equal(await page.locator("#stored > :first-child").evaluate((node) => node.matches(".note")), true, "the note is in the order of typing");
     await say("/agent nobody");
-    await page.locator("#problem", { hasText: "nobody" }).waitFor();
+    await page.locator("#error", { hasText: "nobody" }).waitFor();
     assert.equal(await page.locator("#composer-text").inputValue(), "/agent nobody", "the typed text is kept");
     await shot("problem");
   });
@@ -320,14 +320,14 @@ describe("no duplicates", () => {
     await say("Survive this");
     await page.locator(".live", { hasText: "An answer cut sho" }).waitFor();
     await daemon.kill();
-    await page.locator("#line").waitFor();
+    await page.locator("#connection").waitFor();
     await shot("lost");
     model.answer = says("An answer whole.");
     await daemon.run();
     await see("An answer whole.");
     await idle();
     assert.deepEqual(await said(), ["Survive this", "An answer whole."]);
-    assert.equal(await page.locator("#line").isVisible(), false);
+    assert.equal(await page.locator("#connection").isVisible(), false);
     await page.reload();
     await idle();
     assert.deepEqual(await said(), ["Survive this", "An answer whole."]);
@@ -347,7 +347,7 @@ describe("no duplicates", () => {
     await page.waitForFunction(() => document.querySelectorAll("#stored > .reply").length === 2);
     await idle();
     assert.deepEqual(await said(), ["Hello", "Here I am.", "Are you there?", "Back again."]);
-    assert.equal(await page.locator("#problem").isVisible(), false);
+    assert.equal(await page.locator("#error").isVisible(), false);
   });
 });
 
@@ -361,12 +361,12 @@ describe("accessibility and languages", () => {
     assert.ok(wide <= inner, `${wide} > ${inner}`);
     assert.ok(await page.locator("#scroll").evaluate((node) => node.scrollWidth <= node.clientWidth));
     await shot("small");
-    assert.equal(await page.locator("#side").isVisible(), false);
+    assert.equal(await page.locator("#sidebar").isVisible(), false);
     await page.locator("#menu").click();
     await page.locator("#new-chat").waitFor();
     await shot("small-menu");
     await page.keyboard.press("Escape");
-    await page.locator("#side").waitFor({ state: "hidden" });
+    await page.locator("#sidebar").waitFor({ state: "hidden" });
   });
 
   it("uses Chinese for Chinese browsers and remembers a language switch", async () => {
@@ -443,10 +443,10 @@ describe("chat list", () => {
     await page.reload();
     await page.locator("#title", { hasText: "The oldest chat" }).waitFor();
     assert.equal(await page.evaluate(() => chat.key), oldest);
-    await page.locator("#more").click();
+    await page.locator("#older-chats").click();
     await page.locator("#sessions button[aria-current]", { hasText: "The oldest chat" }).waitFor();
     await page.evaluate((key) => { location.hash = `#/${encodeURIComponent(key)}`; }, "agent:main:web:dm:nobody");
-    await page.locator("#problem", { hasText: "nobody" }).waitFor();
+    await page.locator("#error", { hasText: "nobody" }).waitFor();
     expected = /404/;
   });
 });
@@ -461,7 +461,7 @@ describe("page files", () => {
     const files = await Promise.all(["/", "/chat.js", "/chat.css"].map((at) => fetch(daemon.url + at)));
     for (const file of files) assert.match(file.headers.get("content-security-policy"), /default-src 'self'/);
     const bytes = await Promise.all(files.map(async (file) => (await file.arrayBuffer()).byteLength));
-    assert.ok(bytes.reduce((sum, size) => sum + size) <= 48 * 1024, String(bytes));
+    assert.ok(bytes.reduce((sum, size) => sum + size) <= 52 * 1024, String(bytes));
   });
 });
 
@@ -528,17 +528,17 @@ name = "Expert"
         else yield { call: { id: "c1", name: "delegate_to_agent", arguments: { agent_id: "expert", task: "the hard part", stream: true } } };
       };
       await say("What is it?");
-      await page.locator("#turns .speech", { hasText: "It must be" }).waitFor();
-      assert.equal(await page.locator("#turns .speech .who").innerText(), "Expert");
+      await page.locator("#turns .delegate", { hasText: "It must be" }).waitFor();
+      assert.equal(await page.locator("#turns .delegate .author").innerText(), "Expert");
       held.open();
       await see("So says the expert.");
       await idle();
-      const shown = () => page.locator("#stored .speech > .text, #stored > .reply > .text").allInnerTexts();
+      const shown = () => page.locator("#stored .delegate > .text, #stored > .reply > .text").allInnerTexts();
       assert.deepEqual(await shown(), ["It must be forty-two.", "So says the expert."]);
       await page.reload();
       await see("So says the expert.");
       assert.deepEqual(await shown(), ["It must be forty-two.", "So says the expert."]);
-      assert.equal(await page.locator("#stored .speech .who").innerText(), "Expert");
+      assert.equal(await page.locator("#stored .delegate .author").innerText(), "Expert");
     } finally {
       await context.close();
       await daemon.remove();

@@ -23,7 +23,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const { page } = visit;
       const dialog = page.getByRole("dialog");
       await page.getByRole("button", { name: /task\.result/ }).first().click();
-      await dialog.getByRole("group", { name: "Conversation diagram" }).waitFor();
+      await dialog.getByRole("group", { name: "Sequence diagram" }).waitFor();
       const arrows = dialog.locator("svg g[role=button]");
       await until("all messages of the conversation are drawn", async () => await arrows.count() >= 2);
       await shot(page, `sequence-${look}`);

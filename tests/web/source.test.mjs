@@ -35,7 +35,7 @@ describe("translations", () => {
 
   it("are all in use", async () => {
     const text = (await sources()).map(([, one]) => one).join("\n");
-    const groups = new Set([...text.matchAll(/\bt(?:Word|Maybe)?\((?:"|`)(\w+)(?:"|\.\$)/g)].map(([, group]) => group));
+    const groups = new Set([...text.matchAll(/\bt(?:Value|Optional)?\((?:"|`)(\w+)(?:"|\.\$)/g)].map(([, group]) => group));
     const unsaid = Object.keys(await words("en")).filter((key) => !text.includes(`"${key}"`) && !groups.has(key.split(".")[0]) && !key.endsWith("_one"));
     assert.deepEqual(unsaid, []);
   });
@@ -77,7 +77,7 @@ describe("translations", () => {
     const events = named((await rust("domain/src/event.rs")).split("pub fn as_str")[1].split("}\n    }")[0]);
     for (const language of ["en", "zh"]) {
       const all = await words(language);
-      for (const [group, names, least] of [["mail", mail, 5], ["rule_layer", layers, 7], ["event", events, 30]]) {
+      for (const [group, names, least] of [["team_message", mail, 5], ["rule_layer", layers, 7], ["event", events, 30]]) {
         assert.ok(names.length >= least, `${group}: ${names}`);
         assert.deepEqual(names.filter((name) => !all[`${group}.${name}`]), [], `${language} ${group}`);
       }
@@ -103,11 +103,11 @@ describe("instance API types", () => {
   });
 
   it("have help texts in both languages for every described agent field", async () => {
-    const { kindOf, plain } = await source("pages/agents/schema.ts");
+    const { fieldKind, withoutNull } = await source("pages/agents/schema.ts");
     const explained = (fields, before = "") => Object.entries(fields).flatMap(([name, schema]) => {
-      const { properties, description } = plain(schema);
+      const { properties, description } = withoutNull(schema);
       if (before + name === "defaults") return explained(properties);
-      return [...(description ? [before + name] : []), ...(kindOf(name, schema) === "group" ? explained(properties, `${before}${name}.`) : [])];
+      return [...(description ? [before + name] : []), ...(fieldKind(name, schema) === "group" ? explained(properties, `${before}${name}.`) : [])];
     });
     const names = explained((await daemon.api("GET", "/openapi.json")).components.schemas.AgentSpec.properties);
     assert.ok(names.includes("model") && names.includes("policy.tools.allow"), String(names));
@@ -128,16 +128,16 @@ describe("control plane API types", () => {
 });
 
 describe("text for approval", async () => {
-  const { visible } = await source("text/visible.ts");
+  const { escapeHiddenCharacters } = await source("text/hiddenCharacters.ts");
   it("shows bidi, invisible and control characters", () => {
-    assert.equal(visible("All \u202ered\u202c\u200b.\u001b[2J"), "All <U+202E>red<U+202C><U+200B>.<U+001B>[2J");
-    assert.equal(visible("\u{e0041}x"), "<U+E0041>x");
-    assert.equal(visible("a\r\nb\tc 👩\u200d🚀"), "a\nb\tc 👩\u200d🚀");
+    assert.equal(escapeHiddenCharacters("All \u202ered\u202c\u200b.\u001b[2J"), "All <U+202E>red<U+202C><U+200B>.<U+001B>[2J");
+    assert.equal(escapeHiddenCharacters("\u{e0041}x"), "<U+E0041>x");
+    assert.equal(escapeHiddenCharacters("a\r\nb\tc 👩\u200d🚀"), "a\nb\tc 👩\u200d🚀");
   });
 });
 
 describe("markdown", async () => {
-  const { markdown } = await source("text/markdown.ts");
+  const { parseMarkdown } = await source("text/markdown.ts");
   const text = (inside) => inside.map((one) => (one.inside ? `${one.type}(${text(one.inside)})` : one.type === "break" ? "⏎" : one.type === "code" ? `code(${one.text})` : one.text)).join("");
   const shown = (block) => ({
     paragraph: () => text(block.inside), heading: () => `h${block.level}(${text(block.inside)})`, code: () => `block(${block.name}:${block.text})`, rule: () => "rule",
@@ -162,7 +162,7 @@ describe("markdown", async () => {
     ["snake_case_name and 2*3*4", "snake_case_name and 2*3*4"],
   ];
   it("parses supported syntax and keeps the rest as text", () => {
-    for (const [given, wanted] of rows) assert.equal(markdown(given).map(shown).join(" "), wanted, given);
+    for (const [given, wanted] of rows) assert.equal(parseMarkdown(given).map(shown).join(" "), wanted, given);
   });
 
   it("takes linear time for adversarial input", async () => {
@@ -170,7 +170,7 @@ describe("markdown", async () => {
       const took = await growth((size) => {
         const given = piece.repeat(size / piece.length);
         const start = performance.now();
-        markdown(given);
+        parseMarkdown(given);
         return performance.now() - start;
       });
       assert.ok(took < 3, `${piece}: doubling the input took ${took} times as long`);
@@ -189,9 +189,9 @@ describe("denied or stopped tool call", () => {
 });
 
 describe("diff", async () => {
-  const { diff, hunks } = await source("text/diff.ts");
-  const signs = { same: " ", gone: "-", new: "+" };
-  const shown = (before, after) => diff(before, after).map((line) => signs[line.kind] + line.text).join(",");
+  const { diffLines, hunks } = await source("text/diff.ts");
+  const signs = { same: " ", removed: "-", added: "+" };
+  const shown = (before, after) => diffLines(before, after).map((line) => signs[line.kind] + line.text).join(",");
   it("lists removed and added lines", () => {
     assert.equal(shown("a\nb\nc", "a\nx\nc\nd"), " a,-b,+x, c,+d");
     assert.equal(shown("a", "a"), " a");
@@ -200,36 +200,36 @@ describe("diff", async () => {
   });
   it("groups changes with a few context lines", () => {
     const long = Array.from({ length: 100 }, (_, n) => `line ${n}`);
-    const parts = hunks(diff(long.join("\n"), long.with(10, "x").with(80, "y").join("\n")));
+    const parts = hunks(diffLines(long.join("\n"), long.with(10, "x").with(80, "y").join("\n")));
     assert.deepEqual(parts.map((part) => part.length), [8, 8]);
-    assert.equal(parts[0].find((line) => line.kind === "gone").before, 11);
+    assert.equal(parts[0].find((line) => line.kind === "removed").before, 11);
   });
 });
 
 describe("lost connection", async () => {
-  const { pause, PAUSES_S } = await source("api/line.ts");
+  const { reconnectDelay, RECONNECT_DELAYS_S } = await source("api/socket.ts");
   it("is retried after 1, 2, 4, 8, 16, 30 and then every 30 seconds, with jitter", () => {
-    assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 99].map((failures) => pause(failures, 0.5)), [...PAUSES_S, 30, 30].map((s) => s * 1000));
-    assert.deepEqual([pause(1, 0), Math.round(pause(1, 1))], [800, 1200]);
+    assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 99].map((failures) => reconnectDelay(failures, 0.5)), [...RECONNECT_DELAYS_S, 30, 30].map((s) => s * 1000));
+    assert.deepEqual([reconnectDelay(1, 0), Math.round(reconnectDelay(1, 1))], [800, 1200]);
   });
 });
 
 describe("session tree", async () => {
-  const { treeOf } = await source("pages/sessions/tree.ts");
+  const { sessionTree } = await source("pages/sessions/sessionTree.ts");
   const session = (session_key, owner_session_key = null) => ({ session_key, owner_session_key });
   const shown = (branches) => branches.map((one) => one.id + (one.children.length ? `(${shown(one.children)})` : "")).join(" ");
   it("puts each session under its owner and keeps orphans and cycles", () => {
-    assert.equal(shown(treeOf([session("a"), session("b", "a"), session("c", "b"), session("d", "gone")])), "a(b(c)) d");
-    assert.equal(shown(treeOf([session("a", "b"), session("b", "a")])).match(/[ab]/g).length, 2);
+    assert.equal(shown(sessionTree([session("a"), session("b", "a"), session("c", "b"), session("d", "gone")])), "a(b(c)) d");
+    assert.equal(shown(sessionTree([session("a", "b"), session("b", "a")])).match(/[ab]/g).length, 2);
   });
 });
 
 describe("streaming turn", async () => {
-  const { LiveTurn } = await source("live/turn.svelte.ts");
+  const { LiveTurn } = await source("live/liveTurn.svelte.ts");
   const frame = (event, fields = {}) => ({ event, turn_id: "t", session_key: "s", ...fields });
   const after = (...frames) => {
     const turn = new LiveTurn("t");
-    for (const [event, fields] of frames) turn.take(frame(event, fields));
+    for (const [event, fields] of frames) turn.handleFrame(frame(event, fields));
     turn.flush();
     return turn.items.map((item) => `${item.kind}:${item.text ?? item.name ?? item.tool}${item.state ? `=${item.state}` : ""}${item.live ? "…" : ""}`);
   };
@@ -250,50 +250,50 @@ describe("streaming turn", async () => {
 });
 
 describe("stored messages", async () => {
-  const { entriesOf } = await source("live/entries.ts");
+  const { buildChatEntries } = await source("live/chatEntries.ts");
   const message = (position, role, origin, text, more = {}) => ({ id: `m${position}`, position, turn_id: "t", role, origin, text, parts: [], meta: null, channel: "web", created_at: "", ...more });
   const called = (position, name) => message(position, "assistant", "agent:main", "", { parts: [{ type: "tool_call", id: "c", name, arguments: {} }] });
   const answered = (position, told) => message(position, "tool", "agent:main", JSON.stringify(told), { parts: [{ type: "tool_result", call_id: "c" }] });
   const announce = (position, run, status = "ok") => message(position, "user", "agent:expert", "[@agent:Expert#expert] finish", { meta: { kind: "subagent_announce", source_run_id: run, source_agent_name: "Expert", task: { label: "the hard part" }, result: { status, summary: "42" } } });
-  const shown = (entry) => `${entry.kind}:${entry.word ?? entry.team ?? entry.text}${entry.failed ? "!" : ""}${(entry.tools ?? []).map((tool) => `[${tool.name}${tool.heard ? ` heard ${tool.heard.text}` : ""}]`).join("")}`;
+  const shown = (entry) => `${entry.kind}:${entry.note ?? entry.team ?? entry.text}${entry.failed ? "!" : ""}${(entry.tools ?? []).map((tool) => `[${tool.name}${tool.delegateReply ? ` heard ${tool.delegateReply.text}` : ""}]`).join("")}`;
   const rows = [
-    ["a command follows the last message at its time", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["person:a", "said:/help", "reply:b", "said:/usage"]],
-    ["a command follows the whole turn that ran at its time", [message(1, "user", "user", "a"), message(2, "assistant", "agent:main", "b"), message(3, "user", "user", "c", { turn_id: "u" })], [{ after: 0, turn: "t", text: "/help" }], ["person:a", "reply:b", "said:/help", "person:c"]],
-    ["a result is shown under the agent that found it", [announce(1, "r"), announce(2, "s", "failed")], [], ["result:42", "result:42!"]],
-    ["a streamed delegate answer is shown once", [called(1, "delegate_to_agent"), answered(2, { streamed: true, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent heard forty-two]"]],
-    ["a delegate answer that was not streamed is shown as a result", [called(1, "delegate_to_agent"), answered(2, { streamed: false, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent]", "result:42"]],
-    ["a yielding turn shows a note", [called(1, "sessions_yield"), message(2, "assistant", "agent:main", "", { meta: { silent: true } })], [], ["reply:[sessions_yield]", "note:yields"]],
-    ["news of a team", [message(1, "user", "agent:main", "[@team:x] news", { meta: { kind: "team_news", team: "x" } })], [], ["news:x"]],
+    ["a command stands behind what was the last when it was asked", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["user:a", "command_output:/help", "reply:b", "command_output:/usage"]],
+    ["a command stands behind all of the turn that ran when it was asked", [message(1, "user", "user", "a"), message(2, "assistant", "agent:main", "b"), message(3, "user", "user", "c", { turn_id: "u" })], [{ after: 0, turn: "t", text: "/help" }], ["user:a", "reply:b", "command_output:/help", "user:c"]],
+    ["a result is said by who found it", [announce(1, "r"), announce(2, "s", "failed")], [], ["result:42", "result:42!"]],
+    ["what was heard while it was said is shown once", [called(1, "delegate_to_agent"), answered(2, { streamed: true, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent heard forty-two]"]],
+    ["what was not heard comes as a result", [called(1, "delegate_to_agent"), answered(2, { streamed: false, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent]", "result:42"]],
+    ["who waits for others is not silent", [called(1, "sessions_yield"), message(2, "assistant", "agent:main", "", { meta: { silent: true } })], [], ["reply:[sessions_yield]", "note:yields"]],
+    ["news of a team", [message(1, "user", "agent:main", "[@team:x] news", { meta: { kind: "team_news", team: "x" } })], [], ["team_update:x"]],
   ];
   it("are shown once and in order", () => {
-    for (const [name, messages, said, wanted] of rows) assert.deepEqual(entriesOf(messages, {}, said).map(shown), wanted, name);
+    for (const [name, messages, said, wanted] of rows) assert.deepEqual(buildChatEntries(messages, {}, said).map(shown), wanted, name);
   });
 });
 
 describe("stopped turn", async () => {
-  const { entriesOf } = await source("live/entries.ts");
+  const { buildChatEntries } = await source("live/chatEntries.ts");
   const end = (meta, text = "Stopped.") => ({ id: "m", position: 1, turn_id: "t", role: "assistant", origin: "agent:main", text, parts: [], meta, created_at: "" });
   it("keeps its partial text, or shows a note if there is none", () => {
-    assert.deepEqual(entriesOf([end({ error: "stopped", said: "Half an" })]).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
-    assert.deepEqual(entriesOf([end({ error: "stopped" })]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
+    assert.deepEqual(buildChatEntries([end({ error: "stopped", said: "Half an" })]).map((one) => [one.kind, one.text]), [["stopped_reply", "Half an"]]);
+    assert.deepEqual(buildChatEntries([end({ error: "stopped" })]).map((one) => [one.kind, one.note]), [["note", "stopped"]]);
   });
   it("shows partial text before the error of a failed turn", () => {
-    assert.deepEqual(entriesOf([end({ error: "provider", said: "Half an" }, "It broke.")]).map((one) => [one.kind, one.heard, one.text, one.failed]), [["reply", "Half an", "It broke.", true]]);
+    assert.deepEqual(buildChatEntries([end({ error: "provider", said: "Half an" }, "It broke.")]).map((one) => [one.kind, one.partialText, one.text, one.failed]), [["reply", "Half an", "It broke.", true]]);
   });
 });
 
 describe("proxied call in the audit log", async () => {
-  const { passed } = await source("text/audit.ts");
+  const { parseProxiedRequest } = await source("text/proxiedRequest.ts");
   it("is parsed from its entry", () => {
-    assert.deepEqual(passed("main: POST /api/v1/sessions/agent%3Amain%3Aweb/messages → 200"), { method: "POST", noun: "sessions", id: "agent:main:web", rest: "messages", status: 200 });
-    assert.deepEqual(passed("main: DELETE /api/v1/agents/ops"), { method: "DELETE", noun: "agents", id: "ops", rest: "", status: null });
-    assert.equal(passed("main: PATCH /api/v1/sessions/cut%3").id, "cut%3");
-    assert.equal(passed("name=main"), null);
+    assert.deepEqual(parseProxiedRequest("main: POST /api/v1/sessions/agent%3Amain%3Aweb/messages → 200"), { method: "POST", noun: "sessions", id: "agent:main:web", rest: "messages", status: 200 });
+    assert.deepEqual(parseProxiedRequest("main: DELETE /api/v1/agents/ops"), { method: "DELETE", noun: "agents", id: "ops", rest: "", status: null });
+    assert.equal(parseProxiedRequest("main: PATCH /api/v1/sessions/cut%3").id, "cut%3");
+    assert.equal(parseProxiedRequest("name=main"), null);
   });
 });
 
 describe("log line", async () => {
-  const { logLine } = await source("text/log.ts");
+  const { parseLogLine } = await source("text/logLine.ts");
   const rows = [
     ["INFO drained", "drained", ""],
     ['INFO turn{turn.id=1 agent.id=main}: turn ended state=done model="a b"', "turn ended", 'state=done model="a b" turn{turn.id=1 agent.id=main}:'],
@@ -303,88 +303,88 @@ describe("log line", async () => {
   ];
   it("starts with its message", () => {
     for (const [text, message, facts] of rows) {
-      const line = logLine(`2026-01-01T00:00:00.000Z  ${text}`, 0);
-      assert.deepEqual([line.message, line.facts], [message, facts], text);
+      const line = parseLogLine(`2026-01-01T00:00:00.000Z  ${text}`, 0);
+      assert.deepEqual([line.message, line.fields], [message, facts], text);
     }
-    assert.equal(logLine("  at main.rs", 0).message, "  at main.rs");
+    assert.equal(parseLogLine("  at main.rs", 0).message, "  at main.rs");
   });
 });
 
 describe("paged team tasks", async () => {
-  const { isWhole, merged, numbersOf } = await source("live/ledger.svelte.ts");
+  const { isComplete, mergeTasks, taskCounts } = await source("live/teamTasks.svelte.ts");
   const task = (task_id, status, blocked_by = []) => ({ task_id, status, blocked_by });
   it("are merged once each with the newest state and checked against the counts", () => {
-    const tasks = merged([task(1, "claimed"), task(3, "pending", [1])], [task(1, "pending"), task(2, "completed")]);
+    const tasks = mergeTasks([task(1, "claimed"), task(3, "pending", [1])], [task(1, "pending"), task(2, "completed")]);
     assert.deepEqual(tasks.map((one) => `${one.task_id} ${one.status}`), ["3 pending", "2 completed", "1 claimed"]);
-    assert.ok(isWhole(tasks, numbersOf({ counts: { blocked: 1, in_progress: 1, completed: 1 } })));
-    assert.ok(!isWhole(tasks, numbersOf({ counts: { pending: 1, in_progress: 1, completed: 1 } })));
+    assert.ok(isComplete(tasks, taskCounts({ counts: { blocked: 1, in_progress: 1, completed: 1 } })));
+    assert.ok(!isComplete(tasks, taskCounts({ counts: { pending: 1, in_progress: 1, completed: 1 } })));
   });
 });
 
 describe("end of a long list", async () => {
-  const { lastNumber } = await source("live/end.ts");
+  const { findLastNumber } = await source("live/lastNumber.ts");
   it("is found with few requests", async () => {
     for (const last of [0, 1, 1023, 1024, 1025, 999_999]) {
       let looks = 0;
-      const found = await lastNumber(async (number) => { looks += 1; return last > number; });
-      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} requests`);
+      const found = await findLastNumber(async (number) => { looks += 1; return last > number; });
+      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} looks`);
     }
   });
 });
 
 describe("reloaded session list", async () => {
-  const { merged } = await source("pages/chat/list.svelte.ts");
+  const { mergeSessions } = await source("pages/chat/sessionList.svelte.ts");
   const session = (session_key, updated_at) => ({ session_key, updated_at });
   it("moves changed sessions to the front, keeps older ones and drops removed ones", () => {
     const known = [session("a", "9"), session("b", "8"), session("c", "7"), session("d", "2"), session("e", "1")];
     const page = [session("e", "10"), session("a", "9"), session("c", "7")];
-    assert.deepEqual(merged(page, known).map((one) => one.session_key), ["e", "a", "c", "d"]);
+    assert.deepEqual(mergeSessions(page, known).map((one) => one.session_key), ["e", "a", "c", "d"]);
   });
 });
 
 describe("agent spec change", async () => {
-  const { patchOf, valueOf } = await source("pages/agents/schema.ts");
+  const { mergePatch, parseFieldText } = await source("pages/agents/schema.ts");
   it("is a merge patch with only the changed fields", () => {
-    assert.deepEqual(patchOf({ a: 1, b: { c: 1, d: 2 }, e: 5 }, { a: 1, b: { c: 1, d: 3 }, f: [1] }), { b: { d: 3 }, e: null, f: [1] });
+    assert.deepEqual(mergePatch({ a: 1, b: { c: 1, d: 2 }, e: 5 }, { a: 1, b: { c: 1, d: 3 }, f: [1] }), { b: { d: 3 }, e: null, f: [1] });
   });
   it("converts form fields to their types", () => {
-    assert.deepEqual([valueOf("number", " 2.5 "), valueOf("list", "a\n\n b "), valueOf("switch", "true"), valueOf("text", "  ")], [2.5, ["a", "b"], true, undefined]);
+    assert.deepEqual([parseFieldText("number", " 2.5 "), parseFieldText("list", "a\n\n b "), parseFieldText("switch", "true"), parseFieldText("text", "  ")], [2.5, ["a", "b"], true, undefined]);
   });
 });
 
 describe("turn latency", async () => {
-  const { latencies } = await source("pages/usage/latency.ts");
+  const { turnDurations } = await source("pages/usage/turnDurations.ts");
   const turn = (agent_id, seconds, began = 1000) => ({ agent_id, model: null, started_at: new Date(began).toISOString(), ended_at: seconds === null ? null : new Date(began + seconds * 1000).toISOString() });
   it("is the median and the 95th percentile per agent", () => {
     const turns = [...Array.from({ length: 20 }, (_, n) => turn("quick", n + 1)), turn("slow", 60), turn("slow", null), turn("old", 5, 0)];
-    assert.deepEqual(latencies(turns, 500, (one) => one.agent_id), [{ group: "slow", turns: 1, middle: 60_000, slow: 60_000 }, { group: "quick", turns: 20, middle: 10_000, slow: 19_000 }]);
-    assert.deepEqual(latencies(turns, 0, (one) => one.model), []);
+    assert.deepEqual(turnDurations(turns, 500, (one) => one.agent_id), [{ group: "slow", turns: 1, median: 60_000, p95: 60_000 }, { group: "quick", turns: 20, median: 10_000, p95: 19_000 }]);
+    assert.deepEqual(turnDurations(turns, 0, (one) => one.model), []);
   });
 });
 
 describe("hourly activity", async () => {
-  const { hoursOf } = await source("pages/fleet/hours.ts");
+  const { turnsPerHour } = await source("pages/fleet/turnsPerHour.ts");
   const now = Date.parse("2026-05-02T12:30:00Z");
   const at = (time) => Date.parse(`2026-05-0${time}:00Z`);
 
   it("counts turns per hour, newest last, with zero for empty hours", () => {
-    const hours = hoursOf([at("2T12:10"), at("2T12:29"), at("2T10:59"), at("1T13:00"), at("1T12:59")], 0, now);
+    const hours = turnsPerHour([at("2T12:10"), at("2T12:29"), at("2T10:59"), at("1T13:00"), at("1T12:59")], 0, now);
     assert.deepEqual([hours.length, hours.at(-1), hours.at(-2), hours.at(-3), hours[0]], [24, 2, 0, 1, 1]);
   });
 
   it("is unknown before the oldest turn that was read", () => {
-    const hours = hoursOf([at("2T11:10")], at("2T11:10"), now);
+    const hours = turnsPerHour([at("2T11:10")], at("2T11:10"), now);
     assert.deepEqual(hours.slice(-3), [null, 1, 0]);
   });
 });
 
 describe("list timestamp", async () => {
-  const { moment } = await source("i18n/format.ts");
+  const { formatListTime } = await source("i18n/format.ts");
 
   it("shows the date if it is not today", () => {
     const now = new Date(2026, 4, 2, 12);
-    assert.equal(moment(new Date(2026, 4, 2, 9, 5, 7).toISOString(), now), "09:05:07");
-    assert.equal(moment(new Date(2026, 4, 1, 23, 59, 0).toISOString(), now), "1 May 23:59:00");
+    assert.equal(formatListTime(new Date(2026, 4, 2, 9, 5, 7).toISOString(), now), "09:05:07");
+    assert.equal(formatListTime(new Date(2026, 4, 1, 23, 59, 0).toISOString(), now), "1 May 23:59:00");
   });
 });
 

@@ -1,4 +1,4 @@
-// Empties web/dist but for the file that keeps the folder in git: the build of the binary watches it.
+// Empties web/dist except for .gitkeep, which keeps the folder in git: the build of the binary watches it.
 import { mkdir, readdir, rm } from "node:fs/promises";
 import path from "node:path";
 

@@ -1,4 +1,4 @@
-// Puts a gzip beside every built file that becomes smaller by it, and says what a first visit loads.
+// Writes a gzip file next to every built file and prints the size of a first visit.
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { gzipSync } from "node:zlib";

@@ -1,6 +1,6 @@
-// Writes TypeScript types out of an OpenAPI document: `node scripts/types.mjs <address or file> > src/api/instance.types.ts`,
-// and `… > src/api/control.types.ts` for that of a control plane. A test compares the checked-in files with what the running
-// binary says of itself.
+// Generates TypeScript types from an OpenAPI document: `node scripts/types.mjs <URL or file> > src/api/instance.types.ts`,
+// and `… > src/api/control.types.ts` for the document of a control plane. A test compares the committed files with the
+// documents that the running binary serves.
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 
@@ -21,10 +21,10 @@ function type(schema, indent) {
   for (const [field, sign] of [["allOf", " & "], ["oneOf", " | "], ["anyOf", " | "]]) {
     if (!schema[field]) continue;
     const parts = [...new Set(schema[field].map((one) => wrapped(type(one, indent))))].join(sign);
-    // What all of them have stands beside them.
+    // Properties common to all alternatives are intersected with them.
     return schema.properties ? `${object(schema, indent)} & (${parts})` : parts;
   }
-  // Nothing is said about it: it may be anything.
+  // The schema has no constraints, so the value can be anything.
   if (!schema.type && !schema.properties && !schema.additionalProperties) return "unknown";
   const kinds = [schema.type ?? "object"].flat();
   return [...new Set(kinds.map((kind) => single(kind, schema, indent)))].join(" | ");

@@ -3,8 +3,8 @@ import App from "./App.svelte";
 import "./design/tokens.css";
 import "./design/base.css";
 import { startLanguage } from "./i18n/language.svelte";
-import { look } from "./live/theme.svelte";
+import { theme } from "./live/theme.svelte";
 
-look.show();
+theme.apply();
 await startLanguage();
 mount(App, { target: document.getElementById("app") as HTMLElement });

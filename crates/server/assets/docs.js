@@ -1,52 +1,52 @@
-// Shows the OpenAPI document as a page. Text is put in as text: nothing of the document is taken for markup.
+// Renders the OpenAPI document as a page. All of its text is inserted as text, never as HTML.
 "use strict";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
-function element(name, text, parent) {
-  const made = document.createElement(name);
-  if (text) made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
+function appendElement(name, text, parent) {
+  const node = document.createElement(name);
+  if (text) node.textContent = text;
+  if (parent) parent.append(node);
+  return node;
 }
 
-function shape(schema) {
+function schemaText(schema) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.type === "array") return `[${shape(schema.items)}]`;
+  if (schema.type === "array") return `[${schemaText(schema.items)}]`;
   return [].concat(schema.type || "object").join(" or ");
 }
 
-function operation(path, method, called, parent) {
-  const part = element("section", "", parent);
-  element("h3", `${method.toUpperCase()} ${path}`, part);
-  if (called.summary || called.description) element("p", called.summary || called.description, part);
-  const list = element("ul", "", part);
-  for (const one of called.parameters || []) {
-    element("li", `${one.in} ${one.name}: ${shape(one.schema)}${one.description ? ` (${one.description})` : ""}`, list);
+function renderOperation(path, method, operation, parent) {
+  const section = appendElement("section", "", parent);
+  appendElement("h3", `${method.toUpperCase()} ${path}`, section);
+  if (operation.summary || operation.description) appendElement("p", operation.summary || operation.description, section);
+  const list = appendElement("ul", "", section);
+  for (const one of operation.parameters || []) {
+    appendElement("li", `${one.in} ${one.name}: ${schemaText(one.schema)}${one.description ? ` (${one.description})` : ""}`, list);
   }
-  const body = called.requestBody?.content?.["application/json"]?.schema;
-  if (body) element("li", `body: ${shape(body)}`, list);
-  for (const [status, answer] of Object.entries(called.responses || {})) {
+  const body = operation.requestBody?.content?.["application/json"]?.schema;
+  if (body) appendElement("li", `body: ${schemaText(body)}`, list);
+  for (const [status, answer] of Object.entries(operation.responses || {})) {
     const schema = Object.values(answer.content || {})[0]?.schema;
-    element("li", `${status}: ${shape(schema) || answer.description || ""}`, list);
+    appendElement("li", `${status}: ${schemaText(schema) || answer.description || ""}`, list);
   }
 }
 
-async function show() {
-  const state = document.getElementById("state");
+async function showDocument() {
+  const status = document.getElementById("status");
   const login = localStorage.getItem("polyclaw.login");
-  const answer = await fetch("/api/openapi.json", { headers: login ? { "polyclaw-login": login } : {} });
-  if (!answer.ok) {
-    state.textContent = "Open the link that `polyclaw up` or `polyclaw control` prints: this page needs it once.";
+  const response = await fetch("/api/openapi.json", { headers: login ? { "polyclaw-login": login } : {} });
+  if (!response.ok) {
+    status.textContent = "You are not logged in. Open the link that `polyclaw up` or `polyclaw control` prints.";
     return;
   }
-  const api = await answer.json();
-  state.textContent = `${api.info.title} ${api.info.version}. The document itself is at /api/openapi.json.`;
+  const api = await response.json();
+  status.textContent = `${api.info.title} ${api.info.version}. The document itself is at /api/openapi.json.`;
   const main = document.getElementById("docs");
   for (const [path, item] of Object.entries(api.paths)) {
-    for (const method of METHODS) if (item[method]) operation(path, method, item[method], main);
+    for (const method of METHODS) if (item[method]) renderOperation(path, method, item[method], main);
   }
 }
 
-show().catch((error) => { document.getElementById("state").textContent = String(error); });
+showDocument().catch((error) => { document.getElementById("status").textContent = String(error); });

@@ -1,25 +1,25 @@
-/** The login of this browser. Its cookie no script can read, but browsers send cookies to every port of a host; so it has a second
-    half, a key that only pages of this very origin can read, and opens nothing without it. */
-const KEPT_AS = "polyclaw.login";
-/** How calls show the key. */
-const HEADER = "polyclaw-login";
-/** Spoken over sockets, which cannot send headers of ours: the key is in the name of a second protocol. */
-const PROTOCOL = "polyclaw";
+/** The login of this browser. Scripts cannot read its cookie, but browsers send cookies to every port of a host. Therefore a
+    login has a second part: a key that only pages of this exact origin can read, and without which the cookie is useless. */
+const STORAGE_KEY = "polyclaw.login";
+/** Request header that carries the key. */
+const LOGIN_HEADER = "polyclaw-login";
+/** WebSocket protocol. Sockets cannot send custom headers, so the name of a second protocol carries the key. */
+const SOCKET_PROTOCOL = "polyclaw";
 
-const key = (): string | null => localStorage.getItem(KEPT_AS);
-export const forget = () => localStorage.removeItem(KEPT_AS);
+const storedKey = (): string | null => localStorage.getItem(STORAGE_KEY);
+export const clearLogin = () => localStorage.removeItem(STORAGE_KEY);
 
-/** What a call sends beside its own headers. */
-export const loginHeaders = (): Record<string, string> => { const own = key(); return own ? { [HEADER]: own } : {}; };
+/** Headers that authenticate a request. */
+export const loginHeaders = (): Record<string, string> => { const loginKey = storedKey(); return loginKey ? { [LOGIN_HEADER]: loginKey } : {}; };
 
-/** The protocols that a socket names. */
-export const loginProtocols = (): string[] => { const own = key(); return own ? [PROTOCOL, `${PROTOCOL}.login.${own}`] : []; };
+/** Protocols that authenticate a socket. */
+export const loginProtocols = (): string[] => { const loginKey = storedKey(); return loginKey ? [SOCKET_PROTOCOL, `${SOCKET_PROTOCOL}.login.${loginKey}`] : []; };
 
-/** Trades a one-time code for a login. */
-export async function redeem(root: string, code: string): Promise<boolean> {
+/** Exchanges a one-time code for a login. */
+export async function redeemCode(root: string, code: string): Promise<boolean> {
   const headers = { "content-type": "application/json" };
-  const answer = await fetch(`${root}login`, { method: "POST", headers, body: JSON.stringify({ code }) }).catch(() => null);
-  if (!answer?.ok) return false;
-  localStorage.setItem(KEPT_AS, (await answer.json() as { key: string }).key);
+  const response = await fetch(`${root}login`, { method: "POST", headers, body: JSON.stringify({ code }) }).catch(() => null);
+  if (!response?.ok) return false;
+  localStorage.setItem(STORAGE_KEY, (await response.json() as { key: string }).key);
   return true;
 }

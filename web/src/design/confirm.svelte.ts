@@ -1,29 +1,29 @@
-/** Asks before something that cannot be undone. The answer is a promise; the one dialog for it is in the shell. */
-export interface Question {
+/** Asks for confirmation before something that cannot be undone. The shell contains the only dialog for it. */
+export interface ConfirmRequest {
   title: string;
   text: string;
   action: string;
   danger?: boolean;
-  /** Must be typed before the button works. */
-  typed?: string;
+  /** Text that the user must type to enable the button. */
+  requiredInput?: string;
 }
 
-class Asked {
-  question = $state<Question | null>(null);
-  #answer: ((yes: boolean) => void) | null = null;
+class Confirmation {
+  request = $state<ConfirmRequest | null>(null);
+  #resolve: ((yes: boolean) => void) | null = null;
 
-  ask(question: Question): Promise<boolean> {
+  ask(request: ConfirmRequest): Promise<boolean> {
     this.answer(false);
-    this.question = question;
-    return new Promise((resolve) => { this.#answer = resolve; });
+    this.request = request;
+    return new Promise((resolve) => { this.#resolve = resolve; });
   }
 
   answer(yes: boolean) {
-    this.#answer?.(yes);
-    this.#answer = null;
-    this.question = null;
+    this.#resolve?.(yes);
+    this.#resolve = null;
+    this.request = null;
   }
 }
 
-export const asked = new Asked();
-export const confirm = (question: Question) => asked.ask(question);
+export const confirmation = new Confirmation();
+export const confirm = (request: ConfirmRequest) => confirmation.ask(request);

@@ -1,44 +1,45 @@
-import { layers } from "./layer.svelte";
+import { dialogStack } from "./dialogStack.svelte";
 
-/** Short news. It goes by itself, a problem later than the rest; one of a dialog stays until it is tried again or closed. */
-export interface Toast { id: number; tone: "ok" | "bad" | "info"; text: string; hint?: string; /** The dialog it is of. */ layer: string | null }
+/** A toast disappears by itself, errors later than others. An error in a dialog stays until the user tries again or closes
+    the dialog. */
+export interface Toast { id: number; tone: "ok" | "error" | "info"; text: string; hint?: string; /** The dialog it belongs to, or null for the page. */ dialog: string | null }
 
-const LASTS_MS = { ok: 5000, info: 5000, bad: 15_000 };
-const LOOK_AGAIN_MS = 2000;
+const DURATIONS_MS = { ok: 5000, info: 5000, error: 15_000 };
+const PAUSED_RECHECK_MS = 2000;
 
-class Toasts {
+class ToastList {
   list = $state<Toast[]>([]);
-  /** Somebody reads: nothing goes under their eyes. */
-  held = false;
+  /** The pointer or the focus is on a toast, so none may disappear. */
+  isPaused = false;
   #next = 0;
 
   add(tone: Toast["tone"], text: string, hint?: string) {
-    // Said again, it is seen again: what stood there may have been read long ago.
+    // A repeated toast is added again, because the user may not notice one that is already there.
     this.list = this.list.filter((one) => one.text !== text || one.tone !== tone || one.hint !== hint);
-    const [id, layer] = [this.#next++, layers.top];
-    this.list = [...this.list.slice(-3), { id, tone, text, hint, layer }];
-    if (tone !== "bad" || layer === null) this.#expire(id, LASTS_MS[tone]);
+    const [id, dialog] = [this.#next++, dialogStack.top];
+    this.list = [...this.list.slice(-3), { id, tone, text, hint, dialog: dialog }];
+    if (tone !== "error" || dialog === null) this.#expire(id, DURATIONS_MS[tone]);
   }
 
-  drop(id: number) {
+  remove(id: number) {
     this.list = this.list.filter((one) => one.id !== id);
   }
 
-  /** What went wrong there is told of something that is over. */
-  forget(layer: string | null) {
-    this.list = this.list.filter((one) => one.tone !== "bad" || one.layer !== layer);
+  /** Removes errors that no longer apply. */
+  clearErrors(dialog: string | null) {
+    this.list = this.list.filter((one) => one.tone !== "error" || one.dialog !== dialog);
   }
 
-  /** A dialog closes: what went well is seen on the page. */
-  left(layer: string) {
-    this.forget(layer);
-    this.list = this.list.map((one) => (one.layer === layer ? { ...one, layer: null } : one));
+  /** When a dialog closes, its success messages move to the page. */
+  handleDialogClosed(dialog: string) {
+    this.clearErrors(dialog);
+    this.list = this.list.map((one) => (one.dialog === dialog ? { ...one, dialog: null } : one));
   }
 
   #expire(id: number, ms: number) {
-    setTimeout(() => (this.held ? this.#expire(id, LOOK_AGAIN_MS) : this.drop(id)), ms);
+    setTimeout(() => (this.isPaused ? this.#expire(id, PAUSED_RECHECK_MS) : this.remove(id)), ms);
   }
 }
 
-export const toasts = new Toasts();
-export const tell = (text: string) => toasts.add("ok", text);
+export const toasts = new ToastList();
+export const showToast = (text: string) => toasts.add("ok", text);

@@ -1,54 +1,54 @@
 import en from "./en.json";
 
-/** English is always here; others come when they are asked for. */
-export type Key = keyof typeof en;
+/** English is always loaded; other languages are loaded on demand. */
+export type MessageKey = keyof typeof en;
 export type Language = "en" | "zh";
-type Words = Record<Key, string>;
+type Messages = Record<MessageKey, string>;
 
-const STORED = "polyclaw.language";
-const loaders: Record<Language, () => Promise<Words>> = {
+const STORAGE_KEY = "polyclaw.language";
+const loaders: Record<Language, () => Promise<Messages>> = {
   en: async () => en,
   zh: async () => (await import("./zh.json")).default,
 };
 
-class Spoken {
-  name = $state<Language>("en");
-  words = $state.raw<Words>(en);
+class LanguageState {
+  code = $state<Language>("en");
+  messages = $state.raw<Messages>(en);
 
-  async show(name: Language) {
-    this.words = await loaders[name]();
-    this.name = name;
-    document.documentElement.lang = name;
+  async load(code: Language) {
+    this.messages = await loaders[code]();
+    this.code = code;
+    document.documentElement.lang = code;
   }
 
-  /** Shows a language that somebody chose, and remembers it. */
-  async use(name: Language) {
-    await this.show(name);
-    localStorage.setItem(STORED, name);
+  /** Loads the language that the user selected, and stores the selection. */
+  async select(code: Language) {
+    await this.load(code);
+    localStorage.setItem(STORAGE_KEY, code);
   }
 }
 
-export const spoken = new Spoken();
+export const currentLanguage = new LanguageState();
 
-/** What the person chose, else what their browser speaks. */
+/** Loads the selected language, or else the browser's. */
 export async function startLanguage() {
-  const stored = localStorage.getItem(STORED);
-  const wanted = stored ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
-  await spoken.show(wanted === "zh" ? "zh" : "en");
+  const stored = localStorage.getItem(STORAGE_KEY);
+  const preferred = stored ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
+  await currentLanguage.load(preferred === "zh" ? "zh" : "en");
 }
 
-/** One of something may have a sentence of its own, whose name ends in `_one`. */
-export function t(key: Key, values: Record<string, string | number> = {}): string {
-  const one = values.n === 1 || values.n === "1" ? (spoken.words as Record<string, string>)[`${key}_one`] : undefined;
-  const text = one ?? spoken.words[key] ?? en[key] ?? key;
+/** Translates a key. If `values.n` is 1, the key with the suffix `_one` is preferred. */
+export function t(key: MessageKey, values: Record<string, string | number> = {}): string {
+  const one = values.n === 1 || values.n === "1" ? (currentLanguage.messages as Record<string, string>)[`${key}_one`] : undefined;
+  const text = one ?? currentLanguage.messages[key] ?? en[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
-/** A sentence that there may be, of something that the server names. */
-export const tMaybe = (group: string, name: string): string | undefined => (spoken.words as Record<string, string>)[`${group}.${name}`];
+/** The translation of a name that the server sends, if there is one. */
+export const tOptional = (group: string, name: string): string | undefined => (currentLanguage.messages as Record<string, string>)[`${group}.${name}`];
 
-/** For words that come from the server, such as a status: ours if we have one, else theirs. */
-export function tWord(group: string, word: string | null | undefined): string {
+/** The translation of a word that the server sends, such as a status, or else the word itself. */
+export function tValue(group: string, word: string | null | undefined): string {
   if (!word) return "";
-  return tMaybe(group, word) ?? word.replaceAll("_", " ");
+  return tOptional(group, word) ?? word.replaceAll("_", " ");
 }

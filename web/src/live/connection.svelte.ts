@@ -1,42 +1,42 @@
-import { answer, isNobody, Problem, whenAnswered } from "../api/http";
-import type { Line, LineState } from "../api/line";
+import { request, isUnreachable, ApiError, onReachability } from "../api/http";
+import type { ReconnectingSocket, SocketState } from "../api/socket";
 
-/** How all live lines of this page are, taken together: the worst of them is what is shown. */
-const ORDER: LineState[] = ["polling", "waiting", "refused", "opening", "open", "closed"];
-/** Who says nothing for so long is away: a network that is gone tells nobody. */
-const PATIENCE_MS = 10_000;
+/** The combined state of all sockets of this page. The worst one is shown. */
+const WORST_FIRST: SocketState[] = ["polling", "reconnecting", "denied", "connecting", "open", "closed"];
+/** A server that does not respond within this time is unreachable: a lost network reports no error. */
+const HEALTH_TIMEOUT_MS = 10_000;
 
-class Connection {
-  #states = $state<Record<string, { state: LineState; retryAt: number | null }>>({});
-  #lines = new Map<string, Line>();
+class ConnectionStatus {
+  #states = $state<Record<string, { state: SocketState; retryAt: number | null }>>({});
+  #sockets = new Map<string, ReconnectingSocket>();
 
-  /** Nobody answers at all: not only the sockets, the calls fail too. */
-  away = $state(false);
-  /** When somebody answered last. */
-  heardAt = $state(Date.now());
-  #looking: Promise<void> | null = null;
+  /** The server cannot be reached by HTTP either. */
+  isOffline = $state(false);
+  /** Time of the last response. */
+  lastContactAt = $state(Date.now());
+  #healthCheck: Promise<void> | null = null;
 
   constructor() {
-    // One call that failed says nothing of the others: it is looked into.
-    whenAnswered((isThere) => { if (isThere) this.#heard(); else void this.look(); });
+    // A single failed request proves nothing, so the server is checked.
+    onReachability((isReachable) => { if (isReachable) this.#markOnline(); else void this.checkServer(); });
     addEventListener("online", () => this.retry());
     document.addEventListener("visibilitychange", () => { if (!document.hidden && this.state !== "open") this.retry(); });
   }
 
-  /** For the owner of a line: tells how it is from now on. */
-  join(name: string, line: () => Line) {
-    return (state: LineState, retryAt: number | null) => {
-      if (state === "closed") { delete this.#states[name]; this.#lines.delete(name); return; }
-      this.#lines.set(name, line());
+  /** Registers a socket. Returns a function that reports its state. */
+  track(name: string, getSocket: () => ReconnectingSocket) {
+    return (state: SocketState, retryAt: number | null) => {
+      if (state === "closed") { delete this.#states[name]; this.#sockets.delete(name); return; }
+      this.#sockets.set(name, getSocket());
       this.#states[name] = { state, retryAt };
-      if (state === "open") this.#heard();
-      if (retryAt !== null) void this.look();
+      if (state === "open") this.#markOnline();
+      if (retryAt !== null) void this.checkServer();
     };
   }
 
-  get state(): LineState {
+  get state(): SocketState {
     const states = Object.values(this.#states).map((one) => one.state);
-    return ORDER.find((state) => states.includes(state)) ?? "open";
+    return WORST_FIRST.find((state) => states.includes(state)) ?? "open";
   }
 
   get retryAt(): number | null {
@@ -44,24 +44,24 @@ class Connection {
     return times.length ? Math.min(...times) : null;
   }
 
-  /** Asks whether anybody is there; once for all who want to know. */
-  look(): Promise<void> { return this.#looking ??= this.#ask().finally(() => { this.#looking = null; }); }
+  /** Checks whether the server can be reached. Concurrent calls share one request. */
+  checkServer(): Promise<void> { return this.#healthCheck ??= this.#requestHealth().finally(() => { this.#healthCheck = null; }); }
 
-  async #ask() {
-    const began = Date.now();
-    const isThere = await answer("GET", "health", { signal: AbortSignal.timeout(PATIENCE_MS) }).then(() => true, (problem) => problem instanceof Problem && !isNobody(problem));
-    // Somebody else may have been answered meanwhile.
-    if (!isThere && this.heardAt <= began) this.away = true;
+  async #requestHealth() {
+    const startedAt = Date.now();
+    const isReachable = await request("GET", "health", { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) }).then(() => true, (error) => error instanceof ApiError && !isUnreachable(error));
+    // Another request may have succeeded in the meantime.
+    if (!isReachable && this.lastContactAt <= startedAt) this.isOffline = true;
   }
 
-  #heard() {
-    const wasAway = this.away;
-    [this.away, this.heardAt] = [false, Date.now()];
-    // Whoever is back is back for all lines; each would wait for its own turn.
-    if (wasAway) this.retry();
+  #markOnline() {
+    const wasOffline = this.isOffline;
+    [this.isOffline, this.lastContactAt] = [false, Date.now()];
+    // Reconnect all sockets now instead of waiting for the backoff of each.
+    if (wasOffline) this.retry();
   }
 
-  retry() { for (const line of this.#lines.values()) line.retry(); }
+  retry() { for (const socket of this.#sockets.values()) socket.retry(); }
 }
 
-export const connection = new Connection();
+export const connection = new ConnectionStatus();

@@ -1,77 +1,77 @@
 import { control, sockets, type EnvelopeFilter } from "../api/control";
 import type { Envelope } from "../api/control.types";
-import { Line } from "../api/line";
+import { ReconnectingSocket } from "../api/socket";
 import { connection } from "./connection.svelte";
 
-export type Box = "all" | "in" | "out" | "dead";
-export type Wanted = Pick<EnvelopeFilter, "type" | "state" | "after">;
+export type EnvelopeBox = "all" | "in" | "out" | "dead";
+export type EnvelopeQuery = Pick<EnvelopeFilter, "type" | "state" | "after">;
 
-/** Messages between instances, the newest first, read again shortly after something happened to one. */
-const SOON_MS = 300;
+/** Messages between instances, newest first. The list is reloaded shortly after each change. */
+const RELOAD_DELAY_MS = 300;
 
-export class Envelopes {
+export class EnvelopeStore {
   list = $state.raw<Envelope[]>([]);
-  loaded = $state(false);
-  box = $state<Box>("all");
-  wanted: Wanted = {};
-  /** Counts what happened, for whoever shows more than the list. */
-  news = $state(0);
+  isLoaded = $state(false);
+  box = $state<EnvelopeBox>("all");
+  query: EnvelopeQuery = {};
+  /** Number of changes, for views that show details of a message. */
+  changeCount = $state(0);
   #cursor: string | null = null;
-  #busy = false;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #line: Line;
+  #isLoadingMore = false;
+  #reloadTimer: ReturnType<typeof setTimeout> | undefined;
+  #socket: ReconnectingSocket;
 
   constructor(readonly instance: string | null) {
-    const tell = connection.join("messages", () => this.#line);
-    this.#line = new Line({
-      address: () => sockets.messages(instance ?? undefined),
-      received: () => this.#soon(),
-      changed: tell,
+    const setState = connection.track("messages", () => this.#socket);
+    this.#socket = new ReconnectingSocket({
+      url: () => sockets.messages(instance ?? undefined),
+      onMessage: () => this.#scheduleLoad(),
+      onStateChange: setState,
       poll: () => void this.load().catch(() => {}),
       ping: () => ({ type: "ping" }),
     });
-    this.#line.open();
+    this.#socket.open();
   }
 
-  close() { clearTimeout(this.#timer); this.#line.close(); }
+  close() { clearTimeout(this.#reloadTimer); this.#socket.close(); }
 
-  #soon() {
-    this.#timer ??= setTimeout(() => { this.#timer = undefined; this.news += 1; void this.load().catch(() => {}); }, SOON_MS);
+  #scheduleLoad() {
+    this.#reloadTimer ??= setTimeout(() => { this.#reloadTimer = undefined; this.changeCount += 1; void this.load().catch(() => {}); }, RELOAD_DELAY_MS);
   }
 
-  /** The server looks: a page of what fits is a page, however rare it is. */
+  /** The server filters, so every page is full even if few messages match. */
   #page(cursor: string | null) {
     const instance = this.instance ?? undefined;
-    const place = { all: { instance }, in: { to: instance }, out: { from: instance }, dead: { instance, state: "dead_letter" } }[this.box];
-    return control.envelopes({ limit: 200, cursor, ...this.wanted, ...place });
+    const boxFilter = { all: { instance }, in: { to: instance }, out: { from: instance }, dead: { instance, state: "dead_letter" } }[this.box];
+    return control.envelopes({ limit: 200, cursor, ...this.query, ...boxFilter });
   }
 
-  /** Shows another box, or those of it that are looked for; what was shown before is not of it. */
-  async open(box: Box, wanted: Wanted) {
-    const isSame = box === this.box && JSON.stringify(wanted) === JSON.stringify(this.wanted);
-    if (!isSame) [this.box, this.wanted, this.list, this.loaded] = [box, wanted, [], false];
+  /** Shows another box or another query. */
+  async open(box: EnvelopeBox, query: EnvelopeQuery) {
+    const isSame = box === this.box && JSON.stringify(query) === JSON.stringify(this.query);
+    if (!isSame) [this.box, this.query, this.list, this.isLoaded] = [box, query, [], false];
     await this.load();
   }
 
   async load() {
-    const [box, wanted] = [this.box, this.wanted];
+    const [box, query] = [this.box, this.query];
     const page = await this.#page(null);
-    if (box !== this.box || wanted !== this.wanted) return;
+    if (box !== this.box || query !== this.query) return;
     this.list = page.messages;
     this.#cursor = page.next_cursor ?? null;
-    this.loaded = true;
+    this.isLoaded = true;
   }
 
-  async more() {
-    if (this.#busy || !this.#cursor) return;
-    this.#busy = true;
-    const wanted = this.wanted;
+  async loadMore() {
+    if (this.#isLoadingMore || !this.#cursor) return;
+    this.#isLoadingMore = true;
+    const query = this.query;
     try {
       const page = await this.#page(this.#cursor);
-      if (wanted !== this.wanted) return;
+      if (query !== this.query) return;
       const known = new Set(this.list.map((one) => one.id));
       this.list = [...this.list, ...page.messages.filter((one) => !known.has(one.id))];
       this.#cursor = page.next_cursor ?? null;
-    } finally { this.#busy = false; }
+    } finally { this.#isLoadingMore = false; }
   }
 }

@@ -1,59 +1,59 @@
 import { control, sockets } from "../api/control";
 import type { Instance } from "../api/control.types";
-import { Line } from "../api/line";
+import { ReconnectingSocket } from "../api/socket";
 import { connection } from "./connection.svelte";
-import { LONE, place } from "./place.svelte";
+import { STANDALONE_ID, server } from "./server.svelte";
 
-/** All instances, live. Without a control plane it is the one that serves this page. */
+/** All instances, updated live. Empty without a control plane. */
 class Fleet {
-  list = $state<Instance[]>([]);
-  withArchived = $state(false);
-  loaded = $state(false);
-  #line: Line | null = null;
+  instances = $state<Instance[]>([]);
+  includeArchived = $state(false);
+  isLoaded = $state(false);
+  #socket: ReconnectingSocket | null = null;
 
   start() {
-    if (place.mode !== "control" || this.#line) return;
-    const tell = connection.join("fleet", () => this.#line as Line);
-    this.#line = new Line({
-      address: sockets.instances,
-      opened: () => { if (this.withArchived) this.#sendArchived(); },
-      received: (frame) => this.#take(frame),
-      changed: tell,
+    if (server.mode !== "control" || this.#socket) return;
+    const setState = connection.track("fleet", () => this.#socket as ReconnectingSocket);
+    this.#socket = new ReconnectingSocket({
+      url: sockets.instances,
+      onOpen: () => { if (this.includeArchived) this.#sendIncludeArchived(); },
+      onMessage: (frame) => this.#handleFrame(frame),
+      onStateChange: setState,
       poll: () => void this.load().catch(() => {}),
       ping: () => ({ type: "ping" }),
     });
-    this.#line.open();
+    this.#socket.open();
   }
 
   async load() {
-    this.list = await control.instances(this.withArchived);
-    this.loaded = true;
+    this.instances = await control.instances(this.includeArchived);
+    this.isLoaded = true;
   }
 
-  async showArchived(wanted: boolean) {
-    this.withArchived = wanted;
-    this.#sendArchived();
+  async setIncludeArchived(include: boolean) {
+    this.includeArchived = include;
+    this.#sendIncludeArchived();
     await this.load();
   }
 
-  /** By id or by name. */
-  find(word: string): Instance | undefined {
-    return this.list.find((one) => one.id === word) ?? this.list.find((one) => one.name === word);
+  /** Finds an instance by id or name. */
+  find(idOrName: string): Instance | undefined {
+    return this.instances.find((one) => one.id === idOrName) ?? this.instances.find((one) => one.name === idOrName);
   }
 
-  name(id: string): string { return id === LONE ? "" : this.find(id)?.name ?? id; }
+  nameOf(id: string): string { return id === STANDALONE_ID ? "" : this.find(id)?.name ?? id; }
 
-  #sendArchived() { this.#line?.send({ type: "set_include_archived", value: this.withArchived }); }
+  #sendIncludeArchived() { this.#socket?.send({ type: "set_include_archived", value: this.includeArchived }); }
 
-  #take(frame: Record<string, unknown>) {
-    if (frame.type === "snapshot") { this.list = frame.instances as Instance[]; this.loaded = true; return; }
-    const told = frame.instance as Instance | undefined;
-    if (!told) return;
-    const isGone = frame.type === "instance_deleted" || (told.archived_at !== null && !this.withArchived);
-    const others = this.list.filter((one) => one.id !== told.id);
-    if (isGone) { this.list = others; return; }
-    const at = this.list.findIndex((one) => one.id === told.id);
-    this.list = at < 0 ? [...others, told] : this.list.with(at, told);
+  #handleFrame(frame: Record<string, unknown>) {
+    if (frame.type === "snapshot") { this.instances = frame.instances as Instance[]; this.isLoaded = true; return; }
+    const changed = frame.instance as Instance | undefined;
+    if (!changed) return;
+    const isRemoved = frame.type === "instance_deleted" || (changed.archived_at !== null && !this.includeArchived);
+    const others = this.instances.filter((one) => one.id !== changed.id);
+    if (isRemoved) { this.instances = others; return; }
+    const at = this.instances.findIndex((one) => one.id === changed.id);
+    this.instances = at < 0 ? [...others, changed] : this.instances.with(at, changed);
   }
 }
 

@@ -1,16 +1,16 @@
 import { onDestroy } from "svelte";
 
-/** Asks now and then while a view is open and in sight; for what no socket tells. */
-export function every(ms: number, run: () => Promise<unknown>) {
-  let running = false;
-  const once = async () => {
-    if (running || document.hidden) return;
-    running = true;
+/** Polls while the view is open and visible, for data without change events. */
+export function pollEvery(ms: number, run: () => Promise<unknown>) {
+  let isRunning = false;
+  const poll = async () => {
+    if (isRunning || document.hidden) return;
+    isRunning = true;
     await run().catch(() => {});
-    running = false;
+    isRunning = false;
   };
-  void once();
-  const timer = setInterval(once, ms);
+  void poll();
+  const timer = setInterval(poll, ms);
   onDestroy(() => clearInterval(timer));
-  return once;
+  return poll;
 }

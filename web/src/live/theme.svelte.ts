@@ -1,25 +1,25 @@
-/** Light or dark: what the person chose here, else what their system says. */
+/** Light or dark theme: the user's selection, or else the system's setting. */
 export type Theme = "light" | "dark";
-const STORED = "polyclaw.theme";
+const STORAGE_KEY = "polyclaw.theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-class Look {
-  #chosen = $state<Theme | null>(localStorage.getItem(STORED) as Theme | null);
+class ThemeSetting {
+  #chosen = $state<Theme | null>(localStorage.getItem(STORAGE_KEY) as Theme | null);
   #system = $state<Theme>(system.matches ? "dark" : "light");
 
   constructor() {
-    system.addEventListener("change", () => { this.#system = system.matches ? "dark" : "light"; this.show(); });
+    system.addEventListener("change", () => { this.#system = system.matches ? "dark" : "light"; this.apply(); });
   }
 
-  get name(): Theme { return this.#chosen ?? this.#system; }
+  get current(): Theme { return this.#chosen ?? this.#system; }
 
   toggle() {
-    this.#chosen = this.name === "dark" ? "light" : "dark";
-    localStorage.setItem(STORED, this.#chosen);
-    this.show();
+    this.#chosen = this.current === "dark" ? "light" : "dark";
+    localStorage.setItem(STORAGE_KEY, this.#chosen);
+    this.apply();
   }
 
-  show() { document.documentElement.dataset.theme = this.name; }
+  apply() { document.documentElement.dataset.theme = this.current; }
 }
 
-export const look = new Look();
+export const theme = new ThemeSetting();

@@ -8,45 +8,45 @@ import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } f
 import { tags } from "@lezer/highlight";
 import type { ConfigErrorView } from "../../api/control.types";
 
-const colours = HighlightStyle.define([
-  { tag: tags.comment, color: "var(--ink-3)", fontStyle: "italic" },
+const highlightColors = HighlightStyle.define([
+  { tag: tags.comment, color: "var(--foreground-subtle)", fontStyle: "italic" },
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
-  { tag: [tags.string, tags.special(tags.string)], color: "var(--claw)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--brand)" },
   { tag: [tags.number, tags.bool, tags.atom], color: "var(--info)" },
-  { tag: [tags.heading, tags.tagName], color: "var(--ink)", fontWeight: "bold" },
+  { tag: [tags.heading, tags.tagName], color: "var(--foreground)", fontWeight: "bold" },
 ]);
 
-const look = EditorView.theme({
-  "&": { height: "100%", fontSize: "13px", color: "var(--ink)", backgroundColor: "transparent" },
+const editorTheme = EditorView.theme({
+  "&": { height: "100%", fontSize: "13px", color: "var(--foreground)", backgroundColor: "transparent" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "1.65" },
-  ".cm-content": { caretColor: "var(--ink)" },
-  ".cm-cursor": { borderLeftColor: "var(--ink)" },
-  ".cm-gutters": { backgroundColor: "transparent", color: "var(--ink-3)", border: "none" },
-  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--sunk)" },
+  ".cm-content": { caretColor: "var(--foreground)" },
+  ".cm-cursor": { borderLeftColor: "var(--foreground)" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--foreground-subtle)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--surface-sunken)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--accent-soft)" },
-  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--sheet)", color: "var(--ink)", border: "1px solid var(--line)" },
+  ".cm-tooltip, .cm-panels": { backgroundColor: "var(--surface)", color: "var(--foreground)", border: "1px solid var(--border)" },
 });
 
-export interface Editor { text: () => string; set: (text: string) => void; mark: (errors: ConfigErrorView[]) => void; destroy: () => void }
+export interface Editor { getText: () => string; setText: (text: string) => void; showErrors: (errors: ConfigErrorView[]) => void; destroy: () => void }
 
-/** Lives in a shadow tree: there its styles are sheets of their own, which the page's policy allows. */
-export function edit(host: HTMLElement, text: string, words: { label: string; keys: string }, changed: (text: string) => void): Editor {
+/** Creates the editor in a shadow tree. There its styles are style sheets, which the page's policy allows. */
+export function createEditor(host: HTMLElement, text: string, words: { label: string; keys: string }, onChange: (text: string) => void): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const view = new EditorView({
     root, parent: root,
     state: EditorState.create({ doc: text, extensions: [
       lineNumbers(), history(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), lintGutter(),
-      StreamLanguage.define(toml), syntaxHighlighting(colours), look,
+      StreamLanguage.define(toml), syntaxHighlighting(highlightColors), editorTheme,
       EditorView.contentAttributes.of({ tabindex: "0", "aria-label": words.label, "aria-description": words.keys, spellcheck: "false" }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
-      EditorView.updateListener.of((update) => { if (update.docChanged) changed(update.state.doc.toString()); }),
+      EditorView.updateListener.of((update) => { if (update.docChanged) onChange(update.state.doc.toString()); }),
     ] }),
   });
   return {
-    text: () => view.state.doc.toString(),
-    set: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
-    mark: (errors) => view.dispatch(setDiagnostics(view.state, errors.filter((one) => one.line).map((one) => {
+    getText: () => view.state.doc.toString(),
+    setText: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
+    showErrors: (errors) => view.dispatch(setDiagnostics(view.state, errors.filter((one) => one.line).map((one) => {
       const line = view.state.doc.line(Math.min(one.line as number, view.state.doc.lines));
       return { from: line.from, to: line.to, severity: "error" as const, message: one.message };
     }))),

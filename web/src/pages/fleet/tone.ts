@@ -1,4 +1,0 @@
-import type { Tone } from "../../design/Badge.svelte";
-
-const TONES: Record<string, Tone> = { running: "ok", stopped: "calm", unresponsive: "bad", crashed: "bad", "stale-pid": "warn", unknown: "warn", error: "bad", archived: "calm" };
-export const toneOf = (status: string): Tone => TONES[status] ?? "warn";

@@ -1,4 +1,0 @@
-import type { Tone } from "../../design/Badge.svelte";
-
-const TONES: Record<string, Tone> = { queued: "info", delivered: "info", acknowledged: "ok", failed: "warn", dead_letter: "bad" };
-export const toneOf = (state: string): Tone => TONES[state] ?? "calm";

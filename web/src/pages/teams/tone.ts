@@ -1,5 +1,0 @@
-import type { Tone } from "../../design/Badge.svelte";
-
-export const COLUMNS = ["pending", "claimed", "in_progress", "completed", "failed"] as const;
-const TONES: Record<string, Tone> = { pending: "calm", claimed: "accent", in_progress: "info", completed: "ok", failed: "bad" };
-export const toneOf = (status: string): Tone => TONES[status] ?? "calm";

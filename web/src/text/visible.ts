@@ -1,5 +1,0 @@
-/** Characters that turn the direction of writing or can not be seen, and control characters other than tabs and line ends. */
-const HIDDEN = /(?![\n\t])[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
-
-/** A text with such characters written out, as `<U+202E>`: what is approved is what is read. */
-export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replace(HIDDEN, (one) => `<U+${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
