@@ -3,7 +3,6 @@
 
 mod accounts;
 mod attachment;
-mod backoff;
 mod client;
 mod connection_state;
 pub mod discord;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::backoff::Backoff;
+use polyclaw_domain::backoff::{Backoff, BackoffPolicy};
+
 use crate::client;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,6 @@ impl Default for RetryTiming {
 
 impl RetryTiming {
     pub(crate) fn backoff(self) -> Backoff {
-        Backoff::new(self.initial_backoff, self.max_backoff)
+        BackoffPolicy::new(self.initial_backoff, self.max_backoff).start(fastrand::u64(..))
     }
 }

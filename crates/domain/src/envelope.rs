@@ -1,8 +1,12 @@
 //! Envelopes, the messages between instances: limits, the rules that let them pass, and retries. The broker in
 //! `control` stores and delivers them.
 
+use std::hash::Hash;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use crate::backoff::BackoffPolicy;
 use crate::time::Millis;
 
 /// Maximum size of a payload as JSON.
@@ -16,8 +20,7 @@ pub const MAX_WORD_LEN: usize = 200;
 pub const DEFAULT_MAX_RETRIES: u32 = 5;
 pub const DEFAULT_TTL_SECS: u32 = 3_600;
 
-const INITIAL_BACKOFF_MS: i64 = 1_000;
-const MAX_BACKOFF_MS: i64 = 60_000;
+const RETRY_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// A task for an agent of another instance. `task.status` and `task.result` report on it.
 pub const HANDOFF_KIND: &str = "task.handoff";
@@ -147,13 +150,13 @@ pub enum EnvelopeRetryDecision {
     Dead(&'static str),
 }
 
-/// Decides on a retry after `attempts` of `most`. `spread` adds jitter per envelope, so that not all are retried at the
-/// same time.
+/// Decides on a retry after `attempts` of `most`. `seed` is different for each envelope, so that not all are retried at
+/// the same time.
 pub fn decide_retry(
     (attempts, most): (u32, u32),
     expires_at: Millis,
     now: Millis,
-    spread: i64,
+    seed: impl Hash,
 ) -> EnvelopeRetryDecision {
     if attempts >= most {
         return EnvelopeRetryDecision::Dead("every attempt that its rule allows failed");
@@ -161,19 +164,11 @@ pub fn decide_retry(
     if expires_at <= now {
         return EnvelopeRetryDecision::Dead(EXPIRED_REASON);
     }
-    EnvelopeRetryDecision::RetryAt(now.plus(backoff_ms(attempts, spread)))
+    EnvelopeRetryDecision::RetryAt(now.plus_duration(RETRY_BACKOFF.delay(attempts, seed)))
 }
 
 /// The dead-letter reason of an envelope that nobody fetched before it expired.
 pub const EXPIRED_REASON: &str = "its time to live is over";
-
-/// Returns 1 s, doubled with each attempt up to a minute, minus a jitter of up to a quarter.
-fn backoff_ms(attempts: u32, spread: i64) -> i64 {
-    let doubled = INITIAL_BACKOFF_MS << attempts.saturating_sub(1).min(10);
-    let whole = doubled.min(MAX_BACKOFF_MS);
-    let share = spread.wrapping_mul(2_654_435_761).wrapping_add(i64::from(attempts) * 97).rem_euclid(256);
-    whole - whole / 4 * share / 255
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,11 @@
 //! Instances of a control plane: names, the status that follows from process facts, and restart decisions after a
 //! crash. The crate `control` collects the facts; this module interprets them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use crate::backoff::BackoffPolicy;
 use crate::time::Millis;
 
 /// Ports assigned to instances that request none.
@@ -12,8 +15,7 @@ const MIN_PORT: u16 = 1024;
 /// Crashes within [`BREAKER_WINDOW_MS`] after which an instance is not restarted any more.
 pub const BREAKER_CRASHES: usize = 5;
 pub const BREAKER_WINDOW_MS: i64 = 10 * 60_000;
-const INITIAL_BACKOFF_MS: i64 = 1_000;
-const MAX_BACKOFF_MS: i64 = 30_000;
+const RESTART_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// The name of an instance: `^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -201,17 +203,17 @@ pub fn decide_restart(
         RestartPolicy::OnFailure if in_good_order => RestartDecision::StayStopped,
         RestartPolicy::Never => RestartDecision::StayCrashed,
         _ if late.len() >= BREAKER_CRASHES => RestartDecision::OpenBreaker,
-        _ => {
-            RestartDecision::StartAt(late.last().copied().unwrap_or(now).plus(restart_backoff_ms(late.len())))
-        }
+        _ => RestartDecision::StartAt(
+            late.last().copied().unwrap_or(now).plus_duration(restart_delay(late.len())),
+        ),
     }
 }
 
-/// Returns the delay before a restart: none the first time, then growing.
-fn restart_backoff_ms(crashes: usize) -> i64 {
+/// Returns the delay before a restart: none the first time, then growing. Without jitter: people see the time.
+fn restart_delay(crashes: usize) -> Duration {
     match u32::try_from(crashes).unwrap_or(u32::MAX) {
-        0 | 1 => 0,
-        n => INITIAL_BACKOFF_MS.saturating_mul(1 << (n - 2).min(16)).min(MAX_BACKOFF_MS),
+        0 | 1 => Duration::ZERO,
+        n => RESTART_BACKOFF.delay_without_jitter(n - 1),
     }
 }
 

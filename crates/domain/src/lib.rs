@@ -9,6 +9,7 @@ pub mod audit;
 pub mod author;
 pub mod authority;
 pub mod backlog;
+pub mod backoff;
 pub mod briefing;
 pub mod budget;
 pub mod channel;

@@ -1,7 +1,9 @@
 //! Time is integer milliseconds since 1970 (UTC) inside, and RFC 3339 with milliseconds at every interface.
 
 use std::fmt;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,6 +12,10 @@ pub struct Millis(pub i64);
 impl Millis {
     pub fn plus(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))
+    }
+
+    pub fn plus_duration(self, duration: Duration) -> Self {
+        self.plus(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
     }
 
     pub fn minus(self, millis: i64) -> Self {
@@ -22,22 +28,25 @@ impl Millis {
 
     /// Returns the time for people: to the minute, with the time zone.
     pub fn to_minute(self) -> String {
-        let written = self.to_string();
-        let (day, clock) = written.split_once('T').unwrap_or((&written, ""));
-        format!("{day} {} UTC", clock.get(..5).unwrap_or_default())
+        self.timestamp().strftime("%Y-%m-%d %H:%M UTC").to_string()
     }
 
+    /// Reads an RFC 3339 time with an offset. Digits below a millisecond are cut off.
     pub fn parse(text: &str) -> Option<Self> {
-        parse_rfc3339(text)
+        let nanoseconds = text.parse::<Timestamp>().ok()?.as_nanosecond();
+        i64::try_from(nanoseconds.div_euclid(1_000_000)).ok().map(Self)
+    }
+
+    /// Clamps times outside the years -9999 to 9999.
+    fn timestamp(self) -> Timestamp {
+        let limit = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        Timestamp::from_millisecond(self.0).unwrap_or(limit)
     }
 }
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (days, ms) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
-        let (year, month, day) = civil_date(days);
-        let (h, m, s) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{:03}Z", ms % 1000)
+        write!(f, "{:.3}", self.timestamp())
     }
 }
 
@@ -66,77 +75,6 @@ pub fn format_duration(ms: i64) -> String {
         (0, ..) => format!("{hours} h {minutes} min"),
         _ => format!("{days} d {hours} h"),
     }
-}
-
-/// Converts days since 1970 to a Gregorian date, in eras of 400 years that begin on 1 March.
-fn civil_date(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let y = if month <= 2 { year - 1 } else { year };
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let year_of_era = y.rem_euclid(400);
-    let day_of_era =
-        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * shifted + 2) / 5 + day - 1;
-    y.div_euclid(400) * 146_097 + day_of_era - 719_468
-}
-
-fn parse_rfc3339(text: &str) -> Option<Millis> {
-    let number = |range: std::ops::Range<usize>| -> Option<i64> {
-        let digits = text.get(range)?;
-        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
-    };
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (h, m, s) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    let bytes = text.as_bytes();
-    let marks = bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':';
-    let separator = matches!(bytes[10], b'T' | b't' | b' ');
-    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day) && h < 24 && m < 60 && s <= 60;
-    if !(marks
-        && separator
-        && in_range
-        && civil_date(days_since_epoch(year, month, day)) == (year, month, day))
-    {
-        return None;
-    }
-    let (millis, zone) = parse_fraction(text.get(19..)?)?;
-    let seconds = days_since_epoch(year, month, day) * 86_400 + h * 3600 + m * 60 + s - offset_seconds(zone)?;
-    Some(Millis(seconds * 1000 + millis))
-}
-
-/// Splits `.123456Z` into whole milliseconds and the zone.
-fn parse_fraction(rest: &str) -> Option<(i64, &str)> {
-    let Some(digits) = rest.strip_prefix('.') else { return Some((0, rest)) };
-    let end = digits.find(|c: char| !c.is_ascii_digit())?;
-    let mut shown: String = digits[..end].chars().take(3).collect();
-    while shown.len() < 3 {
-        shown.push('0');
-    }
-    (end > 0).then_some((shown.parse().ok()?, &digits[end..]))
-}
-
-fn offset_seconds(zone: &str) -> Option<i64> {
-    if matches!(zone, "Z" | "z") {
-        return Some(0);
-    }
-    let sign = match zone.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
-    if hours.len() != 2 || minutes.len() != 2 {
-        return None;
-    }
-    Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60))
 }
 
 #[cfg(test)]

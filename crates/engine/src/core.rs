@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
+use polyclaw_domain::backoff::BackoffPolicy;
 use polyclaw_domain::briefing::BriefingSource;
 use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_domain::id::{NodeId, TurnId};
@@ -37,6 +39,9 @@ use crate::toolbox::settings::SettingsTool;
 use crate::toolbox::subagents::SubagentTool;
 use crate::toolbox::team::TeamTool;
 use crate::worker::{RunningTurn, TurnStart};
+
+/// Delays between attempts to write what must not be lost.
+const WRITE_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(200), Duration::from_secs(5));
 
 /// Ports: everything the engine needs from outside.
 pub struct EnginePorts {
@@ -283,14 +288,14 @@ impl Inner {
         F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + Sync + 'static,
     {
         let body = Arc::new(body);
-        let mut pause_ms = 200;
+        let mut backoff = WRITE_BACKOFF.start(self.node.as_str());
         loop {
             let attempt = Arc::clone(&body);
             match self.ports.db.write(move |tx| attempt(tx)).await {
                 Err(error) if error.is_transient() && !self.is_draining() => {
-                    tracing::error!(%error, pause_ms, "database write of a turn step failed; retrying");
-                    tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
-                    pause_ms = (pause_ms * 2).min(5_000);
+                    let pause = backoff.next_delay();
+                    tracing::error!(%error, ?pause, "database write of a turn step failed; retrying");
+                    tokio::time::sleep(pause).await;
                 }
                 answer => return answer.map_err(Error::from),
             }

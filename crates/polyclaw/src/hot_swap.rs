@@ -1,8 +1,9 @@
 //! Ports that a reload replaces. A running call keeps the old value; the next call gets the new one.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{
@@ -12,19 +13,19 @@ use polyclaw_domain::tool::{
     ProgressSink, ToolCall, ToolOutcome, ToolQuestion, ToolScope, ToolSpec, Toolbox,
 };
 
-pub struct HotSwap<T>(RwLock<Arc<T>>);
+pub struct HotSwap<T>(ArcSwap<T>);
 
 impl<T> HotSwap<T> {
     pub fn new(value: T) -> Self {
-        Self(RwLock::new(Arc::new(value)))
+        Self(ArcSwap::from_pointee(value))
     }
 
     pub fn replace(&self, value: T) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
+        self.0.store(Arc::new(value));
     }
 
     pub fn get(&self) -> Arc<T> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        self.0.load_full()
     }
 }
 

@@ -1,34 +1,30 @@
-//! IDs that sort by time: 48 bits of milliseconds and 80 random bits, as 26 lower-case base32 characters.
+//! IDs that sort by time: ULIDs in lower case.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::port::{IdGenerator, WallClock};
-
-/// Crockford's alphabet. It sorts like its values and has no look-alikes.
-const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const RANDOM_BITS: u32 = 80;
+use ulid::Ulid;
 
 pub struct SortableIds {
     clock: Arc<dyn WallClock>,
-    last: Mutex<u128>,
+    last: Mutex<Ulid>,
 }
 
 impl SortableIds {
     pub fn new(clock: Arc<dyn WallClock>) -> Self {
-        Self { clock, last: Mutex::new(0) }
+        Self { clock, last: Mutex::new(Ulid::nil()) }
     }
 }
 
 impl IdGenerator for SortableIds {
     fn next_id(&self) -> String {
-        let millis = u128::from(self.clock.now().0.unsigned_abs()) & ((1 << 48) - 1);
-        let random = u128::from_be_bytes(random_bytes()) >> (128 - RANDOM_BITS);
-        let fresh = (millis << RANDOM_BITS) | random;
+        let millis = self.clock.now().0.unsigned_abs();
+        let fresh = Ulid::from_parts(millis, u128::from_be_bytes(random_bytes()));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         // Within one millisecond, or after the clock went back, the next number keeps the order.
-        *last = if fresh > *last { fresh } else { *last + 1 };
-        encode_crockford(*last)
+        *last = if fresh > *last { fresh } else { successor(*last) };
+        last.to_string().to_ascii_lowercase()
     }
 
     fn fresh_nonce(&self) -> String {
@@ -46,9 +42,9 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn encode_crockford(value: u128) -> String {
-    let message_of = |n: u32| char::from(ALPHABET[((value >> (5 * n)) & 31) as usize]);
-    (0..26).rev().map(message_of).collect()
+/// The next ULID. When the random bits of a millisecond are used up, it is the first of the next one.
+fn successor(last: Ulid) -> Ulid {
+    last.increment().unwrap_or_else(|_| Ulid::from_parts(last.timestamp_ms() + 1, 0))
 }
 
 #[cfg(test)]
@@ -74,12 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn the_letters_sort_as_the_numbers_do() {
-        assert_eq!(encode_crockford(0), "0".repeat(26));
-        assert_eq!(encode_crockford(u128::MAX), format!("7{}", "z".repeat(25)));
-        assert!(
-            encode_crockford(31) < encode_crockford(32)
-                && encode_crockford(1 << 80) > encode_crockford((1 << 80) - 1)
-        );
+    fn successor_of_the_last_id_of_a_millisecond_is_in_the_next_one() {
+        let next = successor(Ulid::from_parts(7, u128::MAX));
+        assert_eq!((next.timestamp_ms(), next.random()), (8, 0));
     }
 }

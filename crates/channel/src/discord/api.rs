@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use polyclaw_domain::backoff::Backoff;
 use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::backoff::Backoff;
 use crate::client;
 use crate::response::{self, PlatformCallError, PlatformResponse};
 
@@ -75,7 +75,7 @@ impl DiscordApi {
                 if body.is_null() { Err(PlatformCallError::unreadable_response()) } else { Ok(body) }
             }) {
                 Err(refusal) if left > 0 && refusal.is_transient() => {
-                    let pause = backoff.next();
+                    let pause = backoff.next_delay();
                     tokio::time::sleep(refusal.after.map_or(pause, |after| after.max(pause))).await;
                 }
                 decided => return decided,

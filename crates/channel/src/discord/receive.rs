@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use polyclaw_domain::backoff::Backoff;
 use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -19,8 +20,8 @@ use super::event::{
 use super::gateway::{DisconnectReason, EventProgress, GatewayConnection, SessionStart};
 use super::threads::ThreadParents;
 use super::{inbound, interaction};
-use crate::backoff::Backoff;
 use crate::response::PlatformCallError;
+use crate::retry_timing::RetryTiming;
 use crate::socket;
 
 /// Discord allows a thousand identifies a day and revokes the token of a bot that exceeds it, so the backoff is longer
@@ -69,10 +70,8 @@ impl DiscordAccount {
             life.seen.insert(address.peer, (life.begin, None));
         }
         let progress = EventProgress::default();
-        let mut backoff = Backoff::new(
-            self.retry_timing.initial_backoff,
-            self.retry_timing.max_backoff * IDENTIFY_BACKOFF_FACTOR,
-        );
+        let max_backoff = self.retry_timing.max_backoff * IDENTIFY_BACKOFF_FACTOR;
+        let mut backoff = RetryTiming { max_backoff, ..self.retry_timing }.backoff();
         loop {
             let started_at = Instant::now();
             let ended = self.run_connection(&mut life, &progress).await;
@@ -238,7 +237,7 @@ impl DiscordAccount {
     async fn deliver_inbound(&self, message: InboundMessage, inbox: &dyn InboundSink) {
         let mut backoff = self.retry_timing.backoff();
         while let IngestOutcome::Retry { reason } = inbox.ingest_message(message.clone()).await {
-            let pause = backoff.next();
+            let pause = backoff.next_delay();
             tracing::warn!(
                 account = self.name,
                 reason,
@@ -251,10 +250,10 @@ impl DiscordAccount {
 
     async fn wait_before_reconnect(&self, backoff: &mut Backoff, ended: &DisconnectReason) {
         let (pause, reason) = match ended {
-            DisconnectReason::Broken(reason) => (backoff.next(), reason.as_str()),
+            DisconnectReason::Broken(reason) => (backoff.next_delay(), reason.as_str()),
             // Discord requires a longer delay before a new session.
             DisconnectReason::Forgotten(reason) => {
-                (self.retry_timing.initial_backoff + backoff.next(), reason.as_str())
+                (self.retry_timing.initial_backoff + backoff.next_delay(), reason.as_str())
             }
             DisconnectReason::Refused(reason) => {
                 (self.retry_timing.max_backoff * REFUSED_BACKOFF_FACTOR, *reason)

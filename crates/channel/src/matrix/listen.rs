@@ -57,7 +57,7 @@ impl MatrixAccount {
                     backoff.reset();
                 }
                 Err(reason) => {
-                    let pause = backoff.next();
+                    let pause = backoff.next_delay();
                     self.connection.set_disconnected(&*reason);
                     tracing::warn!(account = self.name, reason, ?pause, "Matrix sync failed; retrying");
                     tokio::time::sleep(pause).await;

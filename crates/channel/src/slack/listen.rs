@@ -2,6 +2,7 @@
 //! accepted; Slack redelivers unacknowledged ones.
 
 use futures_util::{SinkExt, StreamExt};
+use polyclaw_domain::backoff::Backoff;
 use polyclaw_domain::channel::{InboundSink, IngestOutcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use super::account::{SlackAccount, SlackDelivery};
 use super::api::with_setting_hint;
 use super::event::SlackIdentity;
-use crate::backoff::Backoff;
 use crate::socket::{self, PlatformSocket};
 
 #[derive(Debug, Default, Deserialize)]
@@ -30,7 +30,7 @@ impl SlackAccount {
         let mut backoff = self.retry_timing.backoff();
         loop {
             let ended = self.run_socket(inbox, &mut backoff).await;
-            let pause = backoff.next();
+            let pause = backoff.next_delay();
             match ended {
                 Ok(reason) => {
                     tracing::debug!(

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::backoff::Backoff;
 use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use super::account::TelegramAccount;
 use super::inbound;
 use super::update::{CallbackQuery, TelegramUpdate, TelegramUser};
-use crate::backoff::Backoff;
 use crate::response::PlatformCallError;
 
 /// Other update kinds, such as edited messages, are not requested.
@@ -92,7 +92,7 @@ impl TelegramAccount {
         if let Some(message) = update.as_ref().and_then(|update| self.to_inbound(update, &place.me))
             && let IngestOutcome::Retry { reason } = inbox.ingest_message(message).await
         {
-            let pause = place.later.next();
+            let pause = place.later.next_delay();
             tracing::warn!(
                 account = self.name,
                 reason,
@@ -150,7 +150,7 @@ impl TelegramAccount {
             Some(StatusCode::CONFLICT) => {
                 (slow, "another program receives for this bot, or a webhook is set for it: only one can")
             }
-            _ => (backoff.next(), "Telegram is not reached; it will be asked again"),
+            _ => (backoff.next_delay(), "Telegram is not reached; it will be asked again"),
         };
         let pause = after.map_or(pause, |after| after.max(pause));
         self.connection.set_disconnected(format!("{advice} ({reason})"));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use polyclaw_domain::backoff::BackoffPolicy;
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{DesiredState, ProcessState};
 use polyclaw_store::registry::InstanceRecord;
@@ -18,7 +19,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The batch size for each kind, so that other writers get their turn.
 const SWEEP_BATCH_SIZE: usize = 500;
 const KEY_CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+const START_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// Failed starts by instance, with the time of the next attempt.
 type StartAttempts = HashMap<InstanceId, (u32, Instant)>;
@@ -65,7 +66,7 @@ impl Control {
         if Instant::now() < at {
             return Ok(());
         }
-        let pause = Duration::from_secs(1 << times.min(6)).min(MAX_BACKOFF);
+        let pause = START_BACKOFF.delay(times + 1, id.as_str());
         tried.insert(id.clone(), (times + 1, Instant::now() + pause));
         let control = self.clone();
         tokio::spawn(async move {

@@ -1,12 +1,14 @@
 //! Consecutive failed turns of a team member: since when, why, and when the next attempt is.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
+use crate::backoff::BackoffPolicy;
 use crate::time::Millis;
 
-/// The first and the longest delay.
-const INITIAL_BACKOFF_MS: i64 = 30_000;
-const MAX_BACKOFF_MS: i64 = 15 * 60_000;
+const RETRY_BACKOFF: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_secs(30), Duration::from_secs(15 * 60));
 
 /// Consecutive failures. Cleared by the first successful turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +26,12 @@ impl FailureStreak {
     pub fn after_failure(known: Option<Self>, code: &str, now: Millis) -> Self {
         let (since, failures) = known.map_or((now, 0), |known| (known.since, known.failures));
         let failures = failures.saturating_add(1);
-        Self { since, code: code.to_owned(), failures, retry_at: Some(now.plus(backoff_ms(failures))) }
+        Self {
+            since,
+            code: code.to_owned(),
+            failures,
+            retry_at: Some(now.plus_duration(retry_delay(failures))),
+        }
     }
 
     /// Returns a line for people who look at the team.
@@ -44,9 +51,9 @@ impl FailureStreak {
 }
 
 /// Returns the delay after this many failures: doubled each time, up to a limit.
-pub fn backoff_ms(failures: u32) -> i64 {
-    let doubled = INITIAL_BACKOFF_MS << failures.saturating_sub(1).min(16);
-    doubled.min(MAX_BACKOFF_MS)
+/// Without jitter: people see the time of the next attempt.
+pub fn retry_delay(failures: u32) -> Duration {
+    RETRY_BACKOFF.delay_without_jitter(failures)
 }
 
 #[cfg(test)]
@@ -55,9 +62,9 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_a_quarter_of_an_hour() {
-        let seconds: Vec<i64> = (1..=8).map(|failures| backoff_ms(failures) / 1000).collect();
+        let seconds: Vec<u64> = (1..=8).map(|failures| retry_delay(failures).as_secs()).collect();
         assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
-        assert_eq!(backoff_ms(u32::MAX), MAX_BACKOFF_MS);
+        assert_eq!(retry_delay(u32::MAX), Duration::from_secs(900));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use polyclaw_domain::backoff::BackoffPolicy;
 use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, MenuItem, WebhookRequest, WebhookResponse};
 use polyclaw_domain::command;
 use polyclaw_store::account_leases::ChannelAccount;
@@ -14,10 +15,9 @@ use super::account_leases;
 use crate::core::Engine;
 use crate::error::Result;
 
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// Longest pause between attempts to publish a menu that keeps failing, for example because of a wrong token.
-const MAX_MENU_BACKOFF: Duration = Duration::from_secs(600);
+const RESTART_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(60));
+/// A menu may keep failing until a person acts, for example because of a wrong token.
+const MENU_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(600));
 /// Timeout of publishing a menu.
 const MENU_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -47,12 +47,11 @@ pub(super) async fn run_account(
     (name, account): ChannelAccount,
     channel: Arc<dyn ChannelAdapter>,
 ) {
-    let mut pause = INITIAL_BACKOFF;
+    let mut backoff = RESTART_BACKOFF.start((name.as_str(), account.as_str()));
     while AssertUnwindSafe(channel.receive_messages(&account, &engine)).catch_unwind().await.is_err() {
-        let pause_s = pause.as_secs();
-        tracing::error!(channel = name, account, pause_s, "channel account panicked; reopening it");
+        let pause = backoff.next_delay();
+        tracing::error!(channel = name, account, ?pause, "channel account panicked; reopening it");
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(MAX_BACKOFF);
     }
 }
 
@@ -60,7 +59,7 @@ impl Engine {
     /// Publishes the commands and agents to every account, and retries accounts that fail. Never returns: the menu
     /// stays valid until the caller drops this future because something changed.
     async fn offer_menus(&self, mut accounts: Vec<(String, String)>) {
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = MENU_BACKOFF.start(self.node_name.as_str());
         loop {
             let pending = accounts.clone();
             accounts = self.offer_menus_once(accounts).await.unwrap_or_else(|error| {
@@ -70,8 +69,7 @@ impl Engine {
             if accounts.is_empty() {
                 return std::future::pending().await;
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_MENU_BACKOFF);
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 

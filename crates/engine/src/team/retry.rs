@@ -4,7 +4,7 @@
 
 use polyclaw_domain::job::JobLane;
 use polyclaw_domain::task::claim_refusal;
-use polyclaw_domain::team::failures::backoff_ms;
+use polyclaw_domain::team::failures::retry_delay;
 use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
 use polyclaw_store::teams::MemberRetry;
 use polyclaw_store::{Tx, sessions, tasks, team_messages, teams};
@@ -80,7 +80,7 @@ fn take_retry(
     let is_wanted = has_work || mail_needs_turn(tx, &team, &retry.name)?;
     // An idle notice that needs no turn while others work may need one when they are idle.
     let (_, idle) = team_messages::count_waiting(tx, &team.id, &retry.name)?;
-    let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(backoff_ms(1)));
+    let later = (!is_wanted && idle > 0).then(|| fresh.now.plus_duration(retry_delay(1)));
     if !teams::claim_retry(tx, retry, later)? || !is_wanted {
         return Ok(None);
     }

@@ -1,10 +1,10 @@
 //! Retries of model calls, within limits: rate limits are waited for and transient failures are retried, so that a turn
 //! is not lost to a busy minute or a broken connection. Fallback models are tried first.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::backoff::{BackoffPolicy, add_jitter};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_store::jobs::{self, TurnJobKind};
@@ -20,15 +20,15 @@ use crate::worker::RunningTurn;
 
 /// Maximum number of waits for a rate limit per answer.
 const MAX_RATE_LIMIT_WAITS: u32 = 3;
-/// First wait if the provider gives none. Each wait is twice the one before.
-const INITIAL_RATE_LIMIT_BACKOFF: Duration = Duration::from_secs(2);
+/// Waits if the provider names none.
+const RATE_LIMIT_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(2), Duration::from_secs(60));
 /// Maximum number of retries after transient failures. If a quarter of all calls fail, one answer in four thousand is
 /// still lost.
 const MAX_TRANSIENT_RETRIES: u32 = 5;
 /// Maximum number of retries after empty replies. Lower, because each one is paid for.
 const MAX_EMPTY_RETRIES: u32 = 2;
-/// Wait before the first retry. Each wait is twice the one before.
-const INITIAL_RETRY_BACKOFF: Duration = Duration::from_millis(250);
+const TRANSIENT_BACKOFF: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_millis(250), Duration::from_secs(10));
 /// Minimum wait, whatever the provider asks for.
 const MIN_RETRY_WAIT: Duration = Duration::from_millis(500);
 /// A provider that asks for a longer wait than this is not retried.
@@ -124,15 +124,14 @@ impl ModelRetryPolicy {
         if self.retries >= most {
             return None;
         }
-        let pause = INITIAL_RETRY_BACKOFF * 2_u32.pow(self.retries);
         self.retries += 1;
-        Some(add_jitter(pause, (turn, "retry", self.retries)))
+        Some(TRANSIENT_BACKOFF.delay(self.retries, turn))
     }
 
     fn rate_limit_wait(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Duration> {
         let asked = match (error.class, error.retry_after_ms) {
             (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Duration::from_millis(ms),
-            (ErrorClass::RateLimit, None) => INITIAL_RATE_LIMIT_BACKOFF * 2_u32.pow(self.waits),
+            (ErrorClass::RateLimit, None) => RATE_LIMIT_BACKOFF.delay_without_jitter(self.waits + 1),
             _ => return None,
         };
         if self.waits == MAX_RATE_LIMIT_WAITS || asked > MAX_RETRY_WAIT {
@@ -141,14 +140,6 @@ impl ModelRetryPolicy {
         self.waits += 1;
         Some(add_jitter(asked.max(MIN_RETRY_WAIT), (turn, self.waits)))
     }
-}
-
-/// Adds up to a quarter of the wait, different for each turn, so that turns rejected together do not retry together.
-fn add_jitter(wait: Duration, by: impl Hash) -> Duration {
-    let mut hasher = DefaultHasher::new();
-    by.hash(&mut hasher);
-    let share = u32::try_from(hasher.finish() % 256).unwrap_or_default();
-    wait + wait / 4 * share / 256
 }
 
 /// Sleeps without triggering the stall timer. A draining engine releases the turn, and a newer message goes first if
@@ -236,7 +227,7 @@ mod tests {
     #[test]
     fn turns_that_were_refused_together_come_back_one_after_the_other() {
         let waits: std::collections::HashSet<_> =
-            (0..100).map(|n| add_jitter(INITIAL_RATE_LIMIT_BACKOFF, TurnId::new(format!("t{n}")))).collect();
+            (0..100).map(|n| add_jitter(Duration::from_secs(2), TurnId::new(format!("t{n}")))).collect();
         assert!(waits.len() > 50, "{}", waits.len());
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::backoff::{Backoff, BackoffPolicy};
 use polyclaw_domain::envelope::{HANDOFF_KIND, STATUS_KIND};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::{AcceptedMessage, InternalMessage, MessageProvenance, RelayKind};
@@ -19,8 +20,7 @@ const MAX_CONCURRENT_MESSAGES: usize = 32;
 const POLL_BATCH_SIZE: usize = 16;
 /// Well before a lease of 90 seconds expires.
 const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(30);
-const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
-const MAX_BACKOFF: Duration = Duration::from_secs(10);
+const BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(250), Duration::from_secs(10));
 
 /// Runs until it is dropped or the engine is draining.
 pub async fn run(exchange: Arc<BrokerClient>, engine: Engine) {
@@ -53,29 +53,33 @@ pub async fn run_answers(exchange: Arc<BrokerClient>, engine: Engine) {
     }
 }
 
+fn start_backoff() -> Backoff {
+    BACKOFF.start(fastrand::u64(..))
+}
+
 /// Polls the control plane, with a growing pause while it does not respond.
 struct PollLoop {
     only_answers: bool,
     word: String,
-    pause: Duration,
+    backoff: Backoff,
 }
 
 impl PollLoop {
     fn new(only_answers: bool) -> Self {
-        Self { only_answers, word: random_nonce(), pause: INITIAL_BACKOFF }
+        Self { only_answers, word: random_nonce(), backoff: start_backoff() }
     }
 
     async fn poll_messages(&mut self, exchange: &BrokerClient, limit: usize) -> Vec<LeasedEnvelope> {
         match exchange.fetch_pending(&self.word, limit, self.only_answers).await {
             Ok(envelopes) => {
-                (self.pause, self.word) = (INITIAL_BACKOFF, random_nonce());
+                self.backoff.reset();
+                self.word = random_nonce();
                 envelopes
             }
             Err(failure) => {
                 tracing::debug!(error = %failure, "could not fetch messages from the control plane; retrying");
-                tokio::time::sleep(self.pause).await;
+                tokio::time::sleep(self.backoff.next_delay()).await;
                 exchange.refresh_control_plane_url();
-                self.pause = (self.pause * 2).min(MAX_BACKOFF);
                 Vec::new()
             }
         }
@@ -119,12 +123,11 @@ async fn report_outcome(
     verb: &str,
     more: Value,
 ) -> Result<(), CommandFailure> {
-    let mut pause = INITIAL_BACKOFF;
+    let mut backoff = start_backoff();
     loop {
         match exchange.update_message(envelope, verb, more.clone()).await {
             Err(failure) if failure.exit == FailureExit::Unavailable && !engine.is_draining() => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(MAX_BACKOFF);
+                tokio::time::sleep(backoff.next_delay()).await;
             }
             reply => return reply.map(drop),
         }

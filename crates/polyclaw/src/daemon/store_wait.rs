@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::backoff::BackoffPolicy;
 use polyclaw_domain::config::Config;
 use polyclaw_store::{DbTarget, Error};
 
-/// Pause after the first failure. Each further pause is twice as long, up to the maximum.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+const BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(250), Duration::from_secs(5));
 /// Interval between two log lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval between two checks for new connections.
@@ -42,10 +41,10 @@ pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
 }
 
 fn probe_until_reachable(target: &DbTarget, limit: Option<Duration>) {
-    let (began, mut notified_at, mut pause) = (Instant::now(), Instant::now(), INITIAL_BACKOFF);
+    let (began, mut notified_at) = (Instant::now(), Instant::now());
+    let mut backoff = BACKOFF.start(std::process::id());
     while limit.is_none_or(|limit| began.elapsed() < limit) {
-        thread::sleep(pause);
-        pause = (pause * 2).min(MAX_BACKOFF);
+        thread::sleep(backoff.next_delay());
         let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
             return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL reachable; starting");
         };

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::backoff::BackoffPolicy;
 use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
 use polyclaw_domain::tool::{ProgressSink, ToolOutcome};
 use serde_json::Value;
@@ -14,8 +15,7 @@ use super::settings::McpSettings;
 use super::tool_spec::McpToolSpec;
 use crate::error::{Error, Result};
 
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+const RESTART_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(60));
 /// A server that ran this long did not fail to start; its backoff is reset.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Minimum interval between listings for a server that keeps reporting changed tools.
@@ -144,7 +144,7 @@ impl McpServerHandle {
                 break;
             }
             failures = if began.elapsed() > STABLE_AFTER { 1 } else { failures + 1 };
-            let pause = INITIAL_BACKOFF.saturating_mul(1 << (failures - 1).min(10)).min(MAX_BACKOFF);
+            let pause = RESTART_BACKOFF.delay(failures, &self.name);
             tracing::warn!(mcp.server = self.name, pause_s = pause.as_secs(), "MCP server is down: {error}");
             self.update_state(|now| {
                 (now.state, now.line, now.error) = (McpServerState::Down, None, Some(error));

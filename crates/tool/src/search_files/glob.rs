@@ -1,11 +1,12 @@
-//! Glob patterns: `*` and `?` within a name, `**` across folders, `{a,b}` for alternatives.
+//! Glob patterns: `*` and `?` within a name, `**` across folders, `{a,b}` for alternatives, `[a-z]` for one of several
+//! characters.
 
-use regex::{Regex, RegexBuilder};
+use globset::{GlobBuilder, GlobMatcher};
 
 use crate::error::{Error, Result};
 
 pub struct PathGlob {
-    regex: Regex,
+    glob: GlobMatcher,
     /// A pattern without a slash matches the file name in any folder.
     only_name: bool,
 }
@@ -13,7 +14,7 @@ pub struct PathGlob {
 impl PathGlob {
     pub fn matches(&self, path: &str) -> bool {
         let subject = if self.only_name { path.rsplit('/').next().unwrap_or(path) } else { path };
-        self.regex.is_match(subject)
+        self.glob.is_match(subject)
     }
 }
 
@@ -23,39 +24,9 @@ pub fn compile_glob(pattern: &str) -> Result<PathGlob> {
     if pattern.is_empty() || pattern.len() > 1000 {
         return Err(refused("it is empty or too long"));
     }
-    let source = glob_to_regex(pattern).ok_or_else(|| refused("a '{' and its '}' do not pair"))?;
-    let regex = RegexBuilder::new(&source).size_limit(1 << 20).build();
-    let regex = regex.map_err(|_| refused("it is too complex"))?;
-    Ok(PathGlob { regex, only_name: !pattern.contains('/') })
-}
-
-/// Converts a glob to a regular expression. Returns `None` if the braces do not match.
-fn glob_to_regex(pattern: &str) -> Option<String> {
-    let mut out = String::from(r"(?s)\A");
-    let mut depth = 0_usize;
-    let mut rest = pattern.trim_start_matches('/').chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '*' if rest.next_if_eq(&'*').is_some() => {
-                // `**/` also matches no folder at all.
-                out.push_str(if rest.next_if_eq(&'/').is_some() { "(?:.*/)?" } else { ".*" });
-            }
-            '*' => out.push_str("[^/]*"),
-            '?' => out.push_str("[^/]"),
-            '{' => {
-                depth += 1;
-                out.push_str("(?:");
-            }
-            '}' => {
-                depth = depth.checked_sub(1)?;
-                out.push(')');
-            }
-            ',' if depth > 0 => out.push('|'),
-            _ => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    out.push_str(r"\z");
-    (depth == 0).then_some(out)
+    let glob = GlobBuilder::new(pattern.trim_start_matches('/')).literal_separator(true).build();
+    let glob = glob.map_err(|error| refused(&error.kind().to_string()))?.compile_matcher();
+    Ok(PathGlob { glob, only_name: !pattern.contains('/') })
 }
 
 #[cfg(test)]
@@ -78,6 +49,8 @@ mod tests {
             ("a+b(c).txt", "a+b(c).txt", true),
             ("a.c", "abc", false),
             ("src/**", "src/a/b", true),
+            ("[a-c]?.rs", "bx.rs", true),
+            ("[!a-c]?.rs", "bx.rs", false),
         ] {
             assert_eq!(compile_glob(pattern).unwrap().matches(path), expected, "{pattern} {path}");
         }
