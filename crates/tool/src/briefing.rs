@@ -288,10 +288,14 @@ impl BriefingSource for FileBriefings {
 
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
         match self.remove_bootstrap(bootstrap) {
-            Ok(true) => tracing::info!(file = %one_line_path(&bootstrap.path), "told once, and removed"),
+            Ok(true) => {
+                tracing::info!(file = %one_line_path(&bootstrap.path), "applied and deleted bootstrap file")
+            }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but could not be deleted; it will be applied again");
+                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but \
+                                                                                could not be deleted; it will be \
+                                                                                applied again");
             }
         }
     }

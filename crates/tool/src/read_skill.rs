@@ -32,7 +32,8 @@ pub struct ReadSkillArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<ReadSkillArguments>(
         READ_SKILL_TOOL,
-        "Reads the instructions of a skill, or another file of its folder. Use it before a task that a skill fits.",
+        "Reads the instructions of a skill, or another file in its folder. Use it before a task that matches a \
+         skill.",
     )
 }
 

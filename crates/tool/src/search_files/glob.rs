@@ -19,11 +19,11 @@ impl PathGlob {
 
 pub fn compile_glob(pattern: &str) -> Result<PathGlob> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-    let refused = |why: &str| Error::Arguments(format!("the glob can not be used: {why}"));
+    let refused = |why: &str| Error::Arguments(format!("invalid glob: {why}"));
     if pattern.is_empty() || pattern.len() > 1000 {
         return Err(refused("it is empty or too long"));
     }
-    let source = glob_to_regex(pattern).ok_or_else(|| refused("a '{' and its '}' do not pair"))?;
+    let source = glob_to_regex(pattern).ok_or_else(|| refused("unbalanced '{' and '}'"))?;
     let regex = RegexBuilder::new(&source).size_limit(1 << 20).build();
     let regex = regex.map_err(|_| refused("it is too complex"))?;
     Ok(PathGlob { regex, only_name: !pattern.contains('/') })
