@@ -209,7 +209,7 @@ fn agents_are_told_apart_and_one_is_the_default() {
             ),
             (
                 "[[agents.list]]\nid = \"Ops\"",
-                "config.toml:2: agents.list[0].id: 'Ops' is not an agent id: a lower-case letter, then up to 63 of a-z, 0-9, '_' and '-'",
+                "config.toml:2: agents.list[0].id: 'Ops' is not an agent id: expected a lower-case letter, followed by up to 63 of a-z, 0-9, '_' and '-'",
             ),
             ("[[agents.list]]\nname = \"Ops\"", "config.toml:1: agents.list[0]: id is missing; add id = …"),
         ],
@@ -221,7 +221,7 @@ fn models_belong_to_a_configured_provider() {
     let openai = "[providers.openai]\n";
     assert_eq!(
         said("[agents.defaults]\nmodel = \"gpt\""),
-        "config.toml:2: agents.defaults.model: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini"
+        "config.toml:2: agents.defaults.model: 'gpt' is not a model: use provider/model, for example openai/gpt-5-mini"
     );
     assert_eq!(
         said(&format!("{openai}[agents.defaults]\nmodel = \"opnai/gpt\"")),
@@ -233,7 +233,7 @@ fn models_belong_to_a_configured_provider() {
     );
     assert_eq!(
         said(&format!("{openai}[models.\"gpt\"]\n[models.\"x/y\"]")),
-        "config.toml:2: models.gpt: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini\n\
+        "config.toml:2: models.gpt: 'gpt' is not a model: use provider/model, for example openai/gpt-5-mini\n\
          config.toml:3: models.\"x/y\": x/y is of provider \"x\", which is not configured; there is only \"openai\""
     );
     assert!(
@@ -527,12 +527,11 @@ fn jobs_that_could_never_run_are_named() {
         &[
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 10 minutes\"\nmessage = \"x\"",
-                "config.toml:3: cron[0].schedule: \"every 10 minutes\" is no schedule: ' ' is no unit; there are s, m, h \
-                 and d; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`",
+                "config.toml:3: cron[0].schedule: \"every 10 minutes\" is not a valid schedule: ' ' is not a unit; use s, m, h or d; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`",
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
-                "config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+                "config.toml:5: cron[0].timezone: \"Mars/Base\" is not a time zone; write a name like Europe/Berlin",
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ndeliver_to = { channel = \"telegram\", peer = \"1\" }",
@@ -541,9 +540,9 @@ fn jobs_that_could_never_run_are_named() {
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"99 * * * *\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
-                "config.toml:3: cron[0].schedule: \"99 * * * *\" is no schedule: \
+                "config.toml:3: cron[0].schedule: \"99 * * * *\" is not a valid schedule: \
                  Component error: Number out of bounds.; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`\n\
-                 config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+                 config.toml:5: cron[0].timezone: \"Mars/Base\" is not a time zone; write a name like Europe/Berlin",
             ),
             (
                 "[heartbeat.nobody]",
