@@ -251,7 +251,7 @@ async fn what_runs_is_what_was_asked_about() {
     let _ = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     world.wait_answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
-    assert_eq!(result, "result What would run is not what was asked about; it was not run.");
+    assert_eq!(result, "result Not run: the action differs from the one in the approval request.");
 }
 
 #[tokio::test(start_paused = true)]

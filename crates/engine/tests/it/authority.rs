@@ -335,7 +335,7 @@ async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
         .await;
         let created = told(&world, n + 1, inbound_dm(peer, &task(team))).await;
         assert_eq!(
-            created.contains("a person is asked before a command runs"),
+            created.contains("commands need a person's approval here"),
             is_refused,
             "{peer}: {created}"
         );

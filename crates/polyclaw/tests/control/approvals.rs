@@ -143,9 +143,9 @@ fn a_command_is_no_check_for_who_may_not_run_one() {
     assert_eq!(as_(&plane, &operate, &tasks, command.clone()).refusal(), (403, "wrong_scope"));
     // A member would do it with the authority of whoever asked the lead.
     assert_eq!(as_(&plane, &operate, &tasks, task(Value::Null)).refusal(), (403, "wrong_scope"));
-    // Its sandbox is off: a person is asked before a command runs, so none runs unasked either.
+    // Its sandbox is off: commands need a person's approval here, so none runs unasked either.
     let made = as_(&plane, &admin, &tasks, command).ok();
     let complete = format!("{tasks}/{}/complete", made["task_id"]);
     let refused = as_(&plane, &admin, &complete, json!({ "member": "lead", "summary": "done" }));
-    assert!(refused.body.to_string().contains("a person is asked before a command runs"), "{}", refused.body);
+    assert!(refused.body.to_string().contains("commands need a person's approval here"), "{}", refused.body);
 }

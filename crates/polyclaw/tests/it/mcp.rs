@@ -181,7 +181,7 @@ fn progress_keeps_a_call_alive_and_silence_ends_it() {
     let slow = call(&home, &model, "main", tool, json!({ "duration": 4, "steps": 8 }));
     assert!(slow.contains("completed"), "longer than its silence may be, but never silent: {slow}");
     let silent = call(&home, &model, "main", tool, json!({ "duration": 30, "steps": 1 }));
-    assert!(silent.contains("it said nothing for 2 s"), "{silent}");
+    assert!(silent.contains("it sent nothing for 2 s"), "{silent}");
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "still" })), "Echo: still");
 }
 
