@@ -160,7 +160,7 @@ impl FileBriefings {
         if folder.starts_with(&self.root) { &self.root } else { folder }
     }
 
-    /// Removes the file that was told, if it is still the same. Whether it was.
+    /// Removes the bootstrap file if it is unchanged. Returns whether it was removed.
     fn remove_bootstrap(&self, bootstrap: &BootstrapVersion) -> io::Result<bool> {
         let (Some(folder), Some(name)) = (bootstrap.path.parent(), bootstrap.path.file_name()) else {
             return Ok(false);

@@ -43,13 +43,13 @@ pub async fn run(scope: &ToolScope, arguments: ReadFileArguments) -> Result<Tool
     read_opened(open, (offset_line, limit_lines)).await
 }
 
-/// A file to be read, and its name in messages.
+/// An open file and its name in messages.
 pub struct OpenedText {
     pub file: File,
     pub display: String,
 }
 
-/// Reads what `open` opens, from a line on and so many of them.
+/// Reads lines of the file that `open` returns, starting at an offset.
 pub async fn read_opened(
     open: impl FnOnce() -> Result<OpenedText> + Send + 'static,
     (offset_line, limit_lines): (Option<u64>, Option<u64>),

@@ -38,11 +38,11 @@ impl WorkspaceWriteLock {
     }
 }
 
-/// The root of a workspace, which is made when it is first needed, for its owner alone: an agent's own folder is only named
-/// in its spec, and nobody makes it by hand.
+/// Returns the root of a workspace. It is created when it is first needed, accessible only by its owner, because an agent's
+/// own folder exists only as a name in its spec.
 ///
-/// The engine resolves the links that lead to a workspace when the config is read. One that is in its path now was put
-/// there since, and is not followed.
+/// The engine resolves the symbolic links of a workspace path when it reads the config. A link in the path now was created
+/// later and is not followed.
 pub fn ensure_root(workspace: &Path) -> io::Result<PathBuf> {
     match FolderHandle::open(workspace) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -140,7 +140,8 @@ fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> O
     program.args.iter().find(|word| paths_in(word).any(is_planted))
 }
 
-/// Whether a path lies in a workspace, or elsewhere in the instance's home. What is not there yet is judged by its name.
+/// Returns whether a path is in a workspace or elsewhere in the instance's home. A path that does not exist yet is checked
+/// by its name.
 fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> bool {
     let folders = program.host.workspaces.iter().chain([&program.host.home]).cloned();
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -156,14 +157,14 @@ fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, St
     }
     environment
         .push(("PATH".to_owned(), safe_search_path(|entry| is_written_by_agents(entry, program, folder))));
-    // Python would else load modules from where it starts before its own.
+    // Otherwise Python would load modules from the working folder before its own.
     environment.push(("PYTHONSAFEPATH".to_owned(), "1".to_owned()));
     environment.retain(|(name, _)| !program.env.contains_key(name));
     environment.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment
 }
 
-/// Paths among its words that are there: what the operator names is to be read.
+/// Returns the existing paths among its arguments, which the operator allows to be read by naming them.
 fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
     let words = std::iter::once(&program.command).chain(&program.args).map(Path::new);
     words.filter(|path| path.is_absolute()).filter_map(|path| path.canonicalize().ok())
