@@ -156,7 +156,7 @@ pub fn decide_retry(
     spread: i64,
 ) -> EnvelopeRetryDecision {
     if attempts >= most {
-        return EnvelopeRetryDecision::Dead("every attempt that its rule allows failed");
+        return EnvelopeRetryDecision::Dead("all attempts that its rule allows have failed");
     }
     if expires_at <= now {
         return EnvelopeRetryDecision::Dead(EXPIRED_REASON);
@@ -165,7 +165,7 @@ pub fn decide_retry(
 }
 
 /// The dead-letter reason of an envelope that nobody fetched before it expired.
-pub const EXPIRED_REASON: &str = "its time to live is over";
+pub const EXPIRED_REASON: &str = "it expired";
 
 /// Returns 1 s, doubled with each attempt up to a minute, minus a jitter of up to a quarter.
 fn backoff_ms(attempts: u32, spread: i64) -> i64 {

@@ -198,9 +198,9 @@ export type AgentSpec = {
   };
   /** Where its files are. */
   workspace?: string | {
-    /** Absolute, or below the instance's workspace, which is `.` itself. Left out, the default agent has that one and every other a folder of its own. */
+    /** Absolute, or relative to the instance's workspace; `.` is that workspace itself. If omitted, the default agent uses the instance's workspace, and every other agent gets its own folder. */
     dir?: string;
-    /** Whether files in agents/<id>/ of the instance's workspace stand before those of the same name in it. */
+    /** Whether files in agents/<id>/ of the instance's workspace take precedence over files of the same name in the instance's workspace. */
     overlay?: boolean;
   };
 };

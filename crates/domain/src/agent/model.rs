@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for ModelChoice {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let shape =
-            "a model is \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
+            "a model must be \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
         match ModelChoiceInput::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
             ModelChoiceInput::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
             ModelChoiceInput::Table(ModelChoiceTable {

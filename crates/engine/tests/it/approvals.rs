@@ -198,7 +198,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     assert!(refused(other).await.contains("another conversation"));
     let mut intruder = answer("me", &id);
     intruder.address.peer = "you".into();
-    assert!(refused(intruder).await.contains("only the one who asked"));
+    assert!(refused(intruder).await.contains("only the person who requested it"));
     // The same person in another thread, with that thread's session and with this one.
     let mut thread = answer("me", &id);
     thread.address.thread = Some("2".into());

@@ -255,7 +255,7 @@ fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
     let text = home.run(&["config", "check"]).stderr;
     assert!(text.contains("there is no MCP server \"githib\"") && text.contains("github"), "{text}");
     assert!(
-        text.contains("is not a name for an MCP server") && text.contains("a command and a url"),
+        text.contains("is not a valid name for an MCP server") && text.contains("both command and url"),
         "{text}"
     );
 }
