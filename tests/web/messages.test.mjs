@@ -46,7 +46,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByRole("tab", { name: "Dead letters" }).click();
       await page.getByRole("listitem").getByRole("button", { name: new RegExp(look) }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("its time to live is over", { exact: false }).first().waitFor();
+      await dialog.getByText("it expired", { exact: false }).first().waitFor();
       await plane.act(lab.id, "start");
       await until("the recipient answers", async () => (await fetch(`http://127.0.0.1:${lab.port}/health`).catch(() => null))?.ok);
       set.model.answer = async function* () { yield { text: "Thank you." }; };

@@ -126,7 +126,7 @@ describe("person and team", () => {
     set.model.answer = async function* (asked) {
       const text = JSON.stringify(asked.messages);
       const sent = (n) => text.includes(`**Plan ${n}**`);
-      if (!text.includes("You are its member 'pruner'")) yield { text: "Noted." };
+      if (!text.includes("You are the member 'pruner'")) yield { text: "Noted." };
       else if (!sent(1)) yield plan(1);
       else yield text.includes("Not the old ones") && !sent(2) ? plan(2) : { text: "Noted." };
     };

@@ -24,7 +24,7 @@ pub trait PlatformAccount: Send + Sync + Sized {
     /// How long the platform recognises a repeated idempotency key. `None`: forever.
     const IDEMPOTENCY_WINDOW_MS: Option<i64> = None;
     /// Completes the error "<channel> account '<name>' …" when there is no such account.
-    const NOT_FOUND_REASON: &'static str = "is not configured, or not enabled";
+    const NOT_FOUND_REASON: &'static str = "is not configured or not enabled";
 
     fn capabilities(&self) -> ChannelCapabilities {
         Self::CAPABILITIES
@@ -41,7 +41,7 @@ pub trait PlatformAccount: Send + Sync + Sized {
         _platform_id: &str,
         _outgoing: &OutgoingMessage,
     ) -> impl Future<Output = SendOutcome> + Send {
-        ready(SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() })
+        ready(SendOutcome::Rejected { reason: "this channel does not support editing messages".to_owned() })
     }
 
     fn send_typing(&self, _address: &ChatAddress) -> impl Future<Output = ()> + Send {

@@ -1,13 +1,13 @@
 /// Errors of channel setup. Sending returns no errors but a `SendOutcome`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the {setting} of {channel} account '{account}' is not an address that can be reached")]
+    #[error("the {setting} of {channel} account '{account}' is not a valid URL")]
     Url { channel: &'static str, account: String, setting: &'static str },
-    #[error("the reply_url of webhook '{account}' is not an http or https address")]
+    #[error("the reply_url of webhook '{account}' is not an http or https URL")]
     ReplyUrl { account: String },
-    #[error("the url of a hook is not an http or https address")]
+    #[error("the url of a hook is not an http or https URL")]
     HookUrl,
-    #[error("no HTTP client could be made: {0}")]
+    #[error("cannot create the HTTP client: {0}")]
     Client(String),
 }
 
@@ -24,9 +24,9 @@ impl Error {
 
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Url { .. } => "write it whole, like https://api.example.com, or leave it out",
-            Self::ReplyUrl { .. } | Self::HookUrl => "write it whole, like https://chat.example.com/replies",
-            Self::Client(_) => "look at the proxy and certificate settings of this machine",
+            Self::Url { .. } => "use a full URL, like https://api.example.com, or omit it",
+            Self::ReplyUrl { .. } | Self::HookUrl => "use a full URL, like https://chat.example.com/replies",
+            Self::Client(_) => "check the proxy and certificate settings of this machine",
         }
     }
 }

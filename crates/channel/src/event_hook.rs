@@ -35,7 +35,7 @@ impl EventHook {
         let answer = request.body(body).send().await.map_err(|error| error.without_url().to_string())?;
         match answer.status() {
             status if status.is_success() => Ok(()),
-            status => Err(format!("it answered {status}")),
+            status => Err(format!("the hook responded with status {status}")),
         }
     }
 }

@@ -51,7 +51,7 @@ impl PlatformResponse {
             // The platform received the request and then failed, perhaps after showing the message.
             status if status.is_server_error() => SendOutcome::Unknown { reason },
             status if status.is_redirection() => SendOutcome::Rejected {
-                reason: format!("{reason}: redirects are not followed, configure the address it leads to"),
+                reason: format!("{reason}: redirects are not followed; configure the target URL"),
             },
             _ => SendOutcome::Rejected { reason },
         }
@@ -71,7 +71,7 @@ impl PlatformResponse {
 
     fn failure_reason(&self) -> String {
         let words = self.words.as_ref().map(|words| format!(": {words:.200}")).unwrap_or_default();
-        format!("the platform answered {}{words}", self.status)
+        format!("the platform responded with {}{words}", self.status)
     }
 }
 
@@ -91,7 +91,7 @@ impl PlatformCallError {
 
     /// The call succeeded, but its response could not be read.
     pub fn unreadable_response() -> Self {
-        Self { status: None, reason: "the platform's answer is not understood".to_owned(), after: None }
+        Self { status: None, reason: "cannot parse the platform's response".to_owned(), after: None }
     }
 
     /// Whether a retry may help.
@@ -103,7 +103,7 @@ impl PlatformCallError {
 /// Returns the outcome of a send that got no response.
 pub(crate) fn send_failure(error: reqwest::Error) -> SendOutcome {
     if error.is_builder() {
-        return SendOutcome::Rejected { reason: "the message cannot be put into a request".to_owned() };
+        return SendOutcome::Rejected { reason: "the message is not valid in a request".to_owned() };
     }
     if error.is_connect() {
         return SendOutcome::Retry { reason: transport_error_message(error), after_ms: None };
@@ -115,12 +115,12 @@ pub(crate) fn send_failure(error: reqwest::Error) -> SendOutcome {
 pub(crate) fn transport_error_message(error: reqwest::Error) -> String {
     let error = error.without_url();
     if error.is_connect() {
-        return format!("the platform cannot be reached: {}", root_cause(&error));
+        return format!("cannot connect to the platform: {}", root_cause(&error));
     }
     if error.is_timeout() {
-        return "no answer from the platform in time".to_owned();
+        return "no response from the platform in time".to_owned();
     }
-    format!("the connection broke before an answer came: {}", root_cause(&error))
+    format!("the connection was lost before a response arrived: {}", root_cause(&error))
 }
 
 fn root_cause(error: &reqwest::Error) -> String {

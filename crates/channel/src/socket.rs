@@ -25,11 +25,9 @@ pub(crate) fn is_websocket_url(url: &str) -> bool {
 
 /// Opens a `ws` or `wss` URL. Errors do not contain the URL, which may hold a secret.
 pub(crate) async fn open_socket(url: &str) -> Result<PlatformSocket, String> {
-    let url = to_http_url(url).ok_or("the platform's WebSocket address makes no sense")?;
+    let url = to_http_url(url).ok_or("the platform returned an invalid WebSocket URL")?;
     let opening = handshake(url);
-    tokio::time::timeout(SOCKET_OPEN_TIMEOUT, opening)
-        .await
-        .map_err(|_| "the WebSocket was not opened in time")?
+    tokio::time::timeout(SOCKET_OPEN_TIMEOUT, opening).await.map_err(|_| "opening the WebSocket timed out")?
 }
 
 async fn handshake(url: Url) -> Result<PlatformSocket, String> {
@@ -38,11 +36,14 @@ async fn handshake(url: Url) -> Result<PlatformSocket, String> {
     let request = client.get(url).headers(upgrade_headers(&key)?);
     let response = request.send().await.map_err(response::transport_error_message)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(format!("the platform opens no WebSocket but answers {}", response.status()));
+        return Err(format!(
+            "the platform did not open the WebSocket; it responded with {}",
+            response.status()
+        ));
     }
     let accepted = response.headers().get("sec-websocket-accept").map(HeaderValue::as_bytes);
     if accepted != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
-        return Err("what answers is not a WebSocket".to_owned());
+        return Err("the server at this URL is not a WebSocket server".to_owned());
     }
     let stream = response.upgrade().await.map_err(response::transport_error_message)?;
     let config = WebSocketConfig::default().max_message_size(Some(MAX_SOCKET_MESSAGE_BYTES));

@@ -118,7 +118,7 @@ impl accounts::PlatformAccount for WebhookTarget {
         match serde_json::to_vec(&body) {
             Ok(body) => self.post_reply(key, body).await,
             Err(error) => {
-                SendOutcome::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
+                SendOutcome::Rejected { reason: format!("cannot serialize the message to JSON: {error}") }
             }
         }
     }

@@ -143,16 +143,16 @@ impl AgentIdentity {
             text.as_deref().is_some_and(|text| !is_right(text))
         };
         let found = [
-            ("name", wrong(&self.name, &is_name), "a name is one line of 1 to 64 characters"),
+            ("name", wrong(&self.name, &is_name), "a name must be one line of 1 to 64 characters"),
             (
                 "emoji",
                 wrong(&self.emoji, &is_sign),
-                "an emoji is one sign of at most 16 characters without blanks",
+                "an emoji must be one symbol of at most 16 characters without spaces",
             ),
             (
                 "avatar",
                 wrong(&self.avatar, &is_picture),
-                "an avatar is an http(s) address, or a file in the agent's workspace",
+                "an avatar must be an http(s) URL or a file in the agent's workspace",
             ),
         ];
         found.into_iter().filter(|(_, is_wrong, _)| *is_wrong).map(|(field, _, why)| (field, why)).collect()

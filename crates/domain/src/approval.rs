@@ -87,10 +87,13 @@ pub enum InvalidApproval {
 impl InvalidApproval {
     pub fn user_message(self) -> &'static str {
         match self {
-            Self::WrongPerson => "only the one who asked for it, or the owner of this instance, can answer",
-            Self::OwnerOnly => "only an owner of this instance can answer this question",
-            Self::OtherConversation => "this question was asked in another conversation: answer it there",
-            Self::OtherArguments => "what would run is not what you were shown: look at the question again",
+            Self::WrongPerson => "only the person who requested it or an owner of this instance can answer",
+            Self::OwnerOnly => "only an owner of this instance can answer this approval request",
+            Self::OtherConversation => "this approval was requested in another conversation: answer it there",
+            Self::OtherArguments => {
+                "the action differs from the one you were shown: review the approval request \
+                                     again"
+            }
         }
     }
 }
@@ -163,7 +166,7 @@ pub fn format_question(agent: &str, id: &str, what: &str) -> String {
     let minutes = APPROVAL_EXPIRY_MS / 60_000;
     format!(
         "{agent} asks for your approval:\n{what}\n\nAnswer /approve {id} or /deny {id} within {minutes} minutes. \
-         Other words are no answer."
+         Other messages do not count as an answer."
     )
 }
 
@@ -283,7 +286,7 @@ mod tests {
             assert_eq!(what, format!("x{}y", c.escape_unicode()));
             assert!(crate::sanitize::quote_literal(&format!("x{c}y"), 10).is_ascii());
         }
-        // A mark on a letter is part of it; on a sign it changes what the sign looks like.
+        // A combining mark on a letter is part of the letter; on a symbol it changes the symbol's appearance.
         assert_eq!(
             describe_call("t", &json!({}), Some("e\u{301} ü /\u{301} 日本")),
             "e\u{301} ü /\\u{301} 日本"

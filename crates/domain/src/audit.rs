@@ -95,13 +95,13 @@ impl AuditChain {
     pub fn verify_next(&mut self, link: &AuditRecord) -> Result<(), AuditChainBreak> {
         let broken = |why| Err(AuditChainBreak { seq: link.seq, reason: why });
         if link.seq != self.seq + 1 {
-            return broken("entries before it are missing");
+            return broken("earlier entries are missing");
         }
         if link.previous != self.last {
-            return broken("it does not follow the entry before it");
+            return broken("it does not continue the previous entry");
         }
         if link.hash != hash_entry(&link.previous, &link.entry) {
-            return broken("it was changed");
+            return broken("it was modified");
         }
         (self.seq, self.last) = (link.seq, link.hash.clone());
         Ok(())
@@ -114,7 +114,8 @@ impl AuditChain {
 
     /// Returns the first missing entry if the chain is shorter than a recorded head.
     pub fn find_missing_entry(&self, head: &AuditHead) -> Option<AuditChainBreak> {
-        let why = "it is missing, with all behind it: the end was cut off, or was lost with the power";
+        let why = "it is missing, together with all later entries: the end was truncated, or was lost in a power \
+                   failure";
         (self.seq < head.entries).then_some(AuditChainBreak { seq: self.seq + 1, reason: why })
     }
 

@@ -141,9 +141,7 @@ pub fn render_pages(pages: &[(&'static str, BriefingPage)]) -> String {
             BriefingPage::Refused(what) => format!("[{name} was not read: it is {what}]"),
             BriefingPage::Text(text) if text.trim().is_empty() => continue,
             BriefingPage::Text(_) if left == 0 => {
-                format!(
-                    "[{name} is left out: the files are longer than {MAX_BRIEFING_CHARS} characters together]"
-                )
+                format!("[{name} is omitted: together, the files exceed {MAX_BRIEFING_CHARS} characters]")
             }
             BriefingPage::Text(text) => truncate_page(text.trim_end(), MAX_FILE_CHARS.min(left), &mut left),
         };
@@ -158,7 +156,7 @@ fn truncate_page(text: &str, most: usize, left: &mut usize) -> String {
         return text.to_owned();
     };
     *left -= most;
-    format!("{}\n[cut here: only the first {most} characters are shown]", &text[..at])
+    format!("{}\n[truncated: only the first {most} characters are shown]", &text[..at])
 }
 
 /// Parses `- **Name:** Ada` and `Name: Ada` alike.
@@ -243,11 +241,11 @@ mod tests {
         let long = |n: usize| text(&"ü".repeat(n));
         let one = render_pages(&[("AGENTS.md", long(20_001))]);
         assert!(
-            one.ends_with("[cut here: only the first 20000 characters are shown]"),
+            one.ends_with("[truncated: only the first 20000 characters are shown]"),
             "{}",
             &one[one.len() - 90..]
         );
-        assert!(!render_pages(&[("AGENTS.md", long(20_000))]).contains("cut here"));
+        assert!(!render_pages(&[("AGENTS.md", long(20_000))]).contains("truncated"));
         let pages = [
             ("AGENTS.md", long(20_000)),
             ("SOUL.md", long(20_000)),
@@ -257,9 +255,7 @@ mod tests {
         ];
         let all = render_pages(&pages);
         assert!(all.contains("only the first 5000 characters"), "what is left for TOOLS.md");
-        assert!(
-            all.ends_with("[MEMORY.md is left out: the files are longer than 60000 characters together]")
-        );
+        assert!(all.ends_with("[MEMORY.md is omitted: together, the files exceed 60000 characters]"));
         assert!(all.chars().count() < MAX_BRIEFING_CHARS + 500);
     }
 

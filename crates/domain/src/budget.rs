@@ -214,8 +214,8 @@ impl ReachedLimit {
 /// Returns the text for the user when the next call is refused.
 pub fn daily_refusal(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
-        "The daily budget of {} is used up ({}, calls under way included). It starts anew at {resets}; to go on sooner, \
-         raise {}.",
+        "The daily budget of {} is used up ({}, including calls in progress). It resets at {resets}. To continue \
+         earlier, raise {}.",
         scope.describe(),
         reached.describe(),
         scope.config_setting()
@@ -224,8 +224,8 @@ pub fn daily_refusal(scope: &BudgetScope, reached: ReachedLimit, resets: Millis)
 
 pub fn turn_refusal(used: NanoUsd, limit: NanoUsd) -> String {
     format!(
-        "I stopped because this turn has cost ${:.2}, and one turn may cost ${:.2}. Say so to go on with a new turn, or \
-         raise usd_per_turn.",
+        "I stopped because this turn has cost ${:.2}, and the limit per turn is ${:.2}. Tell me to continue in a \
+         new turn, or raise usd_per_turn.",
         nanos_to_usd(used),
         nanos_to_usd(limit)
     )
@@ -234,15 +234,15 @@ pub fn turn_refusal(used: NanoUsd, limit: NanoUsd) -> String {
 /// Returns the refusal of a model without a known price: a dollar budget cannot be enforced by guessing.
 pub fn unpriced_model_refusal(model: &str) -> String {
     format!(
-        "A budget in dollars applies here, and the price of {model} is not known. Set input_usd_per_million and \
-         output_usd_per_million under [models.\"{model}\"] in config.toml, or budget by tokens_per_day."
+        "A dollar budget applies here, but the price of {model} is unknown. Set input_usd_per_million and \
+         output_usd_per_million under [models.\"{model}\"] in config.toml, or use a budget of tokens_per_day."
     )
 }
 
 /// Returns the text for the user, once a day, when 80 % is used.
 pub fn daily_warning(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
-        "Over 80 % of the daily budget of {} is used ({}). It starts anew at {resets}.",
+        "More than 80 % of the daily budget of {} is used ({}). It resets at {resets}.",
         scope.describe(),
         reached.describe()
     )

@@ -223,7 +223,9 @@ pub trait ChannelAdapter: Send + Sync {
         _platform_id: &'a str,
         _outgoing: &'a OutgoingMessage,
     ) -> BoxFuture<'a, SendOutcome> {
-        Box::pin(async { SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() } })
+        Box::pin(async {
+            SendOutcome::Rejected { reason: "this channel does not support editing messages".to_owned() }
+        })
     }
 
     /// Shows a typing indicator, for the few seconds that the platform keeps it.
@@ -268,11 +270,7 @@ pub trait ChannelAdapter: Send + Sync {
         _inbox: &'a dyn InboundSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async {
-            WebhookResponse {
-                status: 404,
-                media_type: "text/plain",
-                body: "nobody is called here".to_owned(),
-            }
+            WebhookResponse { status: 404, media_type: "text/plain", body: "not found".to_owned() }
         })
     }
 }

@@ -191,9 +191,11 @@ impl Config {
     fn report_errors(&self, report: &mut ConfigReport) {
         report.know_agents(self.agents.ids());
         if self.schema != SCHEMA_VERSION {
-            let message =
-                format!("this file is of schema {}, this program reads schema {SCHEMA_VERSION}", self.schema);
-            report.add_error("schema", message, "use the polyclaw that wrote it, or write schema = 1");
+            let message = format!(
+                "this file has schema {}; this program supports schema {SCHEMA_VERSION}",
+                self.schema
+            );
+            report.add_error("schema", message, "use the polyclaw version that wrote it, or set schema = 1");
         }
         self.gateway.report_errors(report);
         self.telemetry.report_errors(report);
@@ -285,7 +287,7 @@ fn build_config(
     }
     agents::inherit_defaults(&mut value);
     serde_json::from_value(value).unwrap_or_else(|error| {
-        report.add_error("", format!("this config cannot be read: {error}"), "");
+        report.add_error("", format!("cannot read this config: {error}"), "");
         Config::default()
     })
 }
@@ -310,8 +312,8 @@ impl Config {
         let mut report = ConfigReport::new(file);
         report.add_error(
             "agents.defaults.model",
-            format!("{model} is of provider {:?}, which is not configured", model.provider),
-            format!("add a section [providers.{}], or name a model of another", model.provider),
+            format!("{model} uses provider {:?}, which is not configured", model.provider),
+            format!("add a section [providers.{}], or use a model of another provider", model.provider),
         );
         Err(report.into_errors())
     }

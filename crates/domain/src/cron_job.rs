@@ -121,16 +121,16 @@ impl DueRun {
         if self.late_ms <= LATE_GRACE_MS && self.missed == 0 {
             return None;
         }
-        let mut remark = format!("(This was due at {}", self.at);
+        let mut remark = format!("(This run was due at {}", self.at);
         if self.late_ms > LATE_GRACE_MS {
             let _ = write!(remark, " and is {} late", format_duration(self.late_ms));
         }
         match self.missed {
             0 => {}
-            1 => remark.push_str("; one run before it was missed"),
+            1 => remark.push_str("; one earlier run was missed"),
             missed => {
                 let bound = if self.is_count_capped() { "at least " } else { "" };
-                let _ = write!(remark, "; {bound}{missed} runs before it were missed");
+                let _ = write!(remark, "; {bound}{missed} earlier runs were missed");
             }
         }
         remark.push_str(".)");
@@ -171,10 +171,10 @@ mod tests {
             errand("every 1h", CatchUp::Once).newest_due(Millis(0), Millis(5 * hour + 120_000)).unwrap();
         assert!(once.runs);
         let text = once.late_remark().unwrap();
-        assert!(text.ends_with("and is 2 min late; 4 runs before it were missed.)"), "{text}");
+        assert!(text.ends_with("and is 2 min late; 4 earlier runs were missed.)"), "{text}");
         let far = errand("every 1h", CatchUp::Once).newest_due(Millis(0), Millis(5_000 * hour)).unwrap();
         let text = far.late_remark().unwrap();
-        assert!(text.ends_with("; at least 999 runs before it were missed.)"), "{text}");
+        assert!(text.ends_with("; at least 999 earlier runs were missed.)"), "{text}");
     }
 
     #[test]

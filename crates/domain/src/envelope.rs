@@ -159,7 +159,7 @@ pub fn decide_retry(
     seed: impl Hash,
 ) -> EnvelopeRetryDecision {
     if attempts >= most {
-        return EnvelopeRetryDecision::Dead("every attempt that its rule allows failed");
+        return EnvelopeRetryDecision::Dead("all attempts that its rule allows have failed");
     }
     if expires_at <= now {
         return EnvelopeRetryDecision::Dead(EXPIRED_REASON);
@@ -168,7 +168,7 @@ pub fn decide_retry(
 }
 
 /// The dead-letter reason of an envelope that nobody fetched before it expired.
-pub const EXPIRED_REASON: &str = "its time to live is over";
+pub const EXPIRED_REASON: &str = "it expired";
 
 #[cfg(test)]
 mod tests {

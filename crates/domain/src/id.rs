@@ -113,7 +113,9 @@ impl NodeId {
 pub struct AgentId(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("'{0}' is not an agent id: a lower-case letter, then up to 63 of a-z, 0-9, '_' and '-'")]
+#[error(
+    "'{0}' is not an agent id: expected a lower-case letter, followed by up to 63 of a-z, 0-9, '_' and '-'"
+)]
 pub struct InvalidAgentId(pub String);
 
 impl AgentId {

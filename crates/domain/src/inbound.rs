@@ -36,7 +36,7 @@ impl PeerKind {
 /// Adds the accepted short name `dm` to the schema.
 fn with_short_name(schema: &mut Schema) {
     if let Some(Value::Array(words)) = schema.get_mut("oneOf") {
-        words.push(json!({ "type": "string", "const": "dm", "description": "The same as `direct`." }));
+        words.push(json!({ "type": "string", "const": "dm", "description": "Same as `direct`." }));
     }
 }
 

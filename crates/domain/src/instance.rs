@@ -23,7 +23,7 @@ const RESTART_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1)
 pub struct InstanceName(String);
 
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a name has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen")]
+#[error("a name must have 1 to 64 letters, digits and hyphens, and must not start with a hyphen")]
 pub struct InvalidInstanceName;
 
 impl InstanceName {

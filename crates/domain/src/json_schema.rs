@@ -19,10 +19,10 @@ pub fn find_schema_error(schema: &Value) -> Option<String> {
     if schema.is_boolean() {
         return None;
     }
-    let Some(parts) = schema.as_object() else { return Some(format!("{schema} is no object")) };
+    let Some(parts) = schema.as_object() else { return Some(format!("{schema} is not an object")) };
     let one = |name: &Value| match name.as_str() {
         Some(name) if JSON_TYPES.contains(&name) => None,
-        _ => Some(format!("{name} is no type")),
+        _ => Some(format!("{name} is not a JSON type")),
     };
     let wrong_type = match parts.get("type") {
         None => None,
@@ -33,7 +33,7 @@ pub fn find_schema_error(schema: &Value) -> Option<String> {
     let wrong_list = ["enum", "required"].into_iter().find(|name| !is_list(name));
     let fields = parts.get("properties").and_then(Value::as_object).into_iter().flatten();
     wrong_type
-        .or_else(|| wrong_list.map(|name| format!("{name} is no list")))
+        .or_else(|| wrong_list.map(|name| format!("{name} is not a list")))
         .or_else(|| fields.map(|(_, field)| field).chain(parts.get("items")).find_map(find_schema_error))
 }
 
@@ -87,7 +87,7 @@ mod tests {
             (json!({ "type": ["integer", "null"], "format": "x" }), None),
             (json!({ "type": "nonsense" }), Some("\"nonsense\" is no type")),
             (json!({ "type": ["string", 3] }), Some("3 is no type")),
-            (json!("object"), Some("\"object\" is no object")),
+            (json!("object"), Some("\"object\" is not an object")),
             (json!({ "required": "name" }), Some("required is no list")),
             (json!({ "properties": { "a": { "items": { "type": "x" } } } }), Some("\"x\" is no type")),
         ] {

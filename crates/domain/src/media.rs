@@ -45,7 +45,7 @@ impl MediaHash {
 impl<'de> Deserialize<'de> for MediaHash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the hash of an image"))
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an image hash"))
     }
 }
 
@@ -82,11 +82,11 @@ impl ImageKind {
 /// Why bytes are rejected as an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedImage {
-    #[error("no image: neither PNG, JPEG, GIF nor WebP")]
+    #[error("unsupported image: only PNG, JPEG, GIF and WebP are supported")]
     Unknown,
-    #[error("an image of {0} bytes; at most {MAX_IMAGE_BYTES} are taken")]
+    #[error("the image has {0} bytes; at most {MAX_IMAGE_BYTES} are allowed")]
     TooLarge(usize),
-    #[error("data that is not base64")]
+    #[error("invalid base64 data")]
     Encoding,
 }
 

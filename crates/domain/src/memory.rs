@@ -45,9 +45,9 @@ pub struct MemoryEntry {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMemory {
-    #[error("a memory needs some text")]
+    #[error("the content of a memory must not be empty")]
     Empty,
-    #[error("{what} has {bytes} bytes; at most {most} are kept")]
+    #[error("{what} has {bytes} bytes; at most {most} are allowed")]
     TooLong { what: &'static str, bytes: usize, most: usize },
 }
 
@@ -59,7 +59,7 @@ impl MemoryEntry {
         }
         let metadata = if self.metadata.is_empty() { 0 } else { json_bytes(&self.metadata) };
         let parts = [
-            ("the text", self.content.len(), MAX_CONTENT_BYTES),
+            ("the content", self.content.len(), MAX_CONTENT_BYTES),
             ("the key", self.key.len(), MAX_KEY_BYTES),
             ("the kind", self.kind.len(), MAX_KEY_BYTES),
             ("the metadata", metadata, MAX_METADATA_BYTES),

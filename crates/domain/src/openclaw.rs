@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<Value, InvalidJson5> {
     let mut parser = json5::Deserializer::from_str(text);
     Value::deserialize(&mut parser).map_err(|error| InvalidJson5 {
         line: error.position().map_or(1, |position| position.line + 1),
-        reason: error.code().map_or_else(|| "it can not be read".to_owned(), |code| code.to_string()),
+        reason: error.code().map_or_else(|| "it cannot be parsed".to_owned(), |code| code.to_string()),
     })
 }
 
@@ -120,7 +120,7 @@ pub fn translate_config(inputs: OpenclawInputs<'_>) -> OpenclawTranslation {
     config.insert("agents".into(), roster.agents);
     models.write(&mut config);
     note_unused_sections(&mut whole, &mut notes);
-    whole.note_rest("Polyclaw has nothing like it", &mut notes);
+    whole.note_rest("Polyclaw has no equivalent", &mut notes);
     config.retain(|_, value| !is_empty(value));
     OpenclawTranslation {
         config: Value::Object(config),
@@ -133,11 +133,11 @@ pub fn translate_config(inputs: OpenclawInputs<'_>) -> OpenclawTranslation {
 
 /// Sections that do not apply here, with the reason.
 const UNUSED_SECTIONS: [(&str, &str); 6] = [
-    ("$schema", "it is about the other file"),
-    ("meta", "it is about the other program"),
-    ("wizard", "it is about the other program"),
-    ("gateway", "an instance gets an address and a token of its own"),
-    ("auth", "keys are in [providers], each with its secret"),
+    ("$schema", "it applies to the OpenClaw config file"),
+    ("meta", "it applies to OpenClaw"),
+    ("wizard", "it applies to OpenClaw"),
+    ("gateway", "an instance gets its own address and token"),
+    ("auth", "keys belong to [providers], each with its secret"),
     ("logging", "see [observability]"),
 ];
 

@@ -47,8 +47,8 @@ impl PairingCode {
     /// Returns the only text that an unknown sender ever gets.
     pub fn user_message(&self) -> String {
         format!(
-            "I do not know you yet. Show this code to the owner of this assistant: {self}\n\
-             It is good for an hour: polyclaw pairing approve {self}"
+            "I do not know you yet. Show this code to the owner of this assistant: {self}\nIt is valid for one \
+             hour: polyclaw pairing approve {self}"
         )
     }
 }

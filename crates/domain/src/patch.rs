@@ -20,7 +20,7 @@ pub fn apply_patch<T: Serialize + DeserializeOwned>(
     merge_value(&mut whole, patch);
     match whole.get(name) == Some(&named) {
         true => serde_json::from_value(whole).map_err(|error| error.to_string()),
-        false => Err(format!("{name} can not be changed")),
+        false => Err(format!("{name} cannot be changed")),
     }
 }
 

@@ -17,7 +17,7 @@ pub struct ModelRef {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("'{0}' is not a model: write provider/model, for example openai/gpt-5-mini")]
+#[error("'{0}' is not a model: use provider/model, for example openai/gpt-5-mini")]
 pub struct InvalidModelRef(pub String);
 
 impl ModelRef {
@@ -130,7 +130,7 @@ impl Prompt {
                 && !images.is_empty()
             {
                 text.push_str(&format!(
-                    "\n[{} attached here that you can not see]",
+                    "\n[{} attached here that you cannot see]",
                     images_phrase(images.len())
                 ));
                 images.clear();
@@ -322,7 +322,7 @@ mod tests {
         let notice = prompt.without_images();
         assert!(prompt.has_images() && !notice.has_images());
         assert_eq!(notice.messages[0], PromptMessage::user_text("hi"));
-        let words = "look\n[2 images are attached here that you can not see]";
+        let words = "look\n[2 images are attached here that you cannot see]";
         assert_eq!(notice.messages[1], PromptMessage::user_text(words));
     }
 

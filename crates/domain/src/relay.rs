@@ -27,9 +27,9 @@ pub struct RelayRequest {
 pub enum RelayRefusal {
     #[error("a session cannot send to itself")]
     SelfSend,
-    #[error("hop {0} of at most 7: the message went through too many agents")]
+    #[error("the message went through too many agents (hop {0}; the maximum is 7)")]
     TooManyHops(u32),
-    #[error("{0} automatic turns in this trace: a person must continue it")]
+    #[error("this trace has used {0} automatic turns: a person must continue it")]
     BudgetSpent(u32),
 }
 
@@ -71,9 +71,9 @@ pub struct AgentToAgent {
 /// The rule that is missing for one agent to write to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingRelayRule {
-    #[error("tools.agent_to_agent.enabled is off")]
+    #[error("tools.agent_to_agent.enabled is false")]
     Enabled,
-    #[error("tools.agent_to_agent.allow does not name '{0}'")]
+    #[error("tools.agent_to_agent.allow does not include '{0}'")]
     Allowed(AgentId),
 }
 

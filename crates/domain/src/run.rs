@@ -363,16 +363,25 @@ impl SpawnLimitExceeded {
             RunKind::Delegate => ("delegation.max_depth", "delegation.max_concurrent"),
         };
         match self {
-            Self::Depth(wanted, most) => format!("this would be depth {wanted}, and {depth} is {most}"),
+            Self::Depth(wanted, most) => format!(
+                "this would exceed {depth}: the depth would be {wanted}, and the \
+                                                  maximum is {most}"
+            ),
             Self::Children(now, most) => {
-                format!("{now} are at work for this session already, and {children} is {most}")
+                format!(
+                    "this would exceed {children}: this session already has {now} active runs, and the maximum \
+                         is {most}"
+                )
             }
             Self::Concurrent(now, most) => {
                 let (what, limit) = match kind {
                     RunKind::Subagent => ("sub-agents", "subagents.max_concurrent"),
                     RunKind::Delegate => ("delegations", children),
                 };
-                format!("{now} {what} of this agent are at work already, and {limit} is {most}")
+                format!(
+                    "this would exceed {limit}: this agent already has {now} active {what}, and the maximum is \
+                         {most}"
+                )
             }
         }
     }

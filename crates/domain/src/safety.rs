@@ -92,7 +92,7 @@ fn build_warning(code: &'static str, message: impl Into<String>, hint: &str) -> 
 fn running_as_root() -> SafetyWarning {
     build_warning(
         "running_as_root",
-        "Polyclaw runs as root: a fault in it or in a sandbox is a fault of the whole machine",
+        "Polyclaw runs as root: a vulnerability in it or in a sandbox affects the whole machine",
         "run it as an ordinary user",
     )
 }
@@ -103,16 +103,16 @@ fn auth_off(exposure: &InstanceExposure, household: InstanceAgents<'_>) -> Optio
     }
     let networked =
         agent_names(household, |spec| spec.sandbox.mode != SandboxMode::Strict && has_shell(spec, household));
-    let hint = "write auth = \"token\" in [gateway]";
+    let hint = "set auth = \"token\" in [gateway]";
     Some(if networked.is_empty() {
         build_warning(
             "auth_off",
-            "the API asks for no token: every program on this machine can do everything",
+            "the API requires no token: every program on this machine has full access",
             hint,
         )
     } else {
         let message = format!(
-            "the API asks for no token, and programs of {} reach it: they can give themselves every right",
+            "the API requires no token, and programs of {} can reach it: they can give themselves any permission",
             networked.join(", ")
         );
         let hint = format!("{hint}, or sandbox.mode = \"strict\" for these agents");
@@ -123,8 +123,10 @@ fn auth_off(exposure: &InstanceExposure, household: InstanceAgents<'_>) -> Optio
 fn bind_exposed(bind: IpAddr) -> SafetyWarning {
     build_warning(
         "bind_exposed",
-        format!("the API listens on {bind}, which other machines can reach without encryption"),
-        "bind = \"127.0.0.1\" in [gateway], with a reverse proxy that speaks TLS in front",
+        format!(
+            "the API listens on {bind}: other machines can reach it, and the connection is not encrypted"
+        ),
+        "set bind = \"127.0.0.1\" in [gateway], with a TLS reverse proxy in front",
     )
 }
 
@@ -133,7 +135,7 @@ fn sandbox_off(household: InstanceAgents<'_>) -> Option<SafetyWarning> {
         agent_names(household, |spec| spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household));
     (!agents.is_empty()).then(|| {
         let message = format!("programs of {} run without a sandbox", agents.join(", "));
-        build_warning("sandbox_off", message, "sandbox.mode = \"workspace\" or \"strict\"")
+        build_warning("sandbox_off", message, "set sandbox.mode = \"workspace\" or \"strict\"")
     })
 }
 
@@ -144,19 +146,19 @@ fn shell_without_approval(household: InstanceAgents<'_>) -> Option<SafetyWarning
     };
     let agents = agent_names(household, is_unasked);
     (!agents.is_empty()).then(|| {
-        let message = format!("{} runs commands without a sandbox, and nobody is asked", agents.join(", "));
+        let message = format!("{} runs commands without a sandbox and without approval", agents.join(", "));
         build_warning(
             "shell_unasked",
             message,
-            "approvals = { shell = \"unsafe\" } in its tools, or a sandbox",
+            "set approvals = { shell = \"unsafe\" } in its tools, or enable a sandbox",
         )
     })
 }
 
 fn servers_unconfined(servers: &[String]) -> Option<SafetyWarning> {
     (!servers.is_empty()).then(|| {
-        let message = format!("MCP servers run with the rights of the instance: {}", servers.join(", "));
-        build_warning("mcp_sandbox_off", message, "take sandbox = \"off\" out of [mcp.servers.<name>]")
+        let message = format!("MCP servers run with the permissions of the instance: {}", servers.join(", "));
+        build_warning("mcp_sandbox_off", message, "remove sandbox = \"off\" from [mcp.servers.<name>]")
     })
 }
 
@@ -165,7 +167,7 @@ fn may_listen(household: InstanceAgents<'_>) -> Option<SafetyWarning> {
     let agents = agent_names(household, |spec| listens(spec) && has_shell(spec, household));
     (!agents.is_empty()).then(|| {
         let message = format!("programs of {} may listen for connections on this machine", agents.join(", "));
-        build_warning("sandbox_listen", message, "take listen out of its sandbox where it is not needed")
+        build_warning("sandbox_listen", message, "remove listen from its sandbox unless it is needed")
     })
 }
 

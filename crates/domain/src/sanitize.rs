@@ -85,7 +85,7 @@ pub fn limit_block(text: &str, most: usize) -> String {
 }
 
 /// Returns a text in quotes on one line. Characters that break the line, are invisible or change direction are escaped.
-/// Beyond `most` characters only the number of the rest is given.
+/// Beyond `most` characters, only the number of the remaining ones is shown.
 pub fn quote_literal(text: &str, most: usize) -> String {
     let (text, mut out, mut before) = (count_blanks(text), String::from('"'), ' ');
     for c in text.chars().take(most) {
@@ -103,7 +103,8 @@ pub fn quote_literal(text: &str, most: usize) -> String {
     }
 }
 
-/// The text on its lines, for a person who decides by it: what would hide or turn something is spelled out.
+/// Returns the text for a person who makes a decision based on it. Characters that hide text or change its direction are
+/// spelled out; line breaks are kept.
 pub fn spell_out_unreadable(text: &str) -> String {
     let (text, mut before) = (count_blanks(text), ' ');
     let mut out = String::with_capacity(text.len());
@@ -118,11 +119,11 @@ pub fn spell_out_unreadable(text: &str) -> String {
     out
 }
 
-/// More blanks or line breaks in a row than these are counted instead of shown: they push what follows out of sight.
+/// Longer runs of blanks or line breaks are shown as a number, because they would push the following text out of sight.
 const MAX_SHOWN_BLANKS: usize = 8;
 const MAX_SHOWN_LINE_BREAKS: usize = 3;
 
-/// Long runs of blanks and line breaks as their number: `[3000 blanks]`.
+/// Replaces long runs of blanks and line breaks by their number: `[3000 blanks]`.
 fn count_blanks(text: &str) -> String {
     let is_blank = |c: char| matches!(c, ' ' | '\n');
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
@@ -141,15 +142,15 @@ fn count_blanks(text: &str) -> String {
     out + rest
 }
 
-/// Whether a person who reads a character behind another would not see it for what it is.
+/// Returns whether a person would not recognize a character that follows another one.
 fn is_unreadable(before: char, c: char) -> bool {
-    // A mark on a letter is part of it; on anything else it changes what that looks like.
+    // A combining mark on a letter is part of the letter; on any other character it changes the character's appearance.
     let is_stray_mark = is_combining(c) && !before.is_alphabetic() && !is_combining(before);
     c.is_control() || is_hidden(c) || is_invisible(c) || is_overlay(c) || is_stray_mark
 }
 
-/// What ends a line or looks like nothing at all, beside control characters and what [`is_hidden`] names: blanks other than
-/// the usual one, characters that are to be ignored, and those that have no meaning of their own.
+/// Returns whether a character ends a line or is invisible, in addition to control characters and [`is_hidden`]: unusual
+/// blanks, ignorable and private-use characters, and noncharacters.
 fn is_invisible(c: char) -> bool {
     let is_blank = c.is_whitespace() && c != ' ' || c == '\u{2800}';
     let is_ignorable = matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -161,13 +162,13 @@ fn is_invisible(c: char) -> bool {
     is_blank || is_ignorable || is_private || is_no_character
 }
 
-/// Marks that are drawn on the character before them.
+/// Combining marks, which are drawn on the preceding character.
 fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
         | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// Marks that strike out, cover or enclose what is before them.
+/// Combining marks that strike out, cover or enclose the preceding character.
 fn is_overlay(c: char) -> bool {
     matches!(c, '\u{334}'..='\u{338}' | '\u{488}' | '\u{489}' | '\u{20d2}' | '\u{20d3}' | '\u{20d8}'..='\u{20da}'
         | '\u{20dd}'..='\u{20e0}' | '\u{20e2}'..='\u{20eb}')

@@ -28,9 +28,9 @@ enum ScheduleRule {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSchedule {
-    #[error("{0:?} is no time zone")]
+    #[error("{0:?} is not a time zone")]
     Zone(String),
-    #[error("{0:?} is no schedule: {1}")]
+    #[error("{0:?} is not a valid schedule: {1}")]
     Rule(String, String),
 }
 
@@ -50,7 +50,7 @@ impl Schedule {
         let schedule = Self { rule, zone };
         match schedule.has_occurrence() {
             true => Ok(schedule),
-            false => Err(refused("there is no such day".to_owned())),
+            false => Err(refused("it never matches a date".to_owned())),
         }
     }
 
@@ -106,7 +106,7 @@ impl Schedule {
 fn parse_cron(text: &str) -> Result<Cron, String> {
     let fields = text.split_whitespace().count();
     if fields != 5 && !text.trim_start().starts_with('@') {
-        return Err(format!("it has {fields} fields, and minute hour day month weekday are five"));
+        return Err(format!("it has {fields} fields; expected five: minute hour day month weekday"));
     }
     Cron::from_str(text).map_err(|error| error.to_string())
 }
@@ -137,7 +137,7 @@ pub fn parse_interval(text: &str) -> Result<i64, String> {
             'm' => MINUTE_MS,
             'h' => 60 * MINUTE_MS,
             'd' => 24 * 60 * MINUTE_MS,
-            _ => return Err(format!("{c:?} is no unit; there are s, m, h and d")),
+            _ => return Err(format!("{c:?} is not a unit; use s, m, h or d")),
         };
         let number: i64 =
             std::mem::take(&mut digits).parse().map_err(|_| "a unit needs a number".to_owned())?;
@@ -146,7 +146,7 @@ pub fn parse_interval(text: &str) -> Result<i64, String> {
     match total {
         _ if !digits.is_empty() => Err("a number needs a unit: s, m, h or d".to_owned()),
         1_000.. => Ok(total),
-        _ => Err("it is shorter than a second".to_owned()),
+        _ => Err("it is shorter than one second".to_owned()),
     }
 }
 

@@ -15,7 +15,8 @@ pub struct SessionKey(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "'{0}' is not a session key: expected agent:<id>:…, cron:<job> or hook:<id>, lower case, at most 512 characters"
+    "'{0}' is not a session key: expected agent:<id>:…, cron:<job> or hook:<id>, in lower case, at most 512 \
+     characters"
 )]
 pub struct InvalidSessionKey(pub String);
 

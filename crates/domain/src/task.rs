@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for TaskNo {
             TaskNoInput::Number(number) => Some(number),
             TaskNoInput::Text(text) => text.trim().trim_start_matches('#').parse().ok(),
         };
-        number.map(Self).ok_or_else(|| serde::de::Error::custom("a task id is a number"))
+        number.map(Self).ok_or_else(|| serde::de::Error::custom("a task id must be a number"))
     }
 }
 
@@ -194,17 +194,17 @@ pub enum TaskRefusal {
     Ended(TaskNo, TeamTaskState),
     #[error("task {0} was already claimed by {1}")]
     Taken(TaskNo, String),
-    #[error("task {0} waits for {list}", list = format_numbers(.1))]
+    #[error("task {0} is blocked by {list}", list = format_numbers(.1))]
     Blocked(TaskNo, Vec<TaskNo>),
-    #[error("task {0} is for {1} only")]
+    #[error("task {0} is assigned to {1}; nobody else can claim it")]
     Assigned(TaskNo, String),
-    #[error("task {0} needs somebody who can do '{1}'")]
+    #[error("task {0} requires a member with the capability '{1}'")]
     Incapable(TaskNo, String),
-    #[error("no task is free to be claimed")]
+    #[error("no task is available to claim")]
     NothingFree,
-    #[error("task {0} is not yours: claim it first")]
+    #[error("you do not hold task {0}: claim it first")]
     NotYours(TaskNo),
-    #[error("task {0} was given to somebody else since; what you did is kept as a note")]
+    #[error("another member has claimed task {0} since; your result is stored as a note")]
     Late(TaskNo),
     #[error("{0}")]
     Edge(#[from] InvalidDependency),
@@ -220,7 +220,7 @@ pub enum TaskRefusal {
     NotEnded(TaskNo),
     #[error("the check did not pass: {0}")]
     NotVerified(String),
-    #[error("the check could not be made, so the task stays as it is: {0}")]
+    #[error("the check could not run, so the task is unchanged: {0}")]
     NotChecked(String),
 }
 

@@ -33,7 +33,10 @@ const RESERVED_NAMES: [&str; 4] = [LEAD_NAME, RUNTIME_NAME, OPERATOR_NAME, EVERY
 const MEMBER_COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no name here: a lower-case letter or digit, then up to 49 of a-z, 0-9, '_' and '-'")]
+#[error(
+    "'{0}' is not a valid name: expected a lower-case letter or digit, followed by up to 49 of a-z, 0-9, '_' \
+         and '-'"
+)]
 pub struct InvalidTeamName(pub String);
 
 /// Checks the name of a team or member: `^[a-z0-9][a-z0-9_-]{0,49}$`. It is also a folder name.
@@ -233,35 +236,35 @@ impl Default for TeamLimits {
 pub enum TeamRefusal {
     #[error("{0}")]
     Name(#[from] InvalidTeamName),
-    #[error("no member can be called '{0}': in every team that name means somebody else")]
+    #[error("no member can be named '{0}': the name is reserved in every team")]
     Reserved(String),
     #[error("there is no team '{0}'")]
     Unknown(String),
-    #[error("there is a team '{0}' already")]
+    #[error("there is already a team '{0}'")]
     Exists(String),
     #[error("the team '{0}' is {status}", status = .1.as_str())]
     NotActive(String, TeamStatus),
     #[error("there are {0} teams; at most {0} are allowed")]
     TooManyTeams(u32),
-    #[error("people who are not owners have {0} teams or more; at most {0} are allowed to them together")]
+    #[error("people who are not owners already have {0} teams or more; together they may have at most {0}")]
     TooManyTeamsOfOthers(u32),
     #[error("the team has {0} members; at most {0} are allowed")]
     TooManyMembers(u32),
-    #[error("the team has a member '{0}' already")]
+    #[error("the team already has a member '{0}'")]
     MemberExists(String),
     #[error("'{0}' is not a member of this team")]
     NotAMember(String),
     #[error("this session is not in the team '{0}'")]
     NotInTeam(String),
-    #[error("only the lead may do that")]
+    #[error("only the lead may do this")]
     NotLead,
-    #[error("a letter has {0} bytes; at most {1} are allowed")]
+    #[error("the message has {0} bytes; at most {1} are allowed")]
     TooLong(usize, usize),
     #[error("{0}")]
     Message(&'static str),
-    #[error("no request '{0}' waits for an answer of yours")]
+    #[error("there is no open request '{0}' for you")]
     UnknownRequest(String),
-    #[error("no plan of '{0}' waits for approval")]
+    #[error("'{0}' has no plan that waits for approval")]
     NoPlan(String),
 }
 

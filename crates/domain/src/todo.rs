@@ -29,7 +29,7 @@ pub enum TodoState {
 /// Returns an error if the list is too long or an item is invalid.
 pub fn check_todo_list(items: &[TodoItem]) -> Result<(), String> {
     if items.len() > MAX_TODO_ITEMS {
-        return Err(format!("{} items are too many: at most {MAX_TODO_ITEMS}", items.len()));
+        return Err(format!("{} items; at most {MAX_TODO_ITEMS} are allowed", items.len()));
     }
     let is_fine =
         |item: &TodoItem| !item.text.trim().is_empty() && item.text.chars().count() <= MAX_TODO_ITEM_CHARS;
@@ -42,7 +42,7 @@ pub fn check_todo_list(items: &[TodoItem]) -> Result<(), String> {
 /// Renders the list for the model.
 pub fn render_todo_list(items: &[TodoItem]) -> String {
     if items.is_empty() {
-        return "The list is empty.".to_owned();
+        return "The todo list is empty.".to_owned();
     }
     let mark = |progress| match progress {
         TodoState::Open => ' ',
@@ -65,7 +65,7 @@ mod tests {
         let items =
             [item("plan", TodoState::Done), item("build", TodoState::Doing), item("ship", TodoState::Open)];
         assert_eq!(render_todo_list(&items), "1. [x] plan\n2. [~] build\n3. [ ] ship\n1 of 3 done");
-        assert_eq!(render_todo_list(&[]), "The list is empty.");
+        assert_eq!(render_todo_list(&[]), "The todo list is empty.");
         assert!(check_todo_list(&items).is_ok() && check_todo_list(&[item(" ", TodoState::Open)]).is_err());
         assert!(check_todo_list(&vec![items[0].clone(); MAX_TODO_ITEMS + 1]).is_err());
         assert!(check_todo_list(&[item(&"x".repeat(MAX_TODO_ITEM_CHARS + 1), TodoState::Open)]).is_err());

@@ -41,7 +41,7 @@ pub(crate) async fn request_approval(
     let wanted = build_approval(engine, running, context, asked);
     let asked = store_approval(engine, running, context, &wanted).await?;
     if asked.fingerprint != wanted.fingerprint || asked.question != wanted.question {
-        let changed = "What would run is not what was asked about; it was not run.";
+        let changed = "Not run: the action differs from the one in the approval request.";
         expire_approval(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
@@ -210,13 +210,13 @@ async fn poll_decision(
         ApprovalState::Denied => {
             Some(Some(ToolOutcome::error(format!("The user did not allow this. {reason}"))))
         }
-        ApprovalState::Expired => Some(Some(ToolOutcome::error(
-            "Nobody answered in time: the question has expired; it was not run.",
-        ))),
+        ApprovalState::Expired => {
+            Some(Some(ToolOutcome::error("Not run: the approval request expired without an answer.")))
+        }
         ApprovalState::Pending if steered => {
             expire_approval(engine, asked).await?;
             Some(Some(ToolOutcome::error(
-                "The user wrote something else instead of answering; it was not run.",
+                "Not run: the user wrote something else instead of answering the approval request.",
             )))
         }
         ApprovalState::Pending if deadline <= Instant::now() => {

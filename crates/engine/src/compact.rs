@@ -336,6 +336,6 @@ impl PartialReply {
 }
 
 fn slow_call_error(model: &ModelRef) -> ProviderError {
-    let message = "it took too long".to_owned();
+    let message = "the model call timed out".to_owned();
     ProviderError { class: ErrorClass::Timeout, model: model.to_string(), message, retry_after_ms: None }
 }

@@ -490,7 +490,8 @@ fn system_prompt(spec: &AgentSpec, files: &str, rules: &str, caller: Option<&str
             spec.name
         )
     });
-    let caller = caller.map(|caller| format!("For this conversation the caller adds:\n{caller}"));
+    let caller = caller
+        .map(|caller| format!("Additional instructions of the caller for this conversation:\n{caller}"));
     let parts = [Some(own.as_str()), Some(files), Some(rules), caller.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")

@@ -103,7 +103,7 @@ impl From<Error> for ToolRefusal {
 
 impl From<serde_json::Error> for ToolRefusal {
     fn from(error: serde_json::Error) -> Self {
-        Self(format!("The arguments do not fit: {error}"))
+        Self(format!("Invalid arguments: {error}"))
     }
 }
 

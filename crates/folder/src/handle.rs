@@ -307,7 +307,7 @@ pub fn describe_file_type(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",
         FileType::Directory => "a folder",
-        FileType::Symlink => "a symbolic link that can not be followed",
+        FileType::Symlink => "a symbolic link that cannot be followed",
         FileType::Fifo => "a named pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",

@@ -52,10 +52,12 @@ impl ModelAnswer {
         match ending.stop {
             None if is_empty => return Err(ModelCallError::cut_off()),
             Some(FinishReason::Calls) if calls.is_empty() => {
-                return Err(ModelCallError::malformed("the answer announces a tool call and has none"));
+                return Err(ModelCallError::malformed(
+                    "the response announces a tool call but contains none",
+                ));
             }
             Some(FinishReason::Filtered) if is_empty => {
-                let message = "the provider's content filter refused to answer";
+                let message = "the provider's content filter blocked the response";
                 return Err(ModelCallError::new(ErrorClass::BadRequest, message));
             }
             _ => {}

@@ -66,7 +66,7 @@ pub const CHAT_CONTEXT_TOKENS: u64 = 2048;
 
 /// The reason why a model file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this model file can not be used: {0}")]
+#[error("this model file cannot be used: {0}")]
 pub struct CorruptModelFile(String);
 
 impl CorruptModelFile {

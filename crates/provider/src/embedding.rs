@@ -53,7 +53,9 @@ impl RemoteEmbeddings {
         let vectors: Vec<Vec<f32>> =
             embeddings.into_iter().map(genai::embed::Embedding::into_vector).collect();
         if vectors.len() != count {
-            return Err(ModelCallError::malformed("the provider gave another number of vectors than texts"));
+            return Err(ModelCallError::malformed(
+                "the provider returned a different number of vectors than texts",
+            ));
         }
         vectors.into_iter().map(|vector| self.to_unit_vector(vector)).collect()
     }
@@ -61,12 +63,12 @@ impl RemoteEmbeddings {
     /// Normalizes a vector to length one.
     fn to_unit_vector(&self, mut vector: Vec<f32>) -> Result<Vec<f32>, ModelCallError> {
         if vector.len() != self.dim {
-            let message = format!("a vector has {} numbers, not {}", vector.len(), self.dim);
+            let message = format!("a vector has {} dimensions, expected {}", vector.len(), self.dim);
             return Err(ModelCallError::malformed(&message));
         }
         let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_finite() {
-            return Err(ModelCallError::malformed("a vector holds what is no number"));
+            return Err(ModelCallError::malformed("a vector contains a value that is not a number"));
         }
         let inverse = if length > 0.0 { 1.0 / length } else { 0.0 };
         vector.iter_mut().for_each(|value| *value *= inverse);

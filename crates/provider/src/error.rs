@@ -4,13 +4,13 @@
 pub enum Error {
     #[error("provider '{provider}': base_url '{url}' is not an http or https URL")]
     BaseUrl { provider: String, url: String },
-    #[error("provider '{provider}': kind openai_compatible needs a base_url")]
+    #[error("provider '{provider}': kind openai_compatible requires a base_url")]
     NoBaseUrl { provider: String },
     #[error("provider '{0}' is defined twice")]
     Duplicate(String),
-    #[error("provider kind '{0}' is not known")]
+    #[error("unknown provider kind '{0}'")]
     Kind(String),
-    #[error("the HTTP client could not be built: {0}")]
+    #[error("cannot create the HTTP client: {0}")]
     Client(String),
 }
 

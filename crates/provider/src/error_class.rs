@@ -39,13 +39,16 @@ impl ModelCallError {
     }
 
     pub fn cut_off() -> Self {
-        Self::malformed("the answer ended before it was complete")
+        Self::malformed("the response ended before it was complete")
     }
 
     /// The model sent nothing for too long, before or during its answer.
     pub fn silence_timeout(has_started: bool) -> Self {
-        let message =
-            if has_started { "silence in the middle of its answer" } else { "no first token in time" };
+        let message = if has_started {
+            "the model stopped sending in the middle of its response"
+        } else {
+            "the model sent no first token in time"
+        };
         Self::new(ErrorClass::Timeout, message)
     }
 
@@ -101,12 +104,14 @@ impl From<Error> for ModelCallError {
             | Error::NoChatResponse { .. }
             | Error::JsonValueExt(_)
             | Error::SerdeJson(_)
-            | Error::ChatResponseGeneration { .. } => Self::malformed("the answer could not be read"),
+            | Error::ChatResponseGeneration { .. } => Self::malformed("cannot parse the response"),
             Error::RequiresApiKey { .. } | Error::NoAuthData { .. } | Error::NoAuthResolver { .. } => {
                 Self::new(ErrorClass::Auth, "no API key")
             }
             // The remaining errors are requests that the library refuses to send. Its texts may contain the request.
-            _ => Self::new(ErrorClass::BadRequest, "the request can not be put in this provider's format"),
+            _ => {
+                Self::new(ErrorClass::BadRequest, "the request cannot be expressed in this provider's format")
+            }
         }
     }
 }
@@ -124,7 +129,7 @@ fn from_call(error: genai::webc::Error) -> ModelCallError {
             from_status(status.as_u16(), &body, &headers)
         }
         genai::webc::Error::Reqwest(error) => from_transport(&error),
-        _ => ModelCallError::malformed("the answer could not be read"),
+        _ => ModelCallError::malformed("cannot parse the response"),
     }
 }
 
@@ -133,22 +138,22 @@ fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Mo
         return from_status(status.as_u16(), body, headers);
     }
     if is_out_of_descriptors(error) {
-        return ModelCallError::new(ErrorClass::OutOfDescriptors, "this machine has no file descriptor left");
+        return ModelCallError::new(ErrorClass::OutOfDescriptors, "this machine has no free file descriptor");
     }
     match error.downcast_ref::<reqwest::Error>() {
         Some(error) if error.is_connect() => {
             ModelCallError::new(ErrorClass::Unreachable, cannot_connect(error))
         }
-        Some(error) if error.is_timeout() => ModelCallError::new(ErrorClass::Timeout, "no answer in time"),
+        Some(error) if error.is_timeout() => ModelCallError::new(ErrorClass::Timeout, "no response in time"),
         Some(error) if error.is_builder() => ModelCallError::new(
             ErrorClass::BadRequest,
-            "the base URL or the API key can not be put in a request",
+            "the base URL or the API key is not valid in a request",
         ),
         Some(error) => ModelCallError {
             is_stale_connection: error.is_request(),
-            ..ModelCallError::new(ErrorClass::Unreachable, "the connection broke")
+            ..ModelCallError::new(ErrorClass::Unreachable, "the connection was lost")
         },
-        None => ModelCallError::malformed("the answer is not text"),
+        None => ModelCallError::malformed("the response is not text"),
     }
 }
 
@@ -222,17 +227,17 @@ pub(crate) fn from_event(body: &Value) -> ModelCallError {
 
 fn describe_failure(class: ErrorClass, detail: &ProviderErrorDetail, place: &str) -> String {
     let words = match class {
-        ErrorClass::Auth => "the provider refused the API key",
+        ErrorClass::Auth => "the provider rejected the API key",
         ErrorClass::Quota => "the provider account has no credit or quota left",
-        ErrorClass::RateLimit => "too many requests, the provider asks to slow down",
+        ErrorClass::RateLimit => "rate limit reached",
         ErrorClass::Overload => "the provider is overloaded or failing",
-        ErrorClass::Timeout => "the provider gave up waiting for the model",
+        ErrorClass::Timeout => "the provider timed out waiting for the model",
         ErrorClass::ContextTooLong => "the conversation is too long for this model",
-        ErrorClass::NotConfigured => "the provider does not know this model or address",
-        ErrorClass::BadRequest => "the provider refused the request",
-        ErrorClass::Unreachable | ErrorClass::Malformed => "the answer could not be read",
-        ErrorClass::Empty => "the answer is empty",
-        ErrorClass::OutOfDescriptors => "this machine has no file descriptor left",
+        ErrorClass::NotConfigured => "the provider does not know this model or URL",
+        ErrorClass::BadRequest => "the provider rejected the request",
+        ErrorClass::Unreachable | ErrorClass::Malformed => "cannot parse the response",
+        ErrorClass::Empty => "the response is empty",
+        ErrorClass::OutOfDescriptors => "this machine has no free file descriptor",
     };
     match (class, detail.message()) {
         (ErrorClass::BadRequest | ErrorClass::NotConfigured, Some(text)) => {

@@ -130,9 +130,7 @@ impl<'a> StreamedReply<'a> {
                 return Ok(true);
             }
             let chunk = serde_json::from_str(&data);
-            self.process_chunk(
-                chunk.map_err(|_| ModelCallError::malformed("the answer could not be read"))?,
-            )?;
+            self.process_chunk(chunk.map_err(|_| ModelCallError::malformed("cannot parse the response"))?)?;
         }
         if self.text.len() + self.calls.byte_count() > MAX_ANSWER_BYTES {
             self.ending.stop = Some(FinishReason::Length);

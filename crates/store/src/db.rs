@@ -180,7 +180,7 @@ impl Db {
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
         let DbEngine::Postgres(postgres) = &self.0.engine else {
-            return Err(Error::Other("only PostgreSQL has statements that stand alone".into()));
+            return Err(Error::Other("only PostgreSQL has standalone statements".into()));
         };
         self.finish_write(postgres.run_autocommit(TxBody::new(body)).await)
     }

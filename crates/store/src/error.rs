@@ -6,10 +6,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("the disk is full: {0}")]
     Full(String),
-    #[error("the database can not be written: {0}")]
+    #[error("the database is not writable: {0}")]
     ReadOnly(String),
     /// A unique index was violated.
-    #[error("already there: {0}")]
+    #[error("already exists: {0}")]
     Conflict(String),
     /// PostgreSQL is unreachable or the connection broke. Nothing was committed, unless `in_doubt` is set: then the
     /// outcome is unknown.
@@ -18,22 +18,24 @@ pub enum Error {
     /// The transaction was rolled back because of a deadlock or serialization failure.
     #[error("the database is busy: {0}")]
     Collided(String),
-    #[error("the database has schema {found}, this build knows up to {known}: use a newer polyclaw")]
+    #[error(
+        "the database has schema {found}, but this build supports only up to {known}: use a newer polyclaw"
+    )]
     NewerSchema { found: i64, known: i64 },
-    #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
+    #[error("SQLite {0} is linked; 3.51.3 or newer is required, except 3.52.0")]
     BadSqlite(String),
     /// Writes into such files would be lost when the process ends.
     #[error("the database's files were removed or replaced under the running process: {0}")]
     FilesReplaced(String),
-    #[error("the database is damaged: {0}")]
+    #[error("the database is corrupt: {0}")]
     Corrupt(String),
     /// The database is intact, but a stored value cannot be decoded.
-    #[error("a stored value can not be read: {0}")]
+    #[error("a stored value is invalid: {0}")]
     Unreadable(String),
     #[error("the database is closed")]
     Closed,
     /// The caller's `body` refused, and the transaction was rolled back.
-    #[error("the transaction was taken back")]
+    #[error("the transaction was rolled back")]
     RolledBack,
     #[error("database error: {0}")]
     Other(String),

@@ -205,7 +205,7 @@ pub fn load_history(
 fn failure_text(meta: &Value) -> Option<String> {
     let code = meta["error"].as_str()?;
     Some(match meta["said"].as_str() {
-        Some(words) => format!("{words}\n[cut off: {code}]"),
+        Some(words) => format!("{words}\n[interrupted: {code}]"),
         None => format!("[no answer: {code}]"),
     })
 }

@@ -131,12 +131,12 @@ fn copy_before_migration(connection: &Connection, path: &Path, version: i64) -> 
     if copy.exists() {
         return Ok(());
     }
-    tracing::info!(copy = %copy.display(), "keeping a copy of the database before migrating it");
+    tracing::info!(copy = %copy.display(), "copying the database before migrating it");
     let partial = path.with_extension("copying");
     let _ = std::fs::remove_file(&partial);
     connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
     crate::sqlite::make_private(&partial);
-    std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("the copy could not be kept: {e}")))
+    std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("cannot copy the database: {e}")))
 }
 
 pub(crate) fn migrate_postgres(client: &mut postgres::Client) -> Result<()> {

@@ -80,7 +80,7 @@ impl PostgresEngine {
             thread::Builder::new()
                 .name("store-postgres".into())
                 .spawn(body)
-                .map_err(|e| Error::Other(format!("no thread: {e}")))?;
+                .map_err(|e| Error::Other(format!("cannot start a thread: {e}")))?;
         }
         Ok(Self { url: url.to_owned(), pool })
     }
@@ -294,7 +294,7 @@ fn begin_transaction<const N: usize>(
     let number = |index: usize| row?.get(index)?.parse::<i64>().ok();
     let more = (1..=N).map(number).collect::<Option<Vec<_>>>().and_then(|more| more.try_into().ok());
     let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), notified_at), more));
-    began.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
+    began.ok_or_else(|| Error::Other("a transaction started without a time or a number".into()))
 }
 
 /// Runs the work of a transaction and rolls back on failure.
@@ -309,7 +309,7 @@ fn run_or_rollback<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> Resu
 
 fn connect(url: &str) -> Result<Client> {
     let mut config: postgres::Config =
-        url.parse().map_err(|_| Error::Other("store.url is not a postgres:// address".into()))?;
+        url.parse().map_err(|_| Error::Other("store.url is not a postgres:// URL".into()))?;
     config.connect_timeout(Duration::from_secs(5)).application_name("polyclaw");
     // A vanished server sends nothing: these settings detect it within half a minute instead of hours.
     config.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));

@@ -57,7 +57,8 @@ pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
         return Ok(found);
     }
     insert(tx, session)?;
-    get(tx, &session.key)?.ok_or_else(|| Error::Other("a session just stored is not there".into()))
+    get(tx, &session.key)?
+        .ok_or_else(|| Error::Other("the session that was just stored does not exist".into()))
 }
 
 fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {

@@ -158,7 +158,7 @@ impl SqliteEngine {
 
 fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(body);
-    thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
+    thread.map(drop).map_err(|e| Error::Other(format!("cannot start a thread for {name}: {e}")))
 }
 
 /// The writing connection.

@@ -124,7 +124,7 @@ impl TeamDatabases {
 fn open_file(folder: &Path) -> Result<Db> {
     let path = folder.join("ledger.db");
     make_private(folder, &path)
-        .map_err(|error| Error::Other(format!("{} could not be made: {error}", folder.display())))?;
+        .map_err(|error| Error::Other(format!("cannot create {}: {error}", folder.display())))?;
     Db::open_ledger(&path)
 }
 

@@ -25,6 +25,6 @@ impl TxBody {
 
 /// Returns the output of a body with this return type.
 pub(crate) fn downcast_output<T: 'static>(value: TxOutput) -> Result<T> {
-    let same = value.downcast().map_err(|_| Error::Other("a transaction came to something else".into()))?;
+    let same = value.downcast().map_err(|_| Error::Other("a transaction returned another type".into()))?;
     Ok(*same)
 }

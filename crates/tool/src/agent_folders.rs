@@ -1,10 +1,10 @@
-//! Folders that agents write: no program that runs outside their sandbox may be loaded from there.
+//! Folders that agents can write. No program that runs outside their sandbox may be loaded from them.
 
 use std::path::{Component, Path, PathBuf};
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The folders that agents write, wherever they are.
+/// All folders that agents can write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentFolders(Vec<PathBuf>);
 
@@ -13,25 +13,25 @@ impl AgentFolders {
         Self(folders.into_iter().collect())
     }
 
-    /// Whether a path leads there. What is not there yet is judged by its name.
+    /// Returns whether a path leads into such a folder. A path that does not exist yet is checked by its name.
     pub fn contains(&self, path: &Path) -> bool {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = resolved(path);
         self.0.iter().any(|folder| path.starts_with(real(folder)))
     }
 
-    /// The first of a command's words that names such a place, seen from the folder where the command starts.
+    /// Returns the first word of a command that names a path in such a folder, relative to the command's working folder.
     pub fn find_planted_word<'a>(&self, command: &'a [String], start: &Path) -> Option<&'a String> {
         command.iter().find(|word| paths_in(word).any(|path| self.contains(&start.join(path))))
     }
 
-    /// The daemon's search path, without what is relative or lies there.
+    /// Returns the daemon's search path without relative entries and entries in such folders.
     pub fn search_path(&self) -> String {
         safe_search_path(|entry| self.contains(entry))
     }
 }
 
-/// The daemon's own, without what is relative or written by agents.
+/// Returns the daemon's search path without relative entries and entries that agents can write.
 pub(crate) fn safe_search_path(is_written: impl Fn(&Path) -> bool) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let kept = std::env::split_paths(&path).filter(|entry| entry.is_absolute() && !is_written(entry));
@@ -39,7 +39,8 @@ pub(crate) fn safe_search_path(is_written: impl Fn(&Path) -> bool) -> String {
     kept.filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned())
 }
 
-/// What can be a path in a word: the word, what an option has joined to it (`--file=/a`, `-I/a`), and the parts of a list.
+/// Returns the parts of a word that may be paths: the word, the value of an option (`--file=/a`, `-I/a`), and the items of
+/// a list.
 pub(crate) fn paths_in(word: &str) -> impl Iterator<Item = &str> {
     let joined = word.find('/').filter(|_| word.starts_with('-')).map(|at| &word[at..]);
     let parts = word.match_indices(['=', ':', ',', ';', ' ', '@']).map(|(at, _)| &word[at + 1..]);
@@ -48,7 +49,7 @@ pub(crate) fn paths_in(word: &str) -> impl Iterator<Item = &str> {
     whole.flat_map(move |part| [part, &part[..cut(part)]]).filter(|part| !part.is_empty())
 }
 
-/// Where a path leads, be it there yet or not: the links of the part that is there are followed.
+/// Resolves the symbolic links of a path. The part that does not exist yet is kept as written.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let real = |there: &Path| Some((there.canonicalize().ok()?, path.strip_prefix(there).ok()?));
     let (real, missing) = path.ancestors().find_map(real).unwrap_or((PathBuf::new(), path));

@@ -32,7 +32,8 @@ pub fn spec() -> ToolSpec {
         effect: ToolEffect::Effect,
         ..arguments::build_tool_spec::<ApplyPatchArguments>(
             TOOL_NAME,
-            "Adds, changes and deletes files by one patch. Nothing is written unless all of it fits.",
+            "Adds, changes and deletes files with one patch. If any part of the patch does not apply, no file is \
+             changed.",
         )
     }
 }
@@ -67,7 +68,7 @@ pub async fn run(
             budget.check_budget()?;
             let place = workspace::resolve_path(&workspace, &path)?;
             if planned.iter().any(|other| other.place.relative_path() == place.relative_path()) {
-                return Err(Error::Edit(format!("{path} is in the patch twice; put its hunks together")));
+                return Err(Error::Edit(format!("{path} occurs twice in the patch; combine its hunks")));
             }
             planned.push(plan_change(place, change)?);
         }
@@ -82,7 +83,7 @@ pub async fn run(
 fn plan_change(place: WorkspacePath, change: FileChange) -> Result<PlannedChange> {
     let (content, did) = match change {
         FileChange::Add(content) => match place.file_type() {
-            Ok(_) => return Err(Error::path(place.display_path(), "is there already; update it instead")),
+            Ok(_) => return Err(Error::path(place.display_path(), "already exists; update it instead")),
             Err(_) => (Some(content), "added"),
         },
         FileChange::Update(hunks) => {
@@ -112,7 +113,9 @@ fn write_changes(planned: Vec<PlannedChange>) -> Result<String> {
             Ok(()) => done.push(format!("{did} {}", place.display_path())),
             Err(error) if done.is_empty() => return Err(error),
             // All parts were valid, but a write failed: report what was written before.
-            Err(error) => return Err(Error::Edit(format!("{error}. Before that: {}", done.join(", ")))),
+            Err(error) => {
+                return Err(Error::Edit(format!("{error}. Completed before the error: {}", done.join(", "))));
+            }
         }
     }
     Ok(done.join("\n"))

@@ -160,7 +160,7 @@ impl FileBriefings {
         if folder.starts_with(&self.root) { &self.root } else { folder }
     }
 
-    /// Removes the file that was told, if it is still the same. Whether it was.
+    /// Removes the bootstrap file if it is unchanged. Returns whether it was removed.
     fn remove_bootstrap(&self, bootstrap: &BootstrapVersion) -> io::Result<bool> {
         let (Some(folder), Some(name)) = (bootstrap.path.parent(), bootstrap.path.file_name()) else {
             return Ok(false);
@@ -288,10 +288,14 @@ impl BriefingSource for FileBriefings {
 
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
         match self.remove_bootstrap(bootstrap) {
-            Ok(true) => tracing::info!(file = %one_line_path(&bootstrap.path), "told once, and removed"),
+            Ok(true) => {
+                tracing::info!(file = %one_line_path(&bootstrap.path), "applied and deleted bootstrap file")
+            }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but could not be deleted; it will be applied again");
+                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "bootstrap file was applied but \
+                                                                                could not be deleted; it will be \
+                                                                                applied again");
             }
         }
     }

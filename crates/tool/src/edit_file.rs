@@ -33,8 +33,7 @@ pub fn spec() -> ToolSpec {
         effect: ToolEffect::Effect,
         ..arguments::build_tool_spec::<EditFileArguments>(
             TOOL_NAME,
-            "Replaces a piece of text in a file. The old text must be in the file exactly once, \
-             unless replace_all is set.",
+            "Replaces text in a file. The old text must occur exactly once in the file, unless replace_all is set.",
         )
     }
 }
@@ -71,17 +70,17 @@ pub fn read_text(place: &WorkspacePath) -> Result<String> {
         });
     }
     String::from_utf8(bytes)
-        .map_err(|_| Error::path(place.display_path(), "is not UTF-8 text and can not be edited"))
+        .map_err(|_| Error::path(place.display_path(), "is not UTF-8 text and cannot be edited"))
 }
 
 /// Returns the edited text and the number of replaced matches.
 fn apply_edit(text: &str, arguments: &EditFileArguments) -> Result<(String, usize)> {
     let EditFileArguments { old_text, new_text, .. } = arguments;
     if old_text.is_empty() {
-        return Err(Error::Edit("old_text is empty; to write a whole file use write_file".to_owned()));
+        return Err(Error::Edit("old_text is empty; use write_file to write a whole file".to_owned()));
     }
     if old_text == new_text {
-        return Err(Error::Edit("old_text and new_text are the same: nothing to change".to_owned()));
+        return Err(Error::Edit("old_text and new_text are identical: nothing to change".to_owned()));
     }
     let count = text.matches(old_text.as_str()).count();
     match (count, arguments.replace_all.unwrap_or(false)) {
@@ -96,8 +95,8 @@ fn apply_edit(text: &str, arguments: &EditFileArguments) -> Result<(String, usiz
             Ok((text.replace(old_text.as_str(), new_text), count))
         }
         (count, false) => Err(Error::Edit(format!(
-            "old_text is in the file {count} times; add text around it so that it is found once, \
-             or set replace_all"
+            "old_text occurs {count} times in the file; add surrounding text so that it occurs once, or set \
+             replace_all"
         ))),
     }
 }
@@ -106,9 +105,9 @@ fn not_found_hint(text: &str, old_text: &str) -> String {
     let hint = if text.contains("\r\n") && old_text.contains('\n') && !old_text.contains("\r\n") {
         "the lines of this file end with \\r\\n"
     } else {
-        "read the file again and copy the text exactly, with its white space"
+        "read the file again and copy the text exactly, including whitespace"
     };
-    format!("old_text is not in the file (0 matches); {hint}")
+    format!("old_text was not found in the file (0 matches); {hint}")
 }
 
 #[cfg(test)]

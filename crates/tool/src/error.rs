@@ -13,15 +13,15 @@ const MAX_MESSAGE_LEN: usize = 2048;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no tool '{0}' here")]
+    #[error("there is no tool '{0}'")]
     UnknownTool(String),
-    #[error("there is no skill '{0}' here")]
+    #[error("there is no skill '{0}'")]
     UnknownSkill(String),
-    #[error("the arguments do not fit: {0}")]
+    #[error("invalid arguments: {0}")]
     Arguments(String),
-    #[error("the workspace folder can not be opened: {}", describe_io_error(.0))]
+    #[error("cannot open the workspace folder: {}", describe_io_error(.0))]
     Workspace(io::Error),
-    #[error("'{0}' is outside the workspace; only paths inside it can be used")]
+    #[error("'{0}' is outside the workspace; only paths inside the workspace are allowed")]
     Outside(String),
     #[error("'{path}' {reason}")]
     Path { path: String, reason: String },
@@ -29,45 +29,48 @@ pub enum Error {
     Io { path: String, source: io::Error },
     #[error("'{path}' is {found}, not {wanted}")]
     Kind { path: String, found: &'static str, wanted: &'static str },
-    #[error("'{path}' has {size} bytes, the limit is {limit}")]
+    #[error("'{path}' has {size} bytes; the limit is {limit}")]
     TooLarge { path: String, size: u64, limit: u64 },
     #[error(
-        "'{path}' was not written: the workspace would hold more than its quota of {limit_mb} MiB. Remove what is not \
-         needed, or ask a person to raise sandbox.disk_mb of this agent"
+        "'{path}' was not written: the workspace would exceed its quota of {limit_mb} MiB. Remove files you do not \
+         need, or ask a person to raise sandbox.disk_mb of this agent"
     )]
     Quota { path: String, limit_mb: u64 },
     #[error("{0}")]
     Edit(String),
-    #[error("stopped: it took longer than {0} s")]
+    #[error("timed out after {0} s")]
     OutOfTime(u64),
-    #[error("the command could not be run: {}", describe_io_error(.0))]
+    #[error("cannot run the command: {}", describe_io_error(.0))]
     Command(io::Error),
     #[error(
-        "this command was not run: it can not be confined ({0}). A person can let this agent run commands without a \
+        "this command was not run: it cannot be sandboxed ({0}). A person can let this agent run commands without a \
          sandbox: sandbox.mode = \"off\" in its section of config.toml"
     )]
     Sandbox(String),
-    #[error("this machine does not allow commands to be confined ({0})")]
+    #[error("this machine does not support sandboxing of commands ({0})")]
     NoNamespaces(String),
     #[error("the worker process refused this call: {0}")]
     Refused(String),
-    #[error("no worker process was free for {0} s; try again later, or raise workers.max in config.toml")]
+    #[error(
+        "no worker process became available within {0} s; try again later, or raise workers.max in config.toml"
+    )]
     PoolExhausted(u64),
     #[error(
-        "the worker process ended while it ran this call. Whether it took effect is unknown; it was not run again. \
-         Check before repeating it."
+        "the worker process crashed while it ran this call. Whether it took effect is unknown; it was not run \
+         again. Check before repeating it."
     )]
     WorkerCrash,
-    #[error("'{0}' is not a public address; fetching from private networks is switched off")]
+    #[error("'{0}' is not a public address; fetching from private networks is disabled")]
     Address(String),
-    #[error("the page could not be fetched: {0}")]
+    #[error("cannot fetch the page: {0}")]
     Fetch(String),
     #[error("the search failed: {0}")]
     Search(String),
     #[error("the MCP server '{0}' failed: {1}")]
     Server(String, String),
     #[error(
-        "the MCP server '{0}' went away during this call; whether it took effect is unknown. It is started again"
+        "the connection to the MCP server '{0}' was lost during this call; whether it took effect is unknown. The \
+         server is restarted"
     )]
     ServerGone(String),
     #[error("the tool stopped unexpectedly")]
@@ -77,7 +80,7 @@ pub enum Error {
 /// Describes an I/O error in words that a model can act on.
 fn describe_io_error(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         _ => sanitize::strip_os_error(&error.to_string()),
     }
 }
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_the_system_says_is_put_in_plain_words() {
-        let missing = "'x': there is no such file or folder";
+        let missing = "'x': no such file or folder";
         assert_eq!(Error::io("x", io::ErrorKind::NotFound).to_string(), missing);
         assert_eq!(Error::io("x", io::Error::from_raw_os_error(2)).to_string(), missing);
         let denied = Error::io("x", io::Error::from_raw_os_error(13)).to_string();

@@ -53,7 +53,7 @@ pub fn spec() -> ToolSpec {
         risk: ToolRisk::High,
         ..arguments::build_tool_spec::<HttpFetchArguments>(
             TOOL_NAME,
-            "Fetches a web page or an API answer as text, following up to 5 redirects. Binary content is refused.",
+            "Fetches a web page or an API response as text, following up to 5 redirects. Binary content is refused.",
         )
     }
 }
@@ -94,7 +94,7 @@ fn redirect_target(response: &reqwest::Response, from: &Url) -> Result<Option<Ur
         return Ok(None);
     }
     let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
-    let refused = || Error::Fetch("it redirects to an address that can not be read".to_owned());
+    let refused = || Error::Fetch("it redirects to an invalid URL".to_owned());
     let location = location.to_str().map_err(|_| refused())?;
     let next = from.join(location).map_err(|_| refused())?;
     target::check_url(&next)?;

@@ -25,7 +25,7 @@ pub struct ImageViewArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<ImageViewArguments>(
         TOOL_NAME,
-        "Shows you an image: PNG, JPEG, GIF or WebP, at most 5 MB. It comes after the results of this round.",
+        "Shows you an image: PNG, JPEG, GIF or WebP, at most 5 MB. The image follows the tool results of this round.",
     )
 }
 
@@ -57,7 +57,7 @@ fn read_image(place: &WorkspacePath) -> Result<Image> {
     let path = || place.display_path().to_owned();
     Image::from_bytes(bytes).map_err(|_| Error::Kind {
         path: path(),
-        found: "something else",
+        found: "another file type",
         wanted: "a PNG, JPEG, GIF or WebP image",
     })
 }

@@ -31,7 +31,7 @@ pub struct ListDirArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<ListDirArguments>(
         TOOL_NAME,
-        "Lists a folder: folders end with '/', files show their size in bytes. Links are not followed.",
+        "Lists a folder: folders end with '/', files show their size in bytes. Symbolic links are not followed.",
     )
 }
 
@@ -53,7 +53,7 @@ fn list_folder(place: &WorkspacePath, depth: u32, budget: &WorkBudget) -> Result
         return Ok("[the folder is empty]".to_owned());
     }
     if listing.is_cut {
-        listing.text.push_str("[there is more: list a folder further down, or with less depth]\n");
+        listing.text.push_str("[the list is truncated: list a subfolder, or use a smaller depth]\n");
     }
     Ok(listing.text)
 }
@@ -68,7 +68,7 @@ struct FolderListing<'a> {
 impl FolderListing<'_> {
     fn add_folder(&mut self, folder: &FolderHandle, prefix: &str, depth: u32) {
         let Ok(entries) = folder.read_entries() else {
-            return self.add_line(&format!("{prefix}[this folder can not be read]"));
+            return self.add_line(&format!("{prefix}[cannot read this folder]"));
         };
         for entry in &entries.found {
             if self.is_full() {
@@ -87,7 +87,7 @@ impl FolderListing<'_> {
     fn add_child(&mut self, folder: &FolderHandle, name: &OsStr, prefix: &str, depth: u32) {
         match folder.open_child(name) {
             Ok(child) => self.add_folder(&child, prefix, depth),
-            Err(_) => self.add_line(&format!("{prefix}[this folder can not be read]")),
+            Err(_) => self.add_line(&format!("{prefix}[cannot read this folder]")),
         }
     }
 
@@ -141,6 +141,6 @@ mod tests {
         let place = workspace::resolve_path(home.path(), "").unwrap();
         let text = list_folder(&place, 1, &WorkBudget::ample()).unwrap();
         assert_eq!(text.lines().count(), MAX_LINES + 1);
-        assert!(text.ends_with("less depth]\n"));
+        assert!(text.ends_with("smaller depth]\n"));
     }
 }

@@ -29,7 +29,7 @@ pub struct ReadFileArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<ReadFileArguments>(
         TOOL_NAME,
-        "Reads a text file. Long files come in parts of 256 KiB: a note at the end says how to go on.",
+        "Reads a text file. Long files are returned in parts of 256 KiB; a note at the end says how to continue.",
     )
 }
 
@@ -43,13 +43,13 @@ pub async fn run(scope: &ToolScope, arguments: ReadFileArguments) -> Result<Tool
     read_opened(open, (offset_line, limit_lines)).await
 }
 
-/// A file to be read, and its name in messages.
+/// An open file and its name in messages.
 pub struct OpenedText {
     pub file: File,
     pub display: String,
 }
 
-/// Reads what `open` opens, from a line on and so many of them.
+/// Reads lines of the file that `open` returns, starting at an offset.
 pub async fn read_opened(
     open: impl FnOnce() -> Result<OpenedText> + Send + 'static,
     (offset_line, limit_lines): (Option<u64>, Option<u64>),
@@ -87,7 +87,7 @@ fn read_lines(text: OpenedText, window: &LineWindow, budget: &WorkBudget) -> Res
         }
         if number - window.first >= window.lines || !page.push_line(&line) {
             page.append_note(format!(
-                "lines {} to {}; go on with offset_line {number}",
+                "lines {} to {}; continue with offset_line {number}",
                 window.first,
                 number - 1
             ));
@@ -178,7 +178,7 @@ impl LinePage {
     fn finish(mut self) -> String {
         let notes = [
             (self.has_cut_line, "\n[this line is longer than 256 KiB: the rest of it is not shown]\n"),
-            (self.is_lossy, "\n[not valid UTF-8: bytes that are no text are shown as \u{fffd}]\n"),
+            (self.is_lossy, "\n[not valid UTF-8: invalid bytes are shown as \u{fffd}]\n"),
         ];
         for (_, note) in notes.iter().filter(|(applies, _)| *applies) {
             self.text.push_str(note);
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_window_names_the_line_to_go_on_with() {
         assert_eq!(page(b"a\nb\nc\n", 1, u64::MAX).unwrap(), "a\nb\nc\n");
-        assert_eq!(page(b"a\nb\nc\n", 2, 1).unwrap(), "b\n[lines 2 to 2; go on with offset_line 3]");
+        assert_eq!(page(b"a\nb\nc\n", 2, 1).unwrap(), "b\n[lines 2 to 2; continue with offset_line 3]");
         assert_eq!(page(b"a\nb\nc", 3, 5).unwrap(), "c");
         assert_eq!(page(b"", 1, 5).unwrap(), "[the file is empty]");
         assert!(page(b"a\nb\n", 4, 1).unwrap_err().to_string().contains("only 2 lines"));
@@ -233,7 +233,7 @@ mod tests {
         content.extend_from_slice(b"\nnext\n");
         let text = page(&content, 1, u64::MAX).unwrap();
         assert!(text.len() < MAX_TEXT_BYTES + 300 && text.contains("the rest of it is not shown"));
-        assert!(text.ends_with("go on with offset_line 2]"), "{}", &text[text.len() - 80..]);
+        assert!(text.ends_with("continue with offset_line 2]"), "{}", &text[text.len() - 80..]);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub struct ReadSkillArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<ReadSkillArguments>(
         READ_SKILL_TOOL,
-        "Reads the instructions of a skill, or another file of its folder. Use it before a task that a skill fits.",
+        "Reads the instructions of a skill, or another file in its folder. Use it before a task that matches a \
+         skill.",
     )
 }
 
@@ -60,8 +61,8 @@ fn skill_reader(scope: &ToolScope) -> BriefingReader<'_> {
     BriefingReader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
-/// Opens a file of a skill from the folder down that no agent can replace, and follows no link. Its place is not asked for
-/// by name: an agent may have put another folder there since it was found.
+/// Opens a file of a skill, starting from the folder that no agent can replace, without following links. The skill's folder
+/// is not opened by name, because an agent may have replaced it since it was found.
 fn open_skill_file(skill: &Skill, path: &str) -> Result<File> {
     workspace::check_path_text(path)?;
     let inside = plain_path(skill, Path::new(path)).ok_or_else(|| Error::Outside(path.to_owned()))?;

@@ -44,8 +44,8 @@ pub struct SearchFilesArguments {
 pub fn spec() -> ToolSpec {
     arguments::build_tool_spec::<SearchFilesArguments>(
         TOOL_NAME,
-        "Searches the lines of text files; answers with path:line: text. Skips .git, links, binary files and \
-         files over 16 MiB.",
+        "Searches the lines of text files. Returns matches as path:line: text. Skips .git, symbolic links, binary \
+         files and files over 16 MiB.",
     )
 }
 
@@ -204,11 +204,11 @@ impl FileSearch<'_> {
     fn render_report(self, is_plain: bool) -> String {
         let SearchMatches { mut text, matches, skipped, is_cut } = self.found;
         let notes = [
-            (matches == 0, "no match".to_owned()),
-            (is_plain, "not a valid regular expression: searched as plain text".to_owned()),
+            (matches == 0, "no matches".to_owned()),
+            (is_plain, "not a valid regular expression; searched as plain text".to_owned()),
             (is_cut, format!("only the first {matches} matches are shown")),
-            (self.budget.is_spent(), "out of time: not all files were searched".to_owned()),
-            (skipped > 0, format!("{skipped} files or folders were too large or not readable")),
+            (self.budget.is_spent(), "timed out: not all files were searched".to_owned()),
+            (skipped > 0, format!("{skipped} files or folders were too large or unreadable")),
         ];
         for (_, note) in notes.iter().filter(|(applies, _)| *applies) {
             text.push_str(&format!("[{note}]\n"));

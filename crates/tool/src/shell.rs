@@ -50,9 +50,9 @@ pub fn spec() -> ToolSpec {
         confined: false,
         ..arguments::build_tool_spec::<ShellArguments>(
             TOOL_NAME,
-            "Runs a command with sh and returns its output and exit status. No terminal and no input; processes \
-             left in the background are killed when the command ends. Files are to be kept in the workspace: other \
-             places can not be written, and what is in /tmp may be gone at the next call.",
+            "Runs a command with sh and returns its output and exit status. There is no terminal and no input; \
+             processes left in the background are killed when the command ends. Store files in the workspace: other \
+             places are read-only, and files in /tmp may be gone at the next call.",
         )
     }
 }
@@ -114,9 +114,9 @@ pub async fn run(
 /// Why a command could write nothing, and what to do about it.
 fn removal_only_notice(limit_mb: u64) -> String {
     format!(
-        "\n[the workspace held more than its quota of {limit_mb} MiB when this command started: it could read and remove \
-         files, but not write any. Remove what is not needed with rm, or ask a person to raise sandbox.disk_mb of this \
-         agent]"
+        "\n[the workspace exceeded its quota of {limit_mb} MiB when this command started: the command could read \
+         and remove files, but not write any. Remove files you do not need with rm, or ask a person to raise \
+         sandbox.disk_mb of this agent]"
     )
 }
 
@@ -179,19 +179,19 @@ fn command_report(outcome: &CommandOutcome, mut text: String) -> ToolOutcome {
         CommandOutcome::Ended(ProgramEnd::Exited(code)) => format!("exit status {code}"),
         CommandOutcome::Ended(ProgramEnd::Signalled(signal)) => format!("killed by signal {signal}"),
         CommandOutcome::Ended(ProgramEnd::OverMemory(limit)) => {
-            format!("killed: it used more than {limit} MiB of memory")
+            format!("killed: memory use exceeded {limit} MiB")
         }
         CommandOutcome::Ended(ProgramEnd::OverProcesses(limit)) => {
-            format!("killed: it had more than {limit} processes")
+            format!("killed: more than {limit} processes")
         }
         CommandOutcome::Ended(ProgramEnd::OverDisk(limit)) => {
             format!(
-                "killed: the workspace and its temporary files hold more than the quota of {limit} MiB; remove what \
-                 is not needed"
+                "killed: the workspace and its temporary files exceed the quota of {limit} MiB; remove files you do \
+                 not need"
             )
         }
-        CommandOutcome::Ended(ProgramEnd::Unknown) => "killed from outside".to_owned(),
-        CommandOutcome::OutOfTime(seconds) => format!("killed: it ran longer than {seconds} s"),
+        CommandOutcome::Ended(ProgramEnd::Unknown) => "killed externally".to_owned(),
+        CommandOutcome::OutOfTime(seconds) => format!("killed: timed out after {seconds} s"),
     };
     ToolOutcome::error(format!("{text}[{how}]"))
 }

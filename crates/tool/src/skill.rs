@@ -62,7 +62,7 @@ fn discover_in_source(source: &SkillFolder) -> Vec<DiscoveredSkill> {
 
 fn linked_skill(source: &SkillFolder, name: &OsStr) -> DiscoveredSkill {
     let what = format!("{} is a symbolic link; links are not followed", text::name(name));
-    let finding = SkillFinding::error("skill_link", what, "put the folder itself here");
+    let finding = SkillFinding::error("skill_link", what, "replace the link with the folder itself");
     let folder = source.folder.join(name);
     DiscoveredSkill {
         place: source.place,
@@ -100,16 +100,18 @@ fn check_folder_name(folder: &OsStr) -> std::result::Result<(), SkillFinding> {
     if folder.to_str().is_some_and(is_folder_name) {
         return Ok(());
     }
-    let what =
-        format!("its folder {:?} is not named plainly", text::truncate_text(&folder.to_string_lossy(), 80));
-    Err(SkillFinding::error("skill_folder_name", what, "use letters, digits, '-', '_' and '.' only"))
+    let what = format!(
+        "its folder name {:?} contains special characters",
+        text::truncate_text(&folder.to_string_lossy(), 80)
+    );
+    Err(SkillFinding::error("skill_folder_name", what, "use only letters, digits, '-', '_' and '.'"))
 }
 
 fn check_name_matches_folder(own: &str, folder: &OsStr) -> Option<SkillFinding> {
     let folder = text::name(folder);
     (folder != own).then(|| {
-        let what = format!("it is named {own}, its folder {}", text::truncate_text(&folder, 80));
-        SkillFinding::warning("skill_folder_name", what, "give both the same name")
+        let what = format!("its name is {own}, but its folder is {}", text::truncate_text(&folder, 80));
+        SkillFinding::warning("skill_folder_name", what, "use the same name for both")
     })
 }
 
@@ -117,22 +119,22 @@ fn read_head(parent: &FolderHandle, folder: &OsStr) -> std::result::Result<Strin
     let unreadable = |error: std::io::Error| {
         SkillFinding::error(
             "skill_unreadable",
-            format!("{SKILL_FILE} can not be read: {error}"),
-            "check its owner and mode",
+            format!("cannot read {SKILL_FILE}: {error}"),
+            "check its owner and permissions",
         )
     };
     let child = parent.open_child(folder).map_err(unreadable)?;
     let Some(stat) = child.stat(OsStr::new(SKILL_FILE)).map_err(unreadable)? else {
         return Err(SkillFinding::error(
             "skill_file_missing",
-            format!("there is no {SKILL_FILE} in it"),
-            "write one, or move the folder elsewhere",
+            format!("it has no {SKILL_FILE}"),
+            "create one, or move the folder elsewhere",
         ));
     };
     let kind = polyclaw_folder::file_type(&stat);
     if kind != FileType::RegularFile {
         let what = format!("{SKILL_FILE} is {}", polyclaw_folder::describe_file_type(kind));
-        return Err(SkillFinding::error("skill_link", what, "put the file itself here"));
+        return Err(SkillFinding::error("skill_link", what, "replace it with a regular file"));
     }
     let mut bytes = Vec::new();
     let file = child.open_regular_file(OsStr::new(SKILL_FILE)).map_err(unreadable)?;

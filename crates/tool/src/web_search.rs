@@ -39,7 +39,7 @@ pub fn spec() -> ToolSpec {
         risk: ToolRisk::High,
         ..arguments::build_tool_spec::<WebSearchArguments>(
             TOOL_NAME,
-            "Searches the web. Returns titles, addresses and short extracts; http_fetch reads a page.",
+            "Searches the web. Returns titles, URLs and short extracts; use http_fetch to read a page.",
         )
     }
 }
@@ -85,7 +85,7 @@ impl SearchService {
         check_status(&response)?;
         let body = read_body(response).await?;
         let value: Value = serde_json::from_slice(&body)
-            .map_err(|_| Error::Search("the service did not answer with JSON".to_owned()))?;
+            .map_err(|_| Error::Search("the search service did not respond with JSON".to_owned()))?;
         Ok(service::parse_hits(self.settings.kind, &value))
     }
 }
@@ -102,9 +102,11 @@ fn build_client() -> reqwest::Result<Client> {
 fn check_status(response: &Response) -> Result<()> {
     let what = match response.status().as_u16() {
         200..300 => return Ok(()),
-        401 | 403 => "the service refused the key, or the JSON format (SearXNG: search.formats)".to_owned(),
-        402 | 429 => "the limit of the service is reached; try again later".to_owned(),
-        status => format!("the service answered with status {status}"),
+        401 | 403 => {
+            "the search service rejected the API key or the JSON format (SearXNG: search.formats)".to_owned()
+        }
+        402 | 429 => "the rate limit or quota of the search service is reached; try again later".to_owned(),
+        status => format!("the search service responded with status {status}"),
     };
     Err(Error::Search(what))
 }
@@ -114,7 +116,7 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>> {
     let broken = |error: reqwest::Error| Error::Search(innermost_cause(&error.without_url()));
     while let Some(piece) = response.chunk().await.map_err(broken)? {
         if bytes.len() + piece.len() > MAX_ANSWER_BYTES {
-            return Err(Error::Search(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes")));
+            return Err(Error::Search(format!("the response exceeds {MAX_ANSWER_BYTES} bytes")));
         }
         bytes.extend_from_slice(&piece);
     }
@@ -123,7 +125,7 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>> {
 
 fn render_hits(query: &str, hits: &[SearchHit]) -> String {
     if hits.is_empty() {
-        return format!("Nothing was found for \"{query}\".");
+        return format!("No results for \"{query}\".");
     }
     let line = |(n, hit): (usize, &SearchHit)| {
         let text = sanitize::to_single_line(&hit.text, 500);

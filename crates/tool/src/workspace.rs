@@ -38,17 +38,17 @@ impl WorkspaceWriteLock {
     }
 }
 
-/// The root of a workspace, which is made when it is first needed, for its owner alone: an agent's own folder is only named
-/// in its spec, and nobody makes it by hand.
+/// Returns the root of a workspace. It is created when it is first needed, accessible only by its owner, because an agent's
+/// own folder exists only as a name in its spec.
 ///
-/// The engine resolves the links that lead to a workspace when the config is read. One that is in its path now was put
-/// there since, and is not followed.
+/// The engine resolves the symbolic links of a workspace path when it reads the config. A link in the path now was created
+/// later and is not followed.
 pub fn ensure_root(workspace: &Path) -> io::Result<PathBuf> {
     match FolderHandle::open(workspace) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_root(workspace)?;
             // Where a disk is not mounted, this is an empty folder on another one.
-            tracing::warn!(folder = %workspace.display(), "a workspace was not there, and is made");
+            tracing::warn!(folder = %workspace.display(), "workspace folder did not exist; created it");
         }
         opened => drop(opened?),
     }
@@ -70,7 +70,7 @@ pub fn resolve_path(workspace: &Path, path: &str) -> Result<WorkspacePath> {
     check_path_text(path)?;
     let root = ensure_root(workspace).map_err(Error::Workspace)?;
     let real = resolve_existing(&root.join(path))
-        .ok_or_else(|| Error::path(path, "goes up from a missing folder"))?;
+        .ok_or_else(|| Error::path(path, "contains '..' after a folder that does not exist"))?;
     let inside = real.strip_prefix(&root).map_err(|_| Error::Outside(path.to_owned()))?.to_owned();
     Ok(WorkspacePath { root, inside, display: path.to_owned() })
 }
@@ -79,7 +79,7 @@ pub fn resolve_path(workspace: &Path, path: &str) -> Result<WorkspacePath> {
 pub fn check_path_text(path: &str) -> Result<()> {
     if path.contains('\0') || path.len() > MAX_PATH_LEN {
         let start = path.chars().take(80).collect::<String>().replace('\0', "\u{fffd}");
-        return Err(Error::path(&start, "is not a usable path: too long, or it holds a zero byte"));
+        return Err(Error::path(&start, "is not a valid path: too long, or it contains a zero byte"));
     }
     Ok(())
 }

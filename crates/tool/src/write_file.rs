@@ -28,7 +28,7 @@ pub fn spec() -> ToolSpec {
         effect: ToolEffect::Idempotent,
         ..arguments::build_tool_spec::<WriteFileArguments>(
             TOOL_NAME,
-            "Writes a file, replacing what was in it. To change a part of a file use edit_file.",
+            "Writes a file, replacing its content. To change part of a file, use edit_file.",
         )
     }
 }

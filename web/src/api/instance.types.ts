@@ -93,15 +93,15 @@ export type AgentSpec = {
     max_tokens?: number | null;
     /** `provider/model`, or `{provider, model, temperature?, fallbacks?}`; the instance's default where none is named. */
     model?: string | {
-      /** The models to try, in this order, when it fails. */
+      /** Models to try, in this order, if the model fails. */
       fallbacks?: string[];
-      /** The model, as the provider calls it. */
+      /** Name of the model at the provider. */
       model?: string;
-      /** provider/model, in the place of provider and model. */
+      /** provider/model, instead of provider and model. */
       primary?: string;
-      /** The name of a provider. */
+      /** Name of a provider. */
       provider?: string;
-      /** From 0, always the likeliest word, to 2. */
+      /** Sampling temperature, from 0 (deterministic) to 2. */
       temperature?: number;
     } | null;
     /** How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said. */
@@ -198,9 +198,9 @@ export type AgentSpec = {
   };
   /** Where its files are. */
   workspace?: string | {
-    /** Absolute, or below the instance's workspace, which is `.` itself. Left out, the default agent has that one and every other a folder of its own. */
+    /** Absolute, or relative to the instance's workspace; `.` is that workspace itself. If omitted, the default agent uses the instance's workspace, and every other agent gets its own folder. */
     dir?: string;
-    /** Whether files in agents/<id>/ of the instance's workspace stand before those of the same name in it. */
+    /** Whether files in agents/<id>/ of the instance's workspace take precedence over files of the same name in the instance's workspace. */
     overlay?: boolean;
   };
 };

@@ -117,8 +117,10 @@ impl accounts::PlatformAccount for DiscordAccount {
     async fn set_command_menu(&self, items: &[MenuItem]) -> Result<(), String> {
         let application = self.api.get(&["applications", "@me"], &[], self.retry_timing.backoff()).await;
         let application = application.map_err(|refusal| refusal.reason)?;
-        let id =
-            application.get("id").and_then(Value::as_str).ok_or("Discord does not say which app this is")?;
+        let id = application
+            .get("id")
+            .and_then(Value::as_str)
+            .ok_or("Discord did not return the application id")?;
         let commands: Value = items.iter().take(MAX_MENU_COMMANDS).map(command_definition).collect();
         let set = self.api.call(Method::PUT, &["applications", id, "commands"], Some(&commands)).await;
         set.map(|_| ()).map_err(|refusal| refusal.reason)
@@ -166,6 +168,6 @@ fn nonce_from_key(key: &str) -> String {
 
 /// Defines a slash command with one optional text argument.
 fn command_definition(item: &MenuItem) -> Value {
-    let text = json!({ "type": 3, "name": "text", "description": "what to say", "required": false });
+    let text = json!({ "type": 3, "name": "text", "description": "your message", "required": false });
     json!({ "type": 1, "name": item.command, "description": menu_description(item, MAX_COMMAND_DESCRIPTION_CHARS), "options": [text] })
 }

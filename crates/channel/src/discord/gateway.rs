@@ -73,11 +73,12 @@ impl<'a> GatewayConnection<'a> {
         progress: &'a EventProgress,
     ) -> Result<Self, DisconnectReason> {
         let greeting = tokio::time::timeout(HELLO_TIMEOUT, next_frame(&mut socket)).await;
-        let greeting = greeting.map_err(|_| connection_broken("Discord's gateway does not greet"))??;
+        let greeting =
+            greeting.map_err(|_| connection_broken("Discord's gateway sent no hello in time"))??;
         let every = greeting.d.get("heartbeat_interval").and_then(Value::as_u64);
         let every = every
             .filter(|_| greeting.op == op::HELLO)
-            .ok_or_else(|| connection_broken("that is no greeting"))?;
+            .ok_or_else(|| connection_broken("the first frame is not a hello"))?;
         let every = Duration::from_millis(every.clamp(10, 300_000));
         let mut heart = interval_at(Instant::now() + every.mul_f64(fastrand::f64()), every);
         heart.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -125,21 +126,21 @@ impl<'a> GatewayConnection<'a> {
                 let waiting = self.progress.waiting.fetch_add(1, Ordering::Relaxed);
                 if waiting >= MAX_UNPROCESSED_EVENTS {
                     self.progress.waiting.fetch_sub(1, Ordering::Relaxed);
-                    return Err(connection_broken("more comes than can be taken"));
+                    return Err(connection_broken("too many unprocessed events"));
                 }
-                events.send(frame).map_err(|_| connection_broken("nobody takes events"))
+                events.send(frame).map_err(|_| connection_broken("the event receiver is closed"))
             }
             op::HEARTBEAT => self.send_frame(&self.heartbeat_frame()).await,
             op::HEARTBEAT_ACK => {
                 self.is_alive = true;
                 Ok(())
             }
-            op::RECONNECT => Err(connection_broken("Discord asks to connect again")),
+            op::RECONNECT => Err(connection_broken("Discord requested a reconnect")),
             op::INVALID_SESSION if frame.d == Value::Bool(true) => {
-                Err(connection_broken("the session was not gone on with"))
+                Err(connection_broken("Discord did not resume the session"))
             }
             op::INVALID_SESSION => {
-                Err(DisconnectReason::Forgotten("the session is not known any more".to_owned()))
+                Err(DisconnectReason::Forgotten("Discord no longer knows the session".to_owned()))
             }
             _ => Ok(()),
         }
@@ -147,7 +148,7 @@ impl<'a> GatewayConnection<'a> {
 
     async fn send_heartbeat(&mut self) -> Result<(), DisconnectReason> {
         if !std::mem::replace(&mut self.is_alive, false) {
-            return Err(connection_broken("Discord's gateway answers no more"));
+            return Err(connection_broken("Discord's gateway does not answer heartbeats"));
         }
         self.send_frame(&self.heartbeat_frame()).await
     }
@@ -176,7 +177,7 @@ async fn next_frame(socket: &mut PlatformSocket) -> Result<GatewayFrame, Disconn
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(from_socket_error(&error)),
-            None => return Err(connection_broken("the connection ended")),
+            None => return Err(connection_broken("the connection was closed")),
         }
     }
 }
@@ -186,16 +187,16 @@ fn connection_broken(reason: &str) -> DisconnectReason {
 }
 
 fn from_socket_error(error: &SocketError) -> DisconnectReason {
-    DisconnectReason::Broken(format!("the connection broke: {error}"))
+    DisconnectReason::Broken(format!("the connection was lost: {error}"))
 }
 
 fn from_close_code(code: u16) -> DisconnectReason {
     match code {
-        4004 => DisconnectReason::Refused("Discord does not know this bot: correct its bot_token"),
-        4010 | 4011 => DisconnectReason::Refused("this bot is in more servers than one connection serves"),
-        4012 => DisconnectReason::Refused("Discord no longer speaks this version of its gateway"),
+        4004 => DisconnectReason::Refused("Discord rejected the token: correct the bot_token"),
+        4010 | 4011 => DisconnectReason::Refused("this bot is in more servers than one connection supports"),
+        4012 => DisconnectReason::Refused("Discord no longer supports this gateway version"),
         4013 | 4014 => DisconnectReason::Refused(
-            "allow the bot the Message Content Intent, in Discord's developer portal",
+            "enable the Message Content Intent for this bot in Discord's developer portal",
         ),
         4007 | 4009 => DisconnectReason::Forgotten(format!("Discord ended the session ({code})")),
         _ => DisconnectReason::Broken(format!("Discord closed the connection ({code})")),

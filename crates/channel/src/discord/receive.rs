@@ -95,7 +95,7 @@ impl DiscordAccount {
         let url = match self.gateway_url(life).await {
             Ok(url) => url,
             Err(refusal) if refusal.status == Some(StatusCode::UNAUTHORIZED) => {
-                return DisconnectReason::Refused("Discord does not know this bot: correct its bot_token");
+                return DisconnectReason::Refused("Discord rejected the token: correct the bot_token");
             }
             Err(refusal) => return DisconnectReason::Broken(refusal.reason),
         };

@@ -58,7 +58,7 @@ impl MatrixRequestError {
             Self::Login(reason) => reason,
             Self::Wire(error) => response::transport_error_message(error),
             Self::Refused(PlatformCallError { status: Some(status), reason, .. }) if status == 401 => {
-                format!("{reason}: correct its access_token")
+                format!("{reason}: correct the access_token")
             }
             Self::Refused(refusal) => refusal.reason,
         }

@@ -9,7 +9,7 @@ use super::account::MatrixAccount;
 use super::api::{MatrixRequest, MatrixRequestError};
 use super::event::MatrixEvent;
 
-const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite it to one that is not.";
+const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite it to an unencrypted room.";
 
 impl MatrixAccount {
     /// Accepts or declines an invitation. On a permanent error the invitation stays open.

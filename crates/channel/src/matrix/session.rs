@@ -39,7 +39,7 @@ impl MatrixLogin {
         let made = match (&self.settings.access_token, &self.settings.password) {
             (Some(token), _) => self.look_up_session(token).await?,
             (None, Some(password)) => self.log_in(password).await?,
-            (None, None) => return Err("there is neither a token nor a password".to_owned()),
+            (None, None) => return Err("neither access_token nor password is set".to_owned()),
         };
         Ok(session.insert(made).clone())
     }
@@ -89,11 +89,13 @@ impl MatrixLogin {
         let text = |name: &str| body[name].as_str().map(str::to_owned).filter(|text| !text.is_empty());
         let token = token.or_else(|| text("access_token").map(Secret::new));
         let (Some(token), Some(user), Some(device)) = (token, text("user_id"), text("device_id")) else {
-            return Err("it cannot log in: the homeserver does not say as whom".to_owned());
+            return Err("login failed: the homeserver did not return the session's user".to_owned());
         };
         if user != self.settings.user_id {
             let named = &self.settings.user_id;
-            return Err(format!("the token is of {user}, and the config names {named}: correct its user_id"));
+            return Err(format!(
+                "the token belongs to {user}, but the config names {named}: correct the user_id"
+            ));
         }
         Ok(MatrixSession { token, user, device })
     }
@@ -103,9 +105,9 @@ impl MatrixLogin {
 fn login_refusal_reason(refusal: &PlatformCallError, setting: &str) -> String {
     let reason = &refusal.reason;
     match refusal.status.map(|status| status.as_u16()) {
-        Some(401 | 403) => format!("it cannot log in: {reason}: correct its {setting}"),
-        Some(404) => format!("it cannot log in: {reason}: correct its homeserver"),
-        _ => format!("it cannot log in: {reason}"),
+        Some(401 | 403) => format!("login failed: {reason}: correct the {setting}"),
+        Some(404) => format!("login failed: {reason}: correct the homeserver"),
+        _ => format!("login failed: {reason}"),
     }
 }
 

@@ -123,7 +123,7 @@ impl SlackAccount {
             let answer = self.api.query("auth.test", &self.settings.bot_token, &json!({})).await;
             let answer = answer.map_err(|reason| with_setting_hint(reason, "bot_token"))?;
             let text = |name: &str| answer[name].as_str().map(str::to_owned);
-            let user = text("user_id").ok_or("Slack does not say who this app is")?;
+            let user = text("user_id").ok_or("Slack did not return the app's user id")?;
             let name = text("user").unwrap_or_default();
             Ok(SlackIdentity { account: self.name.clone(), user, name, team: text("team_id") })
         };
@@ -187,7 +187,7 @@ impl accounts::PlatformAccount for SlackAccount {
 
     async fn edit(&self, platform_id: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let Some((channel, ts)) = platform_id.rsplit_once(':') else {
-            return SendOutcome::Rejected { reason: "this is not the id of a Slack message".to_owned() };
+            return SendOutcome::Rejected { reason: "this is not a Slack message id".to_owned() };
         };
         let body = json!({ "channel": channel, "ts": ts, "text": text::escape_text(outgoing.text()) });
         self.write_message("chat.update", &body).await

@@ -29,7 +29,7 @@ impl SlackApi {
         let body = answer.into_result().map_err(|refusal| refusal.reason)?;
         match body["ok"] == true {
             true => Ok(body),
-            false => Err(format!("Slack refuses {method}: {}", error_code(&body))),
+            false => Err(format!("Slack rejected {method}: {}", error_code(&body))),
         }
     }
 
@@ -74,7 +74,7 @@ fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
         return SendOutcome::Accepted { platform_id: id };
     }
     let error = error_code(&answer.body);
-    let reason = format!("Slack answered {error}");
+    let reason = format!("Slack responded with the error {error}");
     match error.as_str() {
         _ if answer.status == 429 => SendOutcome::Retry { reason, after_ms: answer.retry_after_ms },
         "ratelimited" | "rate_limited" | "team_added_to_org" => {
@@ -100,7 +100,7 @@ pub(super) fn with_setting_hint(reason: String, setting: &str) -> String {
         "missing_scope",
     ];
     match TOKEN_ERRORS.iter().any(|word| reason.ends_with(word)) {
-        true => format!("{reason}: correct its {setting}"),
+        true => format!("{reason}: correct the {setting}"),
         false => reason,
     }
 }

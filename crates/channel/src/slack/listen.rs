@@ -67,7 +67,7 @@ impl SlackAccount {
                     tracing::info!(account = self.name, "connected to Slack");
                 }
                 "disconnect" if envelope.reason == "link_disabled" => {
-                    return Err("Socket Mode is turned off for this app".to_owned());
+                    return Err("Socket Mode is disabled for this app".to_owned());
                 }
                 "disconnect" => return Ok(envelope.reason),
                 _ => self.answer_envelope(me, &envelope, &mut socket, inbox).await?,
@@ -76,7 +76,7 @@ impl SlackAccount {
     }
 
     async fn open_socket(&self) -> Result<PlatformSocket, String> {
-        let token = self.settings.app_token.as_ref().ok_or("there is no app_token")?;
+        let token = self.settings.app_token.as_ref().ok_or("app_token is not set")?;
         let answer = self.api.query("apps.connections.open", token, &json!({})).await;
         let answer = answer.map_err(|reason| with_setting_hint(reason, "app_token"))?;
         socket::open_socket(answer["url"].as_str().unwrap_or_default()).await
@@ -89,7 +89,7 @@ impl SlackAccount {
             socket.send(Message::Ping(Bytes::new())).await.map_err(|error| error.to_string())?;
             received = timeout(self.retry_timing.request_timeout, socket.next()).await;
         }
-        match received.map_err(|_| "the socket is silent")? {
+        match received.map_err(|_| "the socket timed out")? {
             Some(Ok(Message::Text(text))) => Ok(Some(text.to_string())),
             Some(Ok(Message::Close(_))) | None => Err("Slack closed the socket".to_owned()),
             Some(Ok(_)) => Ok(None),

@@ -56,7 +56,7 @@ impl TelegramAccount {
         let me = self.api.call("getMe", &json!({}), None).await?;
         TelegramUser::deserialize(me).map_err(|error| PlatformCallError {
             status: None,
-            reason: format!("what Telegram says of the bot is not understood: {error}"),
+            reason: format!("cannot parse Telegram's description of the bot: {error}"),
             after: None,
         })
     }
@@ -145,12 +145,14 @@ impl TelegramAccount {
         let slow = self.retry_timing.max_backoff;
         let (pause, advice) = match *status {
             Some(StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) => {
-                (slow, "Telegram does not know this bot: correct its bot_token")
+                (slow, "Telegram rejected the token: correct the bot_token")
             }
-            Some(StatusCode::CONFLICT) => {
-                (slow, "another program receives for this bot, or a webhook is set for it: only one can")
-            }
-            _ => (backoff.next_delay(), "Telegram is not reached; it will be asked again"),
+            Some(StatusCode::CONFLICT) => (
+                slow,
+                "another program receives messages for this bot, or a webhook is set for it; only one \
+                        receiver is possible",
+            ),
+            _ => (backoff.next_delay(), "cannot reach Telegram; retrying"),
         };
         let pause = after.map_or(pause, |after| after.max(pause));
         self.connection.set_disconnected(format!("{advice} ({reason})"));

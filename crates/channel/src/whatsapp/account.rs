@@ -155,7 +155,7 @@ impl accounts::PlatformAccount for WhatsappAccount {
         match &result {
             Ok(()) => self.connection.set_connected(),
             Err(why) => self.connection.set_disconnected(format!(
-                "WhatsApp does not take what it is told: {why}; look at its access_token and phone_number_id"
+                "WhatsApp rejected the phone number settings: {why}; check the access_token and phone_number_id"
             )),
         }
         result

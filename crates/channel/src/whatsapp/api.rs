@@ -69,14 +69,14 @@ impl WhatsappApi {
 /// Returns the outcome of a send. Meta's error code is more specific than the status.
 fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     let code = answer.body["error"]["code"].as_u64();
-    let reason = |code: u64| format!("WhatsApp answered with error {code}");
+    let reason = |code: u64| format!("WhatsApp responded with error {code}");
     match code {
         // Rate limits: of the app, the business, the number, and for this recipient.
         Some(code @ (4 | 80_007 | 130_429 | 131_056)) => {
             SendOutcome::Retry { reason: reason(code), after_ms: answer.retry_after_ms }
         }
         Some(code @ 131_047) => {
-            let why = "the person wrote more than 24 hours ago, so only templates may be sent";
+            let why = "the person's last message is more than 24 hours old, so only templates can be sent";
             SendOutcome::Rejected { reason: format!("{}: {why}", reason(code)) }
         }
         Some(code) if answer.status.is_client_error() && answer.status != 429 => {

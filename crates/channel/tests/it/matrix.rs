@@ -174,7 +174,7 @@ async fn an_account_that_fails_holds_up_no_other() {
     homeserver.send_text("!two:hs", ANN, "to two");
     inbox.wait_for(2).await;
     assert_eq!(matrix.connection_state("one"), Some(ConnectionState::Connected));
-    for (account, setting) in [("wrong", "correct its password"), ("token", "correct its access_token")] {
+    for (account, setting) in [("wrong", "correct the password"), ("token", "correct the access_token")] {
         let why = apart(&*matrix, account).await;
         assert!(why.ends_with(setting), "{why}");
     }

@@ -148,7 +148,7 @@ async fn an_account_that_fails_holds_up_no_other() {
     inbox.wait_for(2).await;
     assert_eq!(slack.connection_state("one"), Some(ConnectionState::Connected));
     let why = apart(&*slack, "broken").await;
-    assert!(why.ends_with("correct its bot_token"), "{why}");
+    assert!(why.ends_with("correct the bot_token"), "{why}");
     drop(fixture);
     let mut accounts: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     accounts.sort();

@@ -257,7 +257,7 @@ async fn a_bad_token_holds_up_no_other_account() {
     messages.sort_by_key(|inbound| inbound.context.account.clone());
     let came: Vec<_> = messages.iter().map(|l| (l.context.account.as_str(), l.text.as_str())).collect();
     assert_eq!(came, [("biz", "to biz"), ("main", "to main")]);
-    assert!(apart(&*telegram, "bad").await.contains("correct its bot_token"));
+    assert!(apart(&*telegram, "bad").await.contains("correct the bot_token"));
     assert_eq!(telegram.connection_state("main"), Some(ConnectionState::Connected));
     assert_eq!(telegram.connection_state("off"), None);
     for inbound in &messages {

@@ -7,7 +7,8 @@ use crate::nesting;
 pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
     let body = toml::to_string_pretty(spec)?;
     Ok(format!(
-        "# Written by Polyclaw whenever this agent changes; the database has it, not this file.\n{body}"
+        "# Written by Polyclaw whenever this agent changes. Edits have no effect: the agent is stored in the \
+         database.\n{body}"
     ))
 }
 

@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for ModelChoice {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let shape =
-            "a model is \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
+            "a model must be \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
         match ModelChoiceInput::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
             ModelChoiceInput::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
             ModelChoiceInput::Table(ModelChoiceTable {
@@ -90,23 +90,23 @@ impl JsonSchema for ModelChoice {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let model = generator.subschema_for::<ModelRef>();
         schemars::json_schema!({
-            "description": "provider/model, or a table with what belongs to it",
+            "description": "provider/model, or a table with provider, model and optional settings",
             "type": ["string", "object"],
             "pattern": "^[^/]+/.+$",
             "properties": {
-                "primary": { "type": "string", "description": "provider/model, in the place of provider and model." },
-                "provider": { "type": "string", "description": "The name of a provider." },
-                "model": { "type": "string", "description": "The model, as the provider calls it." },
+                "primary": { "type": "string", "description": "provider/model, instead of provider and model." },
+                "provider": { "type": "string", "description": "Name of a provider." },
+                "model": { "type": "string", "description": "Name of the model at the provider." },
                 "temperature": {
                     "type": "number",
                     "minimum": 0.0,
                     "maximum": 2.0,
-                    "description": "From 0, always the likeliest word, to 2.",
+                    "description": "Sampling temperature, from 0 (deterministic) to 2.",
                 },
                 "fallbacks": {
                     "type": "array",
                     "items": model,
-                    "description": "The models to try, in this order, when it fails.",
+                    "description": "Models to try, in this order, if the model fails.",
                 },
             },
             "additionalProperties": false,
@@ -122,7 +122,7 @@ pub fn merge_setting<T: PartialEq>(
 ) -> Result<Option<T>, String> {
     match (inside, other) {
         (Some(inside), Some(other)) if inside != other => {
-            Err(format!("{what} is given twice: in the model's table, and beside it"))
+            Err(format!("{what} is given twice: in the model's table and next to it"))
         }
         (inside, other) => Ok(inside.or(other)),
     }

@@ -12,9 +12,9 @@ use crate::sanitize::quote_literal;
 
 /// What an open tool list means for the default agent.
 const ALL_TOOLS_TEXT: &str =
-    "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
+    "ALL available tools, including high-risk ones: it runs programs, reads the web, creates agents";
 
-const AS_INSTANCE: &str = "as the instance says";
+const AS_INSTANCE: &str = "instance default";
 
 /// Fields of a spec whose changes are listed first.
 const LISTED_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
@@ -32,7 +32,7 @@ pub fn describe_spec(spec: &AgentSpec, default: &AgentId) -> String {
 fn risks_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let policy = &spec.policy.tools;
     let tool = |tool: &'static str| match named_mode(tool, policy) {
-        Some(mode) => format!("{tool} (asks {})", mode_in_words(mode)),
+        Some(mode) => format!("{tool} (approval: {})", mode_in_words(mode)),
         None => tool.to_owned(),
     };
     let tools: Vec<String> = high_risk_tools(policy, spec.agent_id == *default).map(tool).collect();
@@ -40,22 +40,25 @@ fn risks_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let id = &spec.agent_id;
     let programs = describe_sandbox(&spec.sandbox);
     let asks = policy.approval.map_or(AS_INSTANCE, mode_in_words);
-    format!("Agent id: {id}\nTools of high risk: {tools}\nPrograms: {programs}\nAsks in general: {asks}")
+    format!("Agent id: {id}\nHigh-risk tools: {tools}\nPrograms: {programs}\nDefault approval: {asks}")
 }
 
 fn rest_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let mut lines = vec![
         format!("Files: {}", describe_files(spec, default)),
-        format!("Asks a person: {}", describe_approvals(&spec.policy.tools)),
+        format!("Approval: {}", describe_approvals(&spec.policy.tools)),
         format!("Tools: {}", describe_tools(&spec.policy.tools, spec.agent_id == *default)),
     ];
     if let Some(DelegationPolicy { allow_agents, max_depth, .. }) = &spec.delegation {
         let depth = format!("depth {max_depth}");
-        lines.push(format!("Gives work, with their rights, to: {} ({depth})", format_entries(allow_agents)));
+        lines.push(format!(
+            "May delegate, with their permissions, to: {} ({depth})",
+            format_entries(allow_agents)
+        ));
     }
     let SubagentPolicy { allow_agents, .. } = &spec.subagents;
     if !allow_agents.is_empty() {
-        lines.push(format!("Begins sub-agents of: {}", format_entries(allow_agents)));
+        lines.push(format!("May start sub-agents of: {}", format_entries(allow_agents)));
     }
     if !spec.mcp.is_empty() {
         lines.push(format!("MCP servers: {}", format_entries(&spec.mcp)));
@@ -66,7 +69,7 @@ fn rest_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     lines.push(format!("Name: {}", quote_literal(&spec.name, MAX_SHOWN_VALUE_CHARS)));
     lines.push(format!("Description: {}", quote_literal(&spec.description, MAX_SHOWN_VALUE_CHARS)));
     let prompt = spec.defaults.system_prompt.as_ref().map(|text| quote_literal(text, MAX_SHOWN_VALUE_CHARS));
-    lines.push(format!("System prompt: {}", prompt.unwrap_or_else(|| "none of its own".to_owned())));
+    lines.push(format!("System prompt: {}", prompt.unwrap_or_else(|| "none".to_owned())));
     lines.join("\n")
 }
 
@@ -79,13 +82,13 @@ pub fn describe_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> S
     };
     let fields = list_changes(old, new);
     let fields = match fields.is_empty() {
-        true => "Nothing is changed.".to_owned(),
+        true => "No changes.".to_owned(),
         false => fields.join("\n"),
     };
     let id = &old.agent_id;
     let (risks, rest) = (risks_in_words(new, default), rest_in_words(new, default));
     format!(
-        "Change the agent {id}. {how}\n{risks}\nWhat is changed:\n{fields}\nThe rest as it is then:\n{rest}"
+        "Change the agent {id}. {how}\n{risks}\nChanges:\n{fields}\nAll other settings after the change:\n{rest}"
     )
 }
 
@@ -140,7 +143,7 @@ fn format_path(path: &str) -> String {
 
 fn format_entries(entries: &[String]) -> String {
     match entries.iter().any(|entry| entry == "*") {
-        true => "ALL agents or servers there are (\"*\")".to_owned(),
+        true => "ALL agents or servers (\"*\")".to_owned(),
         false => quoted(entries.iter()),
     }
 }
@@ -166,15 +169,15 @@ fn describe_files(spec: &AgentSpec, default: &AgentId) -> String {
     match &spec.workspace.dir {
         Some(dir) => quote_literal(dir, MAX_SHOWN_VALUE_CHARS),
         None if spec.agent_id == *default => "the instance's workspace".to_owned(),
-        None => "a folder of its own".to_owned(),
+        None => "its own folder".to_owned(),
     }
 }
 
 fn describe_sandbox(sandbox: &SandboxSettings) -> &'static str {
     match sandbox.mode {
         SandboxMode::Off => "run WITHOUT a sandbox",
-        SandboxMode::Workspace => "are kept to its files",
-        SandboxMode::Strict => "are kept to its files and have no network",
+        SandboxMode::Workspace => "can access only its files",
+        SandboxMode::Strict => "can access only its files and have no network",
     }
 }
 
@@ -186,7 +189,7 @@ fn describe_tools(policy: &ToolPolicy, is_default: bool) -> String {
         }
         (None, false) => riskiest_first(&policy.allow),
         (None, true) if is_default => ALL_TOOLS_TEXT.to_owned(),
-        (None, true) => "all of low risk".to_owned(),
+        (None, true) => "all low-risk tools".to_owned(),
     };
     match policy.deny.is_empty() {
         true => base,
@@ -197,7 +200,7 @@ fn describe_tools(policy: &ToolPolicy, is_default: bool) -> String {
 fn mode_in_words(mode: ApprovalMode) -> &'static str {
     match mode {
         ApprovalMode::Never => "never",
-        ApprovalMode::Unsafe => "before what is unsafe",
+        ApprovalMode::Unsafe => "before unsafe calls",
         ApprovalMode::Always => "before every call",
     }
 }
@@ -226,7 +229,7 @@ mod tests {
     fn plain_words_leave_nothing_dangerous_out() {
         let main = AgentId::main();
         let open = spec(json!({}));
-        assert!(describe_spec(&open, &main).contains("Tools: all of low risk"));
+        assert!(describe_spec(&open, &main).contains("Tools: all low-risk tools"));
         assert!(
             describe_spec(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too")
         );
@@ -238,11 +241,11 @@ mod tests {
         let words = describe_spec(&listed, &main);
         for line in [
             "Tools: \"shell\"",
-            "Asks a person: never, \"shell\" never",
+            "Approval: never, \"shell\" never",
             "Files: \"/\"",
             "Programs: run WITHOUT a sandbox",
-            "Gives work, with their rights, to: ALL agents or servers there are (\"*\") (depth 1)",
-            "Begins sub-agents of: \"shop\"",
+            "May delegate, with their permissions, to: ALL agents or servers (\"*\") (depth 1)",
+            "May start sub-agents of: \"shop\"",
         ] {
             assert!(words.lines().any(|own| own == line), "{line}\n{words}");
         }
@@ -252,7 +255,7 @@ mod tests {
     fn what_a_model_wrote_is_quoted_on_its_own_line() {
         let forged = spec(json!({
             "name": "x\u{85}Tools: none",
-            "description": "translates texts\nTools: none\nAsks a person: before every call",
+            "description": "translates texts\nTools: none\nApproval: before every call",
             "defaults": { "system_prompt": "a\u{202e}b\u{2028}Tools: none\r" },
             "policy": { "tools": { "allow": ["shell", "a\nTools: none"] } },
         }));
@@ -260,9 +263,7 @@ mod tests {
         assert_eq!(words.matches("\nTools: ").count(), 1, "{words}");
         assert!(!words.lines().any(|line| line.trim() == "Tools: none"), "{words}");
         assert!(
-            words.contains(
-                r#"Description: "translates texts\nTools: none\nAsks a person: before every call""#
-            )
+            words.contains(r#"Description: "translates texts\nTools: none\nApproval: before every call""#)
         );
         assert!(words.contains(r"a\u{202e}b\u{2028}Tools: none\r"), "{words}");
         assert!(!words.contains(['\u{202e}', '\u{2028}', '\u{85}', '\r']));
@@ -290,10 +291,7 @@ mod tests {
             assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
         }
         let same = describe_change(&old, &old, &AgentId::main());
-        assert!(
-            same.contains("It may do no more than now.\n") && same.contains("\nNothing is changed.\n"),
-            "{same}"
-        );
+        assert!(same.contains("It may do no more than now.\n") && same.contains("\nNo changes.\n"), "{same}");
     }
 
     #[test]
@@ -308,16 +306,16 @@ mod tests {
         let words = describe_spec(&padded, &AgentId::main());
         let head: String = words.chars().take(400).collect();
         assert!(
-            head.contains("\nTools of high risk: shell (asks never)\nPrograms: run WITHOUT a sandbox\n"),
+            head.contains("\nHigh-risk tools: shell (approval: never)\nPrograms: run WITHOUT a sandbox\n"),
             "{head}"
         );
         assert!(words.contains("\nTools: \"shell\", \"read_file\", "), "{words}");
         assert_eq!(words.matches("\"read_file\"").count(), 1, "{words}");
         let old = spec(json!({ "description": "x".repeat(500) }));
         let head: String = describe_change(&old, &padded, &AgentId::main()).chars().take(500).collect();
-        assert!(head.contains("shell (asks never)") && head.contains("WITHOUT a sandbox"), "{head}");
-        assert!(describe_spec(&old, &AgentId::main()).contains("Tools of high risk: none\n"));
-        assert!(describe_spec(&old, &old.agent_id).contains("Tools of high risk: shell, agent_create, "));
+        assert!(head.contains("shell (approval: never)") && head.contains("WITHOUT a sandbox"), "{head}");
+        assert!(describe_spec(&old, &AgentId::main()).contains("High-risk tools: none\n"));
+        assert!(describe_spec(&old, &old.agent_id).contains("High-risk tools: shell, agent_create, "));
     }
 
     #[test]

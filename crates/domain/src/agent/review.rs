@@ -51,7 +51,7 @@ fn check_name(spec: &AgentSpec) -> Option<SpecProblem> {
         && !spec.name.chars().any(|c| c.is_control() || is_hidden(c));
     (!is_plain).then(|| SpecProblem {
         path: "name".to_owned(),
-        message: format!("a name is one line of 1 to {MAX_AGENT_NAME_CHARS} characters"),
+        message: format!("a name must be one line of 1 to {MAX_AGENT_NAME_CHARS} characters"),
         hint: String::new(),
     })
 }
@@ -61,7 +61,7 @@ fn check_command_clash(spec: &AgentSpec) -> Option<SpecProblem> {
     command::is_reserved_id(&spec.agent_id).then(|| SpecProblem {
         path: "agent_id".to_owned(),
         message: format!("/{} is a command", spec.agent_id),
-        hint: "give it another id".to_owned(),
+        hint: "use another id".to_owned(),
     })
 }
 
@@ -91,7 +91,7 @@ fn check_provider(path: String, model: &ModelRef, providers: &[String]) -> Optio
         return None;
     }
     let names: Vec<&str> = providers.iter().map(String::as_str).collect();
-    let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
+    let message = format!("{model} uses provider {:?}, which is not configured", model.provider);
     Some(SpecProblem { path, message, hint: suggest_word(&model.provider, &names) })
 }
 
@@ -146,8 +146,8 @@ mod tests {
             [
                 "policy.tools.allow[0]: there is no tool \"lok\"; did you mean \"look\"?",
                 "policy.tools.allow[1]: there is no \"group:fz\"; did you mean \"group:fs\"?",
-                "defaults.model: opnai/x is of provider \"opnai\", which is not configured; did you mean \"openai\"?",
-                "defaults.fallbacks[1]: else/z is of provider \"else\", which is not configured; there is only \"openai\"",
+                "defaults.model: opnai/x uses provider \"opnai\", which is not configured; did you mean \"openai\"?",
+                "defaults.fallbacks[1]: else/z uses provider \"else\", which is not configured; there is only \"openai\"",
                 "mcp[0]: there is no MCP server \"fils\"; did you mean \"files\"?",
             ]
         );

@@ -46,8 +46,8 @@ pub fn default_agent_folder(instance: &Path, id: &AgentId) -> PathBuf {
 }
 
 /// What to do about an overlap.
-pub const OVERLAP_HINT: &str = "leave workspace out, and the agent has a folder of its own in workspaces/; or name a folder \
-beside the other; or name the same folder for both, and they share it";
+pub const OVERLAP_HINT: &str = "omit workspace to give the agent its own folder in workspaces/; or use a folder \
+                                that is not inside the other; or use the same folder for both to share it";
 
 /// Two agents of which one has the other's workspace inside its own. Programs of the outer one could put a link to any
 /// folder in the place of the inner one's workspace, and the inner one would then work there.
@@ -64,17 +64,17 @@ impl std::fmt::Display for WorkspaceOverlap {
         let (inner, outer) = (self.inner_folder.display(), self.outer_folder.display());
         write!(
             f,
-            "the workspace of agent \"{}\" ({inner}) lies in that of agent \"{}\" ({outer}), whose programs could replace \
-             it with a link to any folder",
+            "the workspace of agent \"{}\" ({inner}) is inside that of agent \"{}\" ({outer}), whose programs could \
+             replace it with a link to any folder",
             self.inner, self.outer
         )
     }
 }
 
-/// Every agent whose workspace lies in another one's, with the nearest such. The same folder for several is shared, and
-/// no overlap.
+/// Returns every agent whose workspace is inside another agent's workspace, with the innermost of these. Agents with the
+/// same folder share it, which is not an overlap.
 pub fn find_overlaps(folders: &BTreeMap<AgentId, PathBuf>) -> Vec<WorkspaceOverlap> {
-    // By their parts: what lies in a folder follows it.
+    // Sorted by components, so the contents of a folder follow it.
     let mut sorted: Vec<(PathBuf, &AgentId)> =
         folders.iter().map(|(id, folder)| (folder.components().collect(), id)).collect();
     sorted.sort();
@@ -100,12 +100,12 @@ impl AgentWorkspace {
     pub fn find_problem(&self) -> Option<(String, String)> {
         let dir = self.dir.as_deref()?;
         if dir.split('/').any(|part| part == "..") {
-            let message = format!("{dir:?} leads out of the folder it is named in");
-            return Some((message, "write the absolute path of the folder".to_owned()));
+            let message = format!("{dir:?} leads outside its base folder");
+            return Some((message, "use the absolute path of the folder".to_owned()));
         }
         let is_home = dir == "~" || dir.starts_with("~/");
         is_home.then(|| {
-            (format!("{dir:?}: ~ is not known here"), "write the absolute path of the folder".to_owned())
+            (format!("{dir:?}: ~ is not supported here"), "use the absolute path of the folder".to_owned())
         })
     }
 }
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for AgentWorkspace {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = WorkspaceInput::deserialize(deserializer);
         let written =
-            written.map_err(|_| serde::de::Error::custom("workspace is a folder, or {dir, overlay}"))?;
+            written.map_err(|_| serde::de::Error::custom("workspace must be a folder, or {dir, overlay}"))?;
         Ok(match written {
             WorkspaceInput::Folder(dir) => Self { dir: Some(dir), overlay: true },
             WorkspaceInput::Whole(WorkspaceTable { dir, overlay }) => Self { dir, overlay },
@@ -148,17 +148,21 @@ impl JsonSchema for AgentWorkspace {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "Where its files are: a folder, absolute or below the instance's workspace, or both of:",
+            "description": "The agent's files: a folder (absolute, or relative to the instance's workspace), or a \
+                            table with these settings:",
             "type": ["string", "object"],
             "properties": {
                 "dir": {
                     "type": "string",
-                    "description": "Absolute, or below the instance's workspace, which is `.` itself. Left out, the default agent has that one and every other a folder of its own.",
+                    "description": "Absolute, or relative to the instance's workspace; `.` is that workspace \
+                                    itself. If omitted, the default agent uses the instance's workspace, and every \
+                                    other agent gets its own folder.",
                 },
                 "overlay": {
                     "type": "boolean",
                     "default": true,
-                    "description": "Whether files in agents/<id>/ of the instance's workspace stand before those of the same name in it.",
+                    "description": "Whether files in agents/<id>/ of the instance's workspace take precedence over \
+                                    files of the same name in the instance's workspace.",
                 },
             },
             "additionalProperties": false,

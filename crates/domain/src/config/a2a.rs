@@ -49,9 +49,9 @@ impl A2aConfig {
     pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
         agents.check_agent_list(self.expose.iter().enumerate(), "a2a.expose", report);
         for name in self.remote.keys().filter(|name| !is_server_name(name)) {
-            let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
+            let hint = "use up to 32 lower-case letters, digits and -, starting with a letter";
             let path = key_names::join_key("a2a.remote", name);
-            report.add_error(&path, format!("{name:?} is not a name for a remote agent"), hint);
+            report.add_error(&path, format!("{name:?} is not a valid name for a remote agent"), hint);
         }
         let known: Vec<&str> = self.remote.keys().take(key_names::MAX_COMPARED).map(String::as_str).collect();
         for (index, agent) in agents.list.iter().enumerate() {

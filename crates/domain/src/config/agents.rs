@@ -300,7 +300,7 @@ impl AgentsConfig {
         for (index, agent) in self.list.iter().enumerate() {
             if command::is_reserved_id(&agent.id) {
                 let message = format!("/{} is a command, so no agent can have this id", agent.id);
-                report.add_error(&format!("agents.list[{index}].id"), message, "give it another id");
+                report.add_error(&format!("agents.list[{index}].id"), message, "use another id");
             }
             report_policy_errors(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
             self.check_child_agents(agent, &format!("agents.list[{index}]"), report);
@@ -339,7 +339,9 @@ impl AgentsConfig {
             let place = format!("{path}[{at}]");
             match AgentId::parse(entry) {
                 Ok(id) => self.check_agent_exists(&id, &place, report),
-                Err(error) => report.add_error(&place, error.to_string(), "name an agent, or `*` for all"),
+                Err(error) => {
+                    report.add_error(&place, error.to_string(), "use the id of an agent, or `*` for all")
+                }
             }
         }
     }
@@ -379,7 +381,7 @@ impl AgentsConfig {
             let by_name = by_name.filter(|other| by_id.or(by_word) != Some(*other));
             let first = |other: usize, report: &ConfigReport| {
                 let line = report.line_of(&path(other, "id"));
-                line.map(|line| format!("the first one is in line {line}")).unwrap_or_default()
+                line.map(|line| format!("the first one is on line {line}")).unwrap_or_default()
             };
             if let Some(other) = by_id {
                 let message = format!("there are two agents \"{}\"", agent.id);
@@ -388,7 +390,7 @@ impl AgentsConfig {
             if let Some(other) = by_word {
                 let twin = &self.list[other].id;
                 let message = format!("\"{twin}\" and \"{}\" are both /{word} in menus", agent.id);
-                report.add_error(&path(index, "id"), message, "give one of them another id");
+                report.add_error(&path(index, "id"), message, "change one of the ids");
             }
             if let Some(other) = by_name {
                 let message = format!("there are two agents named {:?}", agent.display_name());

@@ -190,13 +190,17 @@ impl ChannelsConfig {
             if let [_, second, ..] = marked[..] {
                 let message = format!("{channel} has more than one default account: {}", marked.join(", "));
                 let path = key_names::join_key(&format!("channels.{channel}"), second);
-                report.add_error(&format!("{path}.default"), message, "leave default = true in one of them");
+                report.add_error(
+                    &format!("{path}.default"),
+                    message,
+                    "keep default = true in only one of them",
+                );
             }
         }
         for (hook, webhook) in &self.webhook {
             let path = key_names::join_key("channels.webhook", hook);
             if hook.is_empty() || !hook.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
-                let message = format!("{hook:?} cannot be part of the address /hooks/<name>");
+                let message = format!("{hook:?} is not valid in the URL /hooks/<name>");
                 report.add_error(&path, message, "use letters, digits, '_' and '-'");
             }
             if let Some(agent) = &webhook.agent {
@@ -204,8 +208,12 @@ impl ChannelsConfig {
             }
             webhook.map.report_errors(&format!("{path}.map"), report);
             if webhook.reply_secret.is_some() && webhook.reply_url.is_none() {
-                let message = "there is a secret to sign answers with, but no reply_url to post them to";
-                report.add_error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
+                let message = "reply_secret is set, but there is no reply_url to post replies to";
+                report.add_error(
+                    &format!("{path}.reply_secret"),
+                    message,
+                    "add reply_url, or remove reply_secret",
+                );
             }
         }
     }

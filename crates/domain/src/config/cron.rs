@@ -137,7 +137,7 @@ impl DeliverTo {
         if !names.is_some_and(|names| names.contains(address.account.as_str())) {
             let message =
                 format!("there is no account {:?} of channel {:?}", address.account, address.channel);
-            report.add_error(path, message, "add it under [channels], or name one that is there");
+            report.add_error(path, message, "add it under [channels], or use a configured account");
         }
     }
 }
@@ -164,18 +164,14 @@ pub(super) fn check_cron_jobs(
     for (at, job) in jobs.iter().enumerate() {
         let path = format!("cron[{at}]");
         if !CronJobConfig::is_job_name(&job.id) {
-            let message = format!("{:?} cannot be the name of a job", job.id);
+            let message = format!("{:?} is not a valid job name", job.id);
             report.add_error(&format!("{path}.id"), message, "use up to 64 of a-z, 0-9, '_' and '-'");
         }
         if !seen.insert(&job.id) {
             report.add_error(&format!("{path}.id"), format!("there are two jobs {:?}", job.id), "rename one");
         }
         if job.message.trim().is_empty() {
-            report.add_error(
-                &format!("{path}.message"),
-                "there is nothing to tell the agent",
-                "write a message",
-            );
+            report.add_error(&format!("{path}.message"), "the message is empty", "set message");
         }
         check_schedule(
             |zone| Schedule::parse(&job.schedule, zone),
@@ -203,7 +199,7 @@ pub(super) fn check_heartbeats(
         let path = key_names::join_key("heartbeat", agent);
         match AgentId::parse(agent) {
             Ok(agent) => agents.check_agent_exists(&agent, &path, report),
-            Err(error) => report.add_error(&path, error.to_string(), "name one of the agents"),
+            Err(error) => report.add_error(&path, error.to_string(), "use the id of an agent"),
         }
         check_schedule(
             |zone| Schedule::parse(&beat.schedule_text(), zone),
@@ -226,11 +222,11 @@ fn check_schedule(
 ) {
     let mut parsed = parse(zone.as_deref());
     if let Err(error @ InvalidSchedule::Zone(_)) = &parsed {
-        report.add_error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
+        report.add_error(&format!("{path}.timezone"), error.to_string(), "use a name like Europe/Berlin");
         parsed = parse(None);
     }
     if let Err(error) = parsed {
-        let hint = "write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
+        let hint = "use `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
         report.add_error(&format!("{path}.{key}"), error.to_string(), hint);
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn resolve_secret(text: &str, lookup: ReferenceLookup<'_>) -> Result<
         _ => expanded,
     };
     if value == SECRET_MASK {
-        return Err(ConfigFault::new("this is a hidden secret, not its value", REFERENCE_HINT));
+        return Err(ConfigFault::new("this is a masked secret, not its value", REFERENCE_HINT));
     }
     if value.is_empty() {
         return Err(ConfigFault::new("the secret is empty", REFERENCE_HINT));
@@ -78,23 +78,23 @@ const REFERENCE_HINT: &str = "use env:NAME, file:/path, keyring:name, secret:nam
 
 fn read_keyring(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
     lookup(ExternalReference::Keyring(name)).map_err(|why| {
-        let hint =
-            format!("put it there, or keep it with `polyclaw secrets set {name}` and write secret:{name}");
+        let hint = format!("store it there, or run `polyclaw secrets set {name}` and use secret:{name}");
         ConfigFault::new(format!("keyring entry {name}: {why}"), hint)
     })
 }
 
 fn read_stored_secret(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
     lookup(ExternalReference::Stored(name)).map_err(|why| {
-        let hint =
-            format!("`polyclaw secrets set {name}` keeps it, `polyclaw secrets list` shows what there is");
+        let hint = format!(
+            "run `polyclaw secrets set {name}` to store it; `polyclaw secrets list` shows the stored secrets"
+        );
         ConfigFault::new(format!("secret {name}: {why}"), hint)
     })
 }
 
 fn read_env_variable(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
     lookup(ExternalReference::Env(name)).map_err(|why| {
-        let hint = format!("set {name} where the instance starts, or take the reference out");
+        let hint = format!("set {name} in the environment of the instance, or remove the reference");
         ConfigFault::new(format!("environment variable {name} {why}"), hint)
     })
 }
@@ -103,7 +103,7 @@ fn read_secret_file(path: &str, lookup: ReferenceLookup<'_>) -> Result<String, C
     let text = lookup(ExternalReference::File(path)).map_err(|why| {
         ConfigFault::new(
             format!("secret file {path}: {why}"),
-            "write the secret into it, readable by you only (0600)",
+            "store the secret in it, readable only by you (0600)",
         )
     })?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())

@@ -61,13 +61,12 @@ impl GatewayConfig {
 
     pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         if self.auth == GatewayAuth::Off && !self.bind.is_loopback() {
-            let message =
-                format!("no token is asked for, but {} can be reached from other machines", self.bind);
-            report.add_error("gateway.auth", message, r#"write auth = "token", or bind = "127.0.0.1""#);
+            let message = format!("no token is required, but other machines can reach {}", self.bind);
+            report.add_error("gateway.auth", message, r#"set auth = "token", or bind = "127.0.0.1""#);
         }
         for (index, host) in self.allowed_hosts.iter().enumerate() {
             if host.is_empty() || host.contains(['/', '*']) || host.contains(char::is_whitespace) {
-                let hint = "write the name alone, like chat.example.com";
+                let hint = "use only the name, like chat.example.com";
                 report.add_error(
                     &format!("gateway.allowed_hosts[{index}]"),
                     format!("{host:?} is not a host name"),
@@ -78,7 +77,7 @@ impl GatewayConfig {
         for (index, origin) in
             self.allowed_origins.iter().enumerate().filter(|(_, origin)| !is_origin(origin))
         {
-            let hint = "write scheme and host alone, like https://chat.example.com";
+            let hint = "use only scheme and host, like https://chat.example.com";
             report.add_error(
                 &format!("gateway.allowed_origins[{index}]"),
                 format!("{origin:?} is not a web origin"),

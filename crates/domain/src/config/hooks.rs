@@ -79,18 +79,14 @@ pub(super) fn check_hooks(hooks: &[HookConfig], report: &mut ConfigReport) {
     for (at, hook) in hooks.iter().enumerate() {
         let path = format!("hooks[{at}]");
         if hook.on.is_empty() {
-            report.add_error(&path, "it is told of nothing", "add on = [\"turn.done\"]");
+            report.add_error(&path, "on is missing: the hook receives no events", "add on = [\"turn.done\"]");
         }
         if hook.command.is_empty() == hook.url.is_none() {
-            report.add_error(
-                &path,
-                "a hook has a command or a url, one of them",
-                "add the one, or take the other out",
-            );
+            report.add_error(&path, "a hook needs either a command or a url", "set exactly one of them");
         }
         if hook.secret.is_some() && hook.url.is_none() {
-            let message = "there is a secret to sign posts with, but no url to post to";
-            report.add_error(&format!("{path}.secret"), message, "add url, or take this out");
+            let message = "secret is set, but there is no url to post to";
+            report.add_error(&format!("{path}.secret"), message, "add url, or remove secret");
         }
     }
 }

@@ -48,8 +48,8 @@ pub fn suggest_word(word: &str, known: &[&str]) -> String {
     match known {
         [] => String::new(),
         [only] => format!("there is only {only:?}"),
-        _ if known.len() > MAX_LISTED => format!("known here: {}, …", known[..MAX_LISTED].join(", ")),
-        _ => format!("known here: {}", known.join(", ")),
+        _ if known.len() > MAX_LISTED => format!("expected one of: {}, …", known[..MAX_LISTED].join(", ")),
+        _ => format!("expected one of: {}", known.join(", ")),
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
         let known = ["bind", "port", "auth"];
         assert_eq!(suggest_word("prot", &known), r#"did you mean "port"?"#);
         assert_eq!(suggest_word("Bind", &known), r#"did you mean "bind"?"#);
-        assert_eq!(suggest_word("telegram", &known), "known here: bind, port, auth");
+        assert_eq!(suggest_word("telegram", &known), "expected one of: bind, port, auth");
         assert_eq!(suggest_word("x", &["main"]), r#"there is only "main""#);
         assert!(suggest_word("telegram", &["bind"; 50]).ends_with("bind, …"), "a list that goes on is cut");
     }

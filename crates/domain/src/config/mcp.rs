@@ -141,8 +141,8 @@ impl McpConfig {
     pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
         if self.servers.len() > MAX_SERVERS {
             let message =
-                format!("there are {} servers, and at most {MAX_SERVERS} can be used", self.servers.len());
-            report.add_error("mcp.servers", message, "take some out");
+                format!("{} servers are configured; at most {MAX_SERVERS} are allowed", self.servers.len());
+            report.add_error("mcp.servers", message, "remove some");
         }
         for (name, server) in &self.servers {
             server.report_errors(&key_names::join_key("mcp.servers", name), name, report);
@@ -179,34 +179,22 @@ impl McpSandbox {
 impl McpServer {
     fn report_errors(&self, path: &str, own_name: &str, report: &mut ConfigReport) {
         if !is_server_name(own_name) {
-            let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
-            report.add_error(path, format!("{own_name:?} is not a name for an MCP server"), hint);
+            let hint = "use up to 32 lower-case letters, digits and -, starting with a letter";
+            report.add_error(path, format!("{own_name:?} is not a valid name for an MCP server"), hint);
         }
         match (&self.command, &self.url) {
             (None, None) => {
-                report.add_error(
-                    path,
-                    "it has neither a command nor a url",
-                    "add the one that it is reached by",
-                );
+                report.add_error(path, "neither command nor url is set", "set one of them");
             }
-            (Some(_), Some(_)) => report.add_error(path, "it has a command and a url", "keep one of them"),
+            (Some(_), Some(_)) => report.add_error(path, "both command and url are set", "keep one of them"),
             (Some(_), None) if !self.headers.is_empty() => {
-                report.add_error(
-                    &format!("{path}.headers"),
-                    "only a server with a url has headers",
-                    "use env",
-                );
+                report.add_error(&format!("{path}.headers"), "headers are allowed only with url", "use env");
             }
             (None, Some(_)) if !self.env.is_empty() || !self.args.is_empty() || self.cwd.is_some() => {
-                report.add_error(path, "args, env and cwd are for a server with a command", "take them out");
+                report.add_error(path, "args, env and cwd are allowed only with command", "remove them");
             }
             (None, Some(_)) if !self.readable.is_empty() || !self.writable.is_empty() => {
-                report.add_error(
-                    path,
-                    "readable and writable are for a server with a command",
-                    "take them out",
-                );
+                report.add_error(path, "readable and writable are allowed only with command", "remove them");
             }
             _ => {}
         }
@@ -216,7 +204,7 @@ impl McpServer {
                 report.add_error(
                     &format!("{path}.{key}[{at}]"),
                     message,
-                    "write it out, such as \"/srv/documents\"",
+                    "use an absolute path, such as \"/srv/documents\"",
                 );
             }
         }

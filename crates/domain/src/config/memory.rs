@@ -44,7 +44,11 @@ impl MemoryConfig {
         check_model(model, "memory.embeddings", providers, report);
         if self.dimensions.is_none() && model.provider != EMBEDDED_PROVIDER {
             let hint = "text-embedding-3-small gives 1536, nomic-embed-text 768";
-            report.add_error("memory.embeddings", "dimensions must say how long its vectors are", hint);
+            report.add_error(
+                "memory.embeddings",
+                "dimensions must be set to the length of the model's vectors",
+                hint,
+            );
         }
     }
 }

@@ -46,8 +46,8 @@ impl ModelConfig {
     fn report_errors(&self, path: &str, report: &mut ConfigReport) {
         let given = [self.input_usd_per_million, self.output_usd_per_million, self.cached_usd_per_million];
         if self.price().is_none() && given.iter().any(Option::is_some) {
-            let message = "a price needs input_usd_per_million and output_usd_per_million";
-            report.add_error(path, message, "give both; 0 is a price, too");
+            let message = "a price needs both input_usd_per_million and output_usd_per_million";
+            report.add_error(path, message, "set both; 0 is a valid price");
         }
     }
 }

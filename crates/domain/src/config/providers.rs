@@ -80,7 +80,7 @@ impl ProviderConfig {
         if own_name.is_empty() || own_name.contains('/') || own_name.contains(char::is_whitespace) {
             report.add_error(
                 &path,
-                "a provider's name has no slashes and no spaces",
+                "a provider's name must not contain slashes or spaces",
                 "it is the part before the first / of a model",
             );
         }
@@ -89,7 +89,7 @@ impl ProviderConfig {
                 let hint = r#"add one, like kind = "openai_compatible""#;
                 report.add_error(
                     &path,
-                    format!("{own_name:?} is not a known kind of provider, and no kind is given"),
+                    format!("{own_name:?} is not a known kind of provider, and kind is not set"),
                     hint,
                 );
             }
@@ -97,7 +97,7 @@ impl ProviderConfig {
                 let hint = r#"add it, like base_url = "http://127.0.0.1:8080/v1""#;
                 report.add_error(
                     &path,
-                    "base_url is missing, and openai_compatible has no usual address",
+                    "base_url is missing, and openai_compatible has no default URL",
                     hint,
                 );
             }
@@ -135,6 +135,6 @@ pub(super) fn check_model(
         return;
     }
     let names: Vec<&str> = providers.keys().take(key_names::MAX_COMPARED).map(String::as_str).collect();
-    let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
+    let message = format!("{model} uses provider {:?}, which is not configured", model.provider);
     report.add_error(path, message, key_names::suggest_word(&model.provider, &names));
 }

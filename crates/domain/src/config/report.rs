@@ -106,7 +106,7 @@ impl ConfigReport {
         }
     }
 
-    /// The workspace of the instance whose config this is: it lies beside the file.
+    /// Returns the workspace of the instance that this config belongs to. It is next to the file.
     pub fn instance_workspace(&self) -> PathBuf {
         Path::new(&self.file).with_file_name("workspace")
     }

@@ -82,12 +82,12 @@ pub(super) fn check_bindings(
         agents.check_agent_exists(&binding.agent_id, &format!("{path}.agent_id"), report);
         let wanted = &binding.match_rule;
         if !channel::known_channels().contains(&&*wanted.channel) {
-            let message = format!("{:?} is no channel", wanted.channel);
+            let message = format!("{:?} is not a channel", wanted.channel);
             let hint = key_names::suggest_word(&wanted.channel, &channel::known_channels());
             report.add_error(&format!("{path}.match.channel"), message, hint);
         }
         if !wanted.roles.is_empty() && wanted.guild_id.is_none() {
-            let message = "roles are those of a server, and none is named";
+            let message = "roles require a server";
             report.add_error(&format!("{path}.match.roles"), message, "add guild_id");
         }
         check_account_match(wanted, &path, (channels, &accounts), report);
@@ -104,8 +104,8 @@ fn check_account_match(
     let Some(named) = wanted.account_id.as_deref().filter(|named| *named != WILDCARD) else { return };
     let hook = channels.webhook.get(named).filter(|_| wanted.channel == channel::WEBHOOK_CHANNEL);
     if hook.is_some_and(|hook| hook.agent.is_some()) {
-        let message = format!("the webhook {named:?} names the agent that answers it: no binding is asked");
-        let hint = format!("take the binding out, or channels.webhook.{named}.agent");
+        let message = format!("the webhook {named:?} already sets its agent: bindings do not apply to it");
+        let hint = format!("remove the binding, or remove channels.webhook.{named}.agent");
         report.add_error(&format!("{path}.match.account_id"), message, hint);
     }
     let names = accounts.get(&*wanted.channel).filter(|names| !names.contains(named));
@@ -127,8 +127,8 @@ impl BroadcastConfig {
             if listed.is_empty() {
                 report.add_error(
                     &path,
-                    "nobody is listed",
-                    "name the agents that answer here, or take it out",
+                    "the list is empty",
+                    "list the agents that answer here, or remove it",
                 );
             }
             let mut seen = BTreeSet::new();

@@ -31,7 +31,7 @@ impl SandboxConfig {
                 report.add_error(
                     &format!("sandbox.readable[{index}]"),
                     message,
-                    "write it out, such as \"/opt/tools\"",
+                    "use an absolute path, such as \"/opt/tools\"",
                 );
             }
         }
@@ -67,11 +67,7 @@ impl Default for WorkerPoolConfig {
 impl WorkerPoolConfig {
     pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         if self.min > self.max {
-            report.add_error(
-                "workers.min",
-                "there can not be more idle workers than workers",
-                "lower min, or raise max",
-            );
+            report.add_error("workers.min", "min must not exceed max", "lower min, or raise max");
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::redact;
 
 /// Keys of other gateways: the section, the key, and what to write instead.
 const FOREIGN_KEYS: [(&str, &str, &str); 3] = [
-    ("sandbox", "scope", "take it out: every agent has a sandbox of its own"),
-    ("intent_classifier", "enabled", "take it out: the classifier is on where it names a model"),
-    ("identity", "theme", "take it out, and write it into SOUL.md of the agent's workspace"),
+    ("sandbox", "scope", "remove it: every agent has its own sandbox"),
+    ("intent_classifier", "enabled", "remove it: the classifier is enabled if model is set"),
+    ("identity", "theme", "remove it, and put it into SOUL.md of the agent's workspace"),
 ];
 
 /// Keys that contain folders.
@@ -174,7 +174,7 @@ impl<'a> SchemaWalker<'a> {
             Some(rest) if FOLDER_KEYS.contains(&key) => {
                 let home = (self.lookup)(ExternalReference::Env("HOME"));
                 let home = home.map_err(|why| {
-                    ConfigFault::new(format!("~ is not known: HOME {why}"), "write the whole path")
+                    ConfigFault::new(format!("cannot expand ~: HOME {why}"), "use an absolute path")
                 });
                 Ok(format!("{}{rest}", home?.trim_end_matches('/')).into())
             }

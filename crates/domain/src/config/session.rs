@@ -50,7 +50,7 @@ impl SessionConfig {
     pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         if self.main_key.is_empty() || self.main_key.len() > 64 || !self.main_key.chars().all(word) {
-            let message = format!("{:?} cannot be part of a session key", self.main_key);
+            let message = format!("{:?} is not valid in a session key", self.main_key);
             report.add_error("session.main_key", message, "use up to 64 of a-z, 0-9, '_' and '-'");
         }
         self.check_identity_links(report);
@@ -61,17 +61,17 @@ impl SessionConfig {
         for (person, ids) in &self.identity_links {
             let path = key_names::join_key("session.identity_links", person);
             if person.is_empty() || person.contains(':') {
-                let message = format!("{person:?} cannot be a person's name");
-                report.add_error(&path, message, "use a word without ':'");
+                let message = format!("{person:?} is not a valid name for a person");
+                report.add_error(&path, message, "use a name without ':'");
             }
             for (at, id) in ids.iter().enumerate() {
                 let place = format!("{path}[{at}]");
                 if !id.split_once(':').is_some_and(|(channel, id)| !channel.is_empty() && !id.is_empty()) {
-                    let message = format!("{id:?} names no sender");
-                    report.add_error(&place, message, "write channel:id, such as telegram:123");
+                    let message = format!("{id:?} does not identify a sender");
+                    report.add_error(&place, message, "use channel:id, such as telegram:123");
                 }
                 if let Some(other) = known.insert(id, person).filter(|other| other != person) {
-                    let message = format!("{id:?} is both {other:?} and {person:?}");
+                    let message = format!("{id:?} is assigned to both {other:?} and {person:?}");
                     report.add_error(&place, message, "keep one of them");
                 }
             }

@@ -46,12 +46,12 @@ impl SkillsConfig {
         for (at, folder) in self.folders.iter().enumerate() {
             let path = format!("skills.folders[{at}]");
             if folder.trim().is_empty() {
-                report.add_error(&path, "it names no folder", "write a path, or take it out");
+                report.add_error(&path, "the path is empty", "set a path, or remove the entry");
             } else if folder.starts_with('~') {
                 report.add_error(
                     &path,
-                    "a ~ means nothing here",
-                    "write the path whole, or one below the home",
+                    "~ is not supported here",
+                    "use an absolute path, or one relative to the home folder",
                 );
             }
         }

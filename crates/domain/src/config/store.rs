@@ -26,8 +26,8 @@ impl StoreConfig {
             ["postgres://", "postgresql://"].iter().any(|scheme| url.expose().starts_with(scheme))
         };
         if self.url.as_ref().is_some_and(|url| !known(url)) {
-            let hint = "leave it out to use SQLite below the instance's home";
-            report.add_error("store.url", "this is not a postgres:// address", hint);
+            let hint = "omit it to use SQLite in the instance's home";
+            report.add_error("store.url", "this is not a postgres:// URL", hint);
         }
     }
 }

@@ -28,8 +28,8 @@ impl TelemetryConfig {
     pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         let fits = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if self.endpoint.as_ref().is_some_and(|url| !fits(url)) {
-            let hint = "write it as http://127.0.0.1:4318";
-            report.add_error("telemetry.endpoint", "this is not an http:// or https:// address", hint);
+            let hint = "use a URL like http://127.0.0.1:4318";
+            report.add_error("telemetry.endpoint", "this is not an http:// or https:// URL", hint);
         }
     }
 }

@@ -86,8 +86,8 @@ impl ToolsConfig {
             if pattern.matches(':').count() < 2
                 || !(channel.contains('*') || channel::known_channels().contains(&channel))
             {
-                let message = format!("{pattern:?} names no conversation");
-                let hint = "write channel:account:peer, such as \"telegram:default:*\"";
+                let message = format!("{pattern:?} does not identify a conversation");
+                let hint = "use channel:account:peer, such as \"telegram:default:*\"";
                 report.add_error(&format!("tools.message_to[{at}]"), message, hint);
             }
         }
@@ -139,17 +139,13 @@ impl WebSearch {
         match self.kind {
             SearchKind::Searxng if self.url.is_none() => {
                 let hint = r#"add it, like url = "http://127.0.0.1:8888""#;
-                report.add_error(
-                    "tools.web_search",
-                    "url is missing, and SearXNG has no usual address",
-                    hint,
-                );
+                report.add_error("tools.web_search", "url is missing, and SearXNG has no default URL", hint);
             }
             SearchKind::Brave | SearchKind::Tavily if self.api_key.is_none() => {
                 let hint = r#"add it, like api_key = "env:SEARCH_API_KEY""#;
                 report.add_error(
                     "tools.web_search",
-                    "api_key is missing, and this service asks for one",
+                    "api_key is missing, and this service requires one",
                     hint,
                 );
             }

@@ -83,11 +83,11 @@ pub fn from_markdown(text: &str, owner: &MemoryFileOwner) -> Result<Vec<MemoryEn
 
 /// Parses one memory from its comment and the following lines. Returns the number of these lines too.
 fn parse_marked_entry(head: &str, after: &[&str]) -> Result<(MemoryEntry, usize), String> {
-    let head = head.strip_suffix(ENTRY_MARK_END).ok_or("the comment is cut off")?;
+    let head = head.strip_suffix(ENTRY_MARK_END).ok_or("the comment is incomplete")?;
     let mut head: Map<String, Value> = serde_json::from_str(head).map_err(|error| error.to_string())?;
     let count = head.remove("lines").and_then(|count| count.as_u64()).and_then(|n| usize::try_from(n).ok());
-    let count = count.ok_or("it does not say how many lines belong to it")?;
-    let content = after.get(..count).ok_or("lines are missing after it")?.join("\n");
+    let count = count.ok_or("the number of its lines is missing")?;
+    let content = after.get(..count).ok_or("its lines are incomplete")?.join("\n");
     head.insert("content".to_owned(), content.into());
     let memory = serde_json::from_value(Value::Object(head)).map_err(|error| error.to_string())?;
     Ok((memory, count))
@@ -208,7 +208,7 @@ mod tests {
         let whole = to_markdown(&[memory("k", "one\ntwo\nthree")]);
         let cut = whole.rsplit_once("\nthree").unwrap().0;
         let error = from_markdown(cut, &owner()).unwrap_err();
-        assert_eq!((error.line, error.reason.as_str()), (4, "lines are missing after it"));
+        assert_eq!((error.line, error.reason.as_str()), (4, "its lines are incomplete"));
         assert_eq!(from_jsonl("\n{\"id\":1}\n").unwrap_err().line, 2);
     }
 

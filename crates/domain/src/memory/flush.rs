@@ -8,11 +8,13 @@ const MAX_FACT_CHARS: usize = 400;
 pub const MAX_ANSWER_TOKENS: u32 = 600;
 
 /// The system prompt of the extraction.
-pub const FLUSH_SYSTEM_PROMPT: &str = "The conversation you are given is about to be shortened. List the facts in it that stay true \
-and useful in later conversations: who people are, preferences, decisions, names, numbers, dates, standing requests. \
-Leave out small talk, secrets such as passwords and keys, what tools printed, and what only mattered at the time. \
-Write one fact a line, each starting with \"- \", each a whole sentence that can be understood alone. \
-If there is none, answer NONE.";
+pub const FLUSH_SYSTEM_PROMPT: &str = "The following conversation is about to be compacted. List its facts that \
+                                       stay true and are useful in later conversations: who people are, \
+                                       preferences, decisions, names, numbers, dates, standing requests. Leave out \
+                                       small talk, secrets such as passwords and keys, tool output, and anything \
+                                       that mattered only at the time. Write one fact per line. Each line starts \
+                                       with \"- \" and is one complete sentence that is understandable without \
+                                       context. If there are no such facts, answer NONE.";
 
 /// Parses the facts in an answer. Other text around them is ignored.
 pub fn parse_facts(answer: &str) -> Vec<String> {

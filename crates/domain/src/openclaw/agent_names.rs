@@ -63,7 +63,7 @@ pub(super) fn rename_agents(listed: &[(String, SourceTable)], notes: &mut Transl
         });
         let Some(id) = id else { continue };
         if id.as_str() != called {
-            notes.note_changed(part.path(), format!("the agent {called:?} is called {:?} here", id.as_str()));
+            notes.note_changed(part.path(), format!("the agent {called:?} is named {:?} here", id.as_str()));
         }
         renamed.0.insert(called.clone(), id);
     }

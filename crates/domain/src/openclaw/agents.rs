@@ -81,7 +81,7 @@ pub(super) fn translate_agents(
     whole.retain(|_, value| !super::is_empty(value));
     insert_nonempty(&mut table, "defaults", whole);
     insert_nonempty(&mut table, "list", list);
-    section.note_rest("agents have defaults and a list", notes);
+    section.note_rest("agents have only defaults and a list", notes);
     roster.agents = Value::Object(table);
     roster
 }
@@ -115,7 +115,7 @@ fn ensure_distinct_names(list: &mut [Value], notes: &mut TranslationNotes) {
         if name != id && seen.contains(&name) {
             notes.note_changed(
                 &format!("agents.{id}.name"),
-                "another agent is called that: it goes by its id",
+                "another agent has this name; the id is used as its name",
             );
             agent["name"] = json!(id);
         }
@@ -146,10 +146,10 @@ fn read_model_aliases(defaults: &mut SourceTable, notes: &mut TranslationNotes) 
     let mut names = Vec::new();
     for (model, mut part) in defaults.take_table("models", notes).into_tables(notes) {
         if let Some(alias) = part.take_text("alias", notes) {
-            notes.note_changed(&part.key_path("alias"), "what used the short name has the model itself");
+            notes.note_changed(&part.key_path("alias"), "models are referenced without the short name");
             names.push((alias, model));
         }
-        part.note_rest("models are offered by their providers", notes);
+        part.note_rest("the providers list the available models", notes);
     }
     names
 }
@@ -164,7 +164,7 @@ fn translate_defaults(
     translate_model(&mut part, &mut table, models, notes);
     let children = part.take_table("subagents", notes);
     insert_nonempty(&mut table, "subagents", translate_subagents(children, renamed, models, notes));
-    part.note_rest("agents have no such default", notes);
+    part.note_rest("there is no such default for agents", notes);
     table
 }
 
@@ -191,7 +191,7 @@ fn translate_model(
             let at = choice.key_path("fallbacks");
             let others = others.iter().filter_map(|text| models.resolve_model(&at, text, notes));
             insert_nonempty(table, "fallbacks", others.collect::<Vec<_>>());
-            choice.note_rest("a model is one, and those to try after it", notes);
+            choice.note_rest("a model has only a primary model and fallbacks", notes);
         }
         None => {}
     }
@@ -235,10 +235,10 @@ fn translate_subagents(
         Some(effort @ ("low" | "medium" | "high")) => insert_nonempty(&mut table, "thinking", effort),
         Some("minimal") => insert_nonempty(&mut table, "thinking", "low"),
         Some("xhigh") => insert_nonempty(&mut table, "thinking", "high"),
-        Some(_) => notes.note_ignored(&at, "it is low, medium or high"),
+        Some(_) => notes.note_ignored(&at, "only low, medium and high are supported"),
         None => {}
     }
-    part.note_rest("sub-agents have no such setting", notes);
+    part.note_rest("there is no such setting for sub-agents", notes);
     table
 }
 
@@ -262,7 +262,7 @@ fn translate_agent(
     for key in ["name", "emoji", "avatar"] {
         insert_nonempty(&mut identity, key, shown.take_text(key, notes));
     }
-    shown.note_rest("an agent shows a name, an emoji and a picture", notes);
+    shown.note_rest("an identity has only a name, an emoji and an avatar", notes);
     insert_nonempty(&mut table, "identity", identity);
     insert_nonempty(&mut table, "tools", tools::translate_policy(part.take_table("tools", notes), notes));
     insert_nonempty(&mut table, "skills", translate_skills(&mut part, notes));
@@ -272,8 +272,8 @@ fn translate_agent(
     let workspace = part.take_text("workspace", notes);
     roster.files.push(OpenclawAgentFiles { id, called, workspace, usual: Vec::new(), dir: None });
     part.take_table("sandbox", notes)
-        .note_rest("sandboxes differ: set sandbox.mode to off, workspace or strict yourself", notes);
-    part.note_rest("an agent has no such setting", notes);
+        .note_rest("sandbox settings differ: set sandbox.mode to off, workspace or strict yourself", notes);
+    part.note_rest("there is no such setting for agents", notes);
     Value::Object(table)
 }
 
@@ -301,7 +301,7 @@ fn translate_heartbeat(
     }
     let mut part = own.overlay_on(every);
     let pace = part.take_text("every", notes).unwrap_or_else(|| "30m".to_owned());
-    part.note_rest("a heartbeat has a pace, and says what it finds in the agent's main conversation", notes);
+    part.note_rest("a heartbeat has only an interval, and reports to the agent's main conversation", notes);
     // An interval of 0 means never.
     if !pace.starts_with('0') {
         all[id.as_str()] = json!({ "every": pace });

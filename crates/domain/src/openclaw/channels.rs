@@ -13,7 +13,7 @@ use super::secrets::SecretCollector;
 use super::source_table::SourceTable;
 use crate::config::DEFAULT_ACCOUNT;
 
-const UNKNOWN_SETTING: &str = "an account has no such setting";
+const UNKNOWN_SETTING: &str = "there is no such setting for accounts";
 
 /// A secret of an account: its key there, our key, and the variable used if it is omitted.
 type SecretSetting = (&'static str, &'static str, &'static str);
@@ -82,7 +82,7 @@ pub(super) fn translate_channels(
     }
     if let Some(value) = section.take_value("whatsapp").or_else(|| whole.take_value("whatsapp")) {
         let why =
-            "there it is a linked device; here it is a number of the Cloud API, which has keys of its own";
+            "OpenClaw uses a linked device; Polyclaw uses a number of the Cloud API, which has its own keys";
         notes.note_ignored_below("channels.whatsapp", &value, why);
     }
     section.note_rest("there is no such channel", notes);
@@ -115,7 +115,7 @@ fn translate_accounts(
         left.iter()
             .for_each(|key| notes.note_ignored_below(&shared.key_path(key), &Value::Null, UNKNOWN_SETTING));
     } else if found.contains_key(&usual) {
-        notes.note_ignored(base.path(), format!("the account {usual:?} is listed too"));
+        notes.note_ignored(base.path(), format!("the account {usual:?} is also listed"));
     } else {
         let made = translate_account(platform, &mut base, (true, secrets), notes);
         insert_nonempty(&mut found, &usual, made);
@@ -154,17 +154,21 @@ fn translate_account(
         insert_nonempty(&mut table, "mode", if events { "events" } else { "socket" });
         let needed = if events { "signing_secret" } else { "app_token" };
         if complete && !table.contains_key(needed) {
-            notes.note_left_behind(part.path(), format!("the account needs its {needed}, and is left out"));
+            notes.note_left_behind(
+                part.path(),
+                format!("the account is omitted, because its {needed} is missing"),
+            );
             return Value::Null;
         }
     }
     translate_access(part, platform.name, &mut table, notes);
     if !complete {
-        notes.note_left_behind(part.path(), "the account is left out until its secret is here");
+        notes.note_left_behind(part.path(), "the account is omitted, because its secret is not available");
         return Value::Null;
     }
     if let Some((there, _)) = platform.required.iter().find(|(_, ours)| !table.contains_key(*ours)) {
-        notes.note_left_behind(part.path(), format!("the account needs its {there}, and is left out"));
+        notes
+            .note_left_behind(part.path(), format!("the account is omitted, because its {there} is missing"));
         return Value::Null;
     }
     Value::Object(table)
@@ -189,7 +193,7 @@ fn translate_access(
     let listed = [part.take_texts("allowFrom", notes), direct.take_texts("allowFrom", notes)].concat();
     let plain = |id: &String| strip_channel_prefix(channel, id);
     insert_nonempty(table, "allow_from", listed.iter().map(plain).collect::<Vec<_>>());
-    direct.note_rest("direct messages have a policy and a list", notes);
+    direct.note_rest("direct messages have only a policy and a list", notes);
     groups::translate_groups(part, channel, &listed.iter().map(plain).collect::<Vec<_>>(), table, notes);
 }
 
@@ -209,18 +213,18 @@ pub(super) fn add_paired_senders(
         let name = account.clone().unwrap_or_else(|| DEFAULT_ACCOUNT.to_owned());
         let table = channels.get_mut(channel).and_then(|accounts| accounts.get_mut(&name));
         let Some(table) = table.and_then(Value::as_object_mut) else {
-            notes.note_ignored(place, format!("the {channel} account {name:?} did not come along"));
+            notes.note_ignored(place, format!("the {channel} account {name:?} was not imported"));
             continue;
         };
         if table.get("dm_policy").is_some_and(|policy| policy != "pairing") {
-            notes.note_ignored(place, "the account does not let people in by codes");
+            notes.note_ignored(place, "the account does not use pairing");
             continue;
         }
         let ids: Vec<String> = ids.iter().map(|id| strip_channel_prefix(channel, id)).collect();
         let list = table.entry("allow_from").or_insert_with(|| Value::Array(Vec::new()));
         let Some(list) = list.as_array_mut() else { continue };
         list.extend(ids.iter().filter(|id| *id != "*").map(|id| Value::from(id.as_str())));
-        notes.note_changed(place, format!("{} paired people are listed in allow_from", ids.len()));
+        notes.note_changed(place, format!("{} paired people were added to allow_from", ids.len()));
     }
 }
 
@@ -232,7 +236,7 @@ pub(super) fn require_known_value(
 ) -> Option<String> {
     let found = value.as_ref().filter(|value| known.contains(&value.as_str())).cloned();
     if value.is_some() && found.is_none() {
-        notes.note_ignored(path, format!("it is one of {}", known.join(", ")));
+        notes.note_ignored(path, format!("expected one of {}", known.join(", ")));
     }
     found
 }

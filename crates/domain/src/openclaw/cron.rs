@@ -19,9 +19,9 @@ pub(super) fn translate_cron_jobs(
     let mut part = SourceTable::from_value("cron/jobs.json", file, notes);
     let jobs = part.take_list("jobs", notes);
     if part.take_value("version").is_none() && jobs.is_none() {
-        notes.note_ignored("cron/jobs.json", "it lists no jobs");
+        notes.note_ignored("cron/jobs.json", "it contains no jobs");
     }
-    part.note_rest("a file of schedules lists jobs", notes);
+    part.note_rest("only jobs are supported", notes);
     let Some(jobs) = jobs else { return Value::Null };
     let mut found: Vec<Value> = Vec::new();
     for (at, job) in jobs.into_iter().enumerate() {
@@ -50,7 +50,7 @@ fn translate_job(
     let text = payload.take_text("message", notes).or_else(|| payload.take_text("text", notes));
     let older = legacy_delivery(&mut payload, notes);
     let older = SourceTable::from_value(payload.path(), older, notes);
-    payload.note_rest("a schedule has a message for an agent", notes);
+    payload.note_rest("a job has only a message for an agent", notes);
     insert_nonempty(&mut table, "message", text);
     if let Some(named) = part.take_text("agentId", notes) {
         match renamed.find_agent(&named) {
@@ -66,12 +66,12 @@ fn translate_job(
     for key in ["state", "createdAtMs", "updatedAtMs", "createdAt", "updatedAt"] {
         part.take_value(key);
     }
-    part.note_rest("a schedule has a time, an agent and a message", notes);
+    part.note_rest("a job has only a time, an agent and a message", notes);
     let job: Option<CronJobConfig> = serde_json::from_value(Value::Object(table.clone())).ok();
     if job.is_some_and(|job| job.parse_schedule().is_ok()) {
         return Some(Value::Object(table));
     }
-    notes.note_ignored(&path, "it has no time or no message that can be understood");
+    notes.note_ignored(&path, "its time or message is missing or cannot be parsed");
     None
 }
 
@@ -114,10 +114,10 @@ fn translate_schedule(mut part: SourceTable, table: &mut Map<String, Value>, not
     insert_nonempty(table, "schedule", rule);
     for key in ["anchorMs", "staggerMs"] {
         if part.take_value(key).is_some() {
-            notes.note_ignored(&part.key_path(key), "times follow from the schedule alone");
+            notes.note_ignored(&part.key_path(key), "run times are computed from the schedule");
         }
     }
-    part.note_rest("a time is a cron expression, a pace or a moment", notes);
+    part.note_rest("a time is a cron expression, an interval or a point in time", notes);
 }
 
 /// Translates a target only if its account was imported; otherwise the answer stays in the conversation.
@@ -125,7 +125,7 @@ fn translate_target(mut part: SourceTable, channels: &Value, notes: &mut Transla
     let (mode, channel) = (part.take_text("mode", notes), part.take_text("channel", notes));
     let (peer, account) = (part.take_text("to", notes), part.take_text("accountId", notes));
     let path = part.path().to_owned();
-    part.note_rest("an answer goes to a channel and a conversation", notes);
+    part.note_rest("delivery has only a channel and a conversation", notes);
     let (Some(channel), Some(peer)) = (channel, peer) else { return Value::Null };
     let account = account.map(|account| account.to_lowercase()).or_else(|| only_account(&channels[&channel]));
     let name = account.clone().unwrap_or_else(|| crate::config::DEFAULT_ACCOUNT.to_owned());
@@ -134,7 +134,7 @@ fn translate_target(mut part: SourceTable, channels: &Value, notes: &mut Transla
         return Value::Null;
     }
     if !known {
-        notes.note_ignored(&path, "its account is not here, so that answers stay inside");
+        notes.note_ignored(&path, "its account was not imported, so answers are only stored");
         return Value::Null;
     }
     let peer = peer.strip_prefix(&format!("{channel}:")).unwrap_or(&peer).to_owned();

@@ -26,7 +26,7 @@ impl GroupSenders {
     }
 }
 
-const NO_ROLES_NOTE: &str = "senders can not be told apart by their roles, so that it is not answered";
+const NO_ROLES_NOTE: &str = "senders cannot be distinguished by their roles, so it is not answered";
 
 /// Returns whether a group, channel or topic is closed. It also counts as closed if its allowlist has no equivalent
 /// here.
@@ -46,7 +46,7 @@ fn is_closed(
     if is_unlisted {
         notes.note_changed(
             &at,
-            "it had a list of senders in an account that has none, so that it is not answered",
+            "it had its own list of senders, but the account has none, so it is not answered",
         );
     }
     let by_role = !has_people && takes_roles(part, notes);
@@ -127,13 +127,13 @@ impl GroupTranslation {
                 self.mention = Some(true);
                 notes.note_changed(
                     &group.key_path("requireMention"),
-                    "an account is spoken to alike in all its groups: by name",
+                    "an account uses one mention rule in all its groups: it must be mentioned",
                 );
             }
             (false, Some(_)) => {
                 notes.note_ignored(
                     &group.key_path("requireMention"),
-                    "an account is spoken to alike in all its groups",
+                    "an account uses one mention rule in all its groups",
                 );
             }
             _ => {}
@@ -145,7 +145,7 @@ impl GroupTranslation {
         } else {
             self.groups.push(id);
         }
-        group.note_rest("a group is listed or not", notes);
+        group.note_rest("a group is either listed or not", notes);
     }
 
     /// Narrows the senders to those of a group or topic. Returns `false` if it lists none.
@@ -159,7 +159,7 @@ impl GroupTranslation {
                 self.has_exceptions = true;
                 notes.note_changed(
                     &part.key_path(key),
-                    "an account has one list of senders for all its groups: those in each list",
+                    "an account has one list of senders for all its groups: those in every list",
                 );
                 self.senders.narrow_to(list);
             }
@@ -181,17 +181,17 @@ impl GroupTranslation {
                 has_closed = true;
                 notes.note_changed(
                     topic.path(),
-                    "a topic can not be closed alone, so that its group is not answered",
+                    "a single topic cannot be closed, so its group is not answered",
                 );
             }
             if topic.take_flag("requireMention", notes) == Some(true) && self.mention != Some(true) {
                 self.mention = Some(true);
                 notes.note_changed(
                     &topic.key_path("requireMention"),
-                    "an account is spoken to alike in all its groups: by name",
+                    "an account uses one mention rule in all its groups: it must be mentioned",
                 );
             }
-            topic.note_rest("a topic is answered as its group is", notes);
+            topic.note_rest("a topic follows the rules of its group", notes);
         }
         has_closed
     }
@@ -204,7 +204,7 @@ impl GroupTranslation {
             if has_people {
                 notes.note_changed(
                     &guild.key_path("users"),
-                    "an account has one list of senders for all its groups: those in each list",
+                    "an account has one list of senders for all its groups: those in every list",
                 );
                 self.senders.narrow_to(users);
             }
@@ -216,7 +216,7 @@ impl GroupTranslation {
             if channels.is_empty() {
                 notes.note_ignored(
                     guild.path(),
-                    "only channels can be listed, by their ids; none of this server is",
+                    "only channels can be listed, by their ids; this server has none listed",
                 );
             }
             for (id, channel) in channels {
@@ -227,11 +227,11 @@ impl GroupTranslation {
                     }
                     true => self.add_group(id, channel, "discord", notes),
                     false => {
-                        notes.note_ignored(channel.path(), "a channel is listed by its id, not by its name");
+                        notes.note_ignored(channel.path(), "channels are listed by id, not by name");
                     }
                 }
             }
-            guild.note_rest("a server has channels and people", notes);
+            guild.note_rest("a server has only channels and people", notes);
         }
     }
 
@@ -244,12 +244,12 @@ impl GroupTranslation {
         let is_nobody = self.senders.listed.as_ref().is_some_and(Vec::is_empty);
         let is_open = policy.as_deref() == Some("open");
         let policy = if is_nobody && (is_open || !self.groups.is_empty()) {
-            notes.note_changed(at, "no sender was allowed in groups, so that groups are not answered");
+            notes.note_changed(at, "no sender was allowed in groups, so groups are not answered");
             Some("disabled".to_owned())
         } else if is_open && self.has_exceptions {
             notes.note_changed(
                 at,
-                "some groups were closed or narrower, so that only the listed ones are answered",
+                "some groups were closed or more restricted, so only the listed ones are answered",
             );
             Some("allowlist".to_owned())
         } else {

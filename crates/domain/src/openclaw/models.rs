@@ -62,7 +62,7 @@ impl OpenclawModels {
         for (name, part) in section.take_table("providers", notes).into_tables(notes) {
             read.add_provider(&name, part, secrets, notes);
         }
-        section.note_rest("providers are listed, and nothing else is set for all of them", notes);
+        section.note_rest("only the list of providers is supported", notes);
         read
     }
 
@@ -79,7 +79,7 @@ impl OpenclawModels {
             .map(|url| strip_credentials(url, &part.key_path("baseUrl"), notes));
         let protocol = part.take_text("api", notes);
         let Some(kind) = provider_kind(name, protocol.as_deref(), address.is_some()) else {
-            notes.note_ignored(&path, "it speaks no protocol that is known here");
+            notes.note_ignored(&path, "its protocol is not supported");
             return;
         };
         let key = part
@@ -94,7 +94,7 @@ impl OpenclawModels {
         let ids = self.add_models(name, &format!("{path}.models"), listed, notes);
         insert_nonempty(&mut provider, "models", ids);
         self.providers.insert(name.to_owned(), Value::Object(provider));
-        part.note_rest("a provider has a protocol, an address, a key and models", notes);
+        part.note_rest("a provider has only a protocol, a URL, a key and models", notes);
     }
 
     /// Adds the properties of each model, and returns all ids.
@@ -122,8 +122,8 @@ impl OpenclawModels {
                 insert_nonempty(&mut model, "output_usd_per_million", output);
                 insert_nonempty(&mut model, "cached_usd_per_million", price(&mut cost, "cacheRead"));
             }
-            cost.note_rest("a price needs input and output, and has no more than a cached one", notes);
-            part.note_rest("of a model its window and its price are known", notes);
+            cost.note_rest("a price has only input, output and cached input", notes);
+            part.note_rest("a model has only a context window and a price", notes);
             if !model.is_empty() {
                 self.models.insert(format!("{provider}/{id}"), Value::Object(model));
             }
@@ -151,8 +151,8 @@ impl OpenclawModels {
                         self.keys.insert(kind.to_owned(), reference);
                     }
                 }
-                (Some(_), Some(_)) => notes.note_left_behind(&at, "its provider has another key already"),
-                _ => notes.note_left_behind(part.path(), "it is not a key of a provider that is known here"),
+                (Some(_), Some(_)) => notes.note_left_behind(&at, "its provider already has another key"),
+                _ => notes.note_left_behind(part.path(), "it is not a key of a known provider"),
             }
         }
     }
@@ -165,12 +165,13 @@ impl OpenclawModels {
     pub fn resolve_model(&mut self, path: &str, text: &str, notes: &mut TranslationNotes) -> Option<String> {
         let full = self.aliases.get(text).cloned().unwrap_or_else(|| text.to_owned());
         let Ok(model) = ModelRef::parse(&full) else {
-            notes.note_ignored(path, "it is not provider/model, nor a short name of one");
+            notes.note_ignored(path, "it is neither provider/model nor a known short name");
             return None;
         };
         if !self.providers.contains_key(&model.provider) {
             let Some(kind) = provider_kind(&model.provider, None, false) else {
-                notes.note_ignored(path, format!("the provider {:?} is not set up there", model.provider));
+                notes
+                    .note_ignored(path, format!("the provider {:?} is not configured there", model.provider));
                 return None;
             };
             self.providers.insert(model.provider.clone(), json!({ "kind": kind }));

@@ -34,8 +34,9 @@ fn missing_account(wanted: &Value, channels: &Value) -> Option<String> {
     let (channel, account) = (wanted["channel"].as_str()?, wanted["account_id"].as_str()?);
     let has_accounts = !["web", "cli", "api"].contains(&channel);
     let is_there = account == "*" || channels[channel].get(account).is_some();
-    (has_accounts && !is_there)
-        .then(|| format!("the {channel} account {account:?} did not come along, so its binding is left out"))
+    (has_accounts && !is_there).then(|| {
+        format!("its binding is omitted, because the {channel} account {account:?} was not imported")
+    })
 }
 
 fn translate_binding(
@@ -45,13 +46,13 @@ fn translate_binding(
 ) -> Option<Value> {
     let path = part.path().to_owned();
     if part.take_text("type", notes).is_some_and(|kind| kind != "route") {
-        part.note_rest("only bindings to agents are known here", notes);
-        notes.note_ignored(&format!("{path}.type"), "only bindings to agents are known here");
+        part.note_rest("only bindings to agents are supported", notes);
+        notes.note_ignored(&format!("{path}.type"), "only bindings to agents are supported");
         return None;
     }
     let named = part.take_text("agentId", notes)?;
     let Some(agent) = renamed.find_agent(&named) else {
-        part.note_rest("its agent is not there", notes);
+        part.note_rest("its agent does not exist", notes);
         notes.note_ignored(&format!("{path}.agentId"), format!("there is no agent {named:?}"));
         return None;
     };
@@ -61,11 +62,11 @@ fn translate_binding(
     insert_nonempty(&mut table, "match", wanted);
     let mut own = part.take_table("session", notes);
     insert_nonempty(&mut table, "dm_scope", session::translate_dm_scope(&mut own, notes));
-    own.note_rest("a binding has a scope of direct messages", notes);
+    own.note_rest("a binding has only dm_scope", notes);
     if part.take_value("comment").is_some() {
-        notes.note_ignored(&part.key_path("comment"), "a binding has no comment");
+        notes.note_ignored(&part.key_path("comment"), "bindings have no comments");
     }
-    part.note_rest("a binding has an agent and what it matches", notes);
+    part.note_rest("a binding has only an agent and what it matches", notes);
     Some(Value::Object(table))
 }
 
@@ -74,8 +75,8 @@ fn translate_match(mut part: SourceTable, notes: &mut TranslationNotes) -> Optio
     let at = part.key_path("channel");
     let channel = part.take_text("channel", notes).map(|channel| channel.to_lowercase());
     let Some(channel) = channel.filter(|channel| channel::known_channels().contains(&&**channel)) else {
-        notes.note_ignored(&at, "a binding names a channel that is known here");
-        part.note_rest("it names no channel that is known here", notes);
+        notes.note_ignored(&at, "the channel is not supported");
+        part.note_rest("its channel is not supported", notes);
         return None;
     };
     insert_nonempty(&mut table, "channel", channel);
@@ -94,17 +95,17 @@ fn translate_match(mut part: SourceTable, notes: &mut TranslationNotes) -> Optio
             Some("group") => "group",
             Some("channel" | "room") => "channel",
             _ => {
-                notes.note_ignored(peer.path(), "a conversation is direct, a group or a channel");
+                notes.note_ignored(peer.path(), "expected direct, group or channel");
                 return None;
             }
         };
         let id = peer.take_text("id", notes).unwrap_or_else(|| "*".to_owned());
         insert_nonempty(&mut table, "peer", json!({ "kind": kind, "id": id }));
     }
-    peer.note_rest("a conversation has a kind and an id", notes);
+    peer.note_rest("a conversation has only a kind and an id", notes);
     // A binding with fewer conditions would route messages of others there.
     if !part.is_empty() {
-        part.note_rest("nothing like it can be matched, so that the whole binding is left out", notes);
+        part.note_rest("this condition is not supported, so the whole binding is omitted", notes);
         return None;
     }
     Some(table)
@@ -123,14 +124,14 @@ pub(super) fn translate_broadcast(
             // In OpenClaw, agents never see what the others answered.
             insert_nonempty(&mut table, "see_previous", false);
         }
-        Some(_) => notes.note_ignored(&part.key_path("strategy"), "it is parallel or sequential"),
+        Some(_) => notes.note_ignored(&part.key_path("strategy"), "expected parallel or sequential"),
         None => {}
     }
     for (path, peer, value) in part.into_values() {
         let named: Vec<String> = serde_json::from_value(value).unwrap_or_default();
         let agents = renamed.rename_list(&path, &named, notes);
         if agents.is_empty() {
-            notes.note_ignored(&path, "nobody is left to answer there");
+            notes.note_ignored(&path, "no agent is left to answer there");
         }
         insert_nonempty(&mut table, &peer, agents);
     }

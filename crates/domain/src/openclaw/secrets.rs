@@ -38,7 +38,7 @@ impl<'a> SecretCollector<'a> {
         for (path, name, value) in inner.into_values().chain(env.into_values()) {
             match value.as_str() {
                 Some(text) => drop(variables.insert(name, (path, text.to_owned()))),
-                None => notes.note_ignored(&path, "it is not a text"),
+                None => notes.note_ignored(&path, "expected text"),
             }
         }
         Self { collected: BTreeMap::new(), variables, used: BTreeSet::new(), is_set, with }
@@ -62,7 +62,7 @@ impl<'a> SecretCollector<'a> {
             SecretOrigin::Variable(name) => self.reference_variable(path, &name, notes),
             SecretOrigin::Open(text) => self.store_secret(path, &text, notes),
             SecretOrigin::Elsewhere => {
-                notes.note_left_behind(path, "it is kept by the other program, in a way only that can read");
+                notes.note_left_behind(path, "it is stored in a format that only OpenClaw can read");
                 None
             }
         }
@@ -79,8 +79,10 @@ impl<'a> SecretCollector<'a> {
         for (path, _) in
             self.variables.iter().filter(|(name, _)| !self.used.contains(*name)).map(|(_, one)| one)
         {
-            notes
-                .note_ignored(path, "nothing that was taken over uses it, and an instance sets no variables");
+            notes.note_ignored(
+                path,
+                "no imported setting uses it, and instances cannot set environment variables",
+            );
         }
         self.collected
     }
@@ -93,7 +95,7 @@ impl<'a> SecretCollector<'a> {
         if let Some((_, value)) = self.variables.get(name).cloned() {
             return self.store_secret(path, &value, notes);
         }
-        notes.note_left_behind(path, format!("{name} is not set in the environment of instances"));
+        notes.note_left_behind(path, format!("{name} is not set in the environment of the instances"));
         None
     }
 
@@ -101,7 +103,7 @@ impl<'a> SecretCollector<'a> {
         if !self.with {
             notes.note_left_behind(
                 path,
-                "it stands there in the open: ask for secrets to be moved, or set it by hand",
+                "it is stored in plain text: request the import of secrets, or set it manually",
             );
             return None;
         }
@@ -123,7 +125,7 @@ pub(super) fn strip_credentials(address: String, path: &str, notes: &mut Transla
     let Some((scheme, rest)) = address.split_once("://") else { return address };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let Some((_, host)) = rest[..end].rsplit_once('@') else { return address };
-    notes.note_left_behind(path, "its user and password were taken out: an address holds no secrets here");
+    notes.note_left_behind(path, "its user and password were removed: URLs must not contain secrets");
     format!("{scheme}://{host}{}", &rest[end..])
 }
 

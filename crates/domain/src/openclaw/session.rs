@@ -32,7 +32,7 @@ pub(super) fn translate_session(whole: &mut SourceTable, notes: &mut Translation
         "maintenance",
         translate_maintenance(part.take_table("maintenance", notes), notes),
     );
-    part.note_rest("conversations have no such setting", notes);
+    part.note_rest("there is no such setting for conversations", notes);
     Value::Object(table)
 }
 
@@ -47,7 +47,7 @@ fn translate_links(part: SourceTable, notes: &mut TranslationNotes) -> Map<Strin
         if !bad.is_empty() || good.is_empty() || person.contains(':') {
             notes.note_ignored(
                 &path,
-                "a person is a name without ':', and ids like telegram:1, each of one person",
+                "a person is a name without ':' and a list of ids like telegram:1, each used once",
             );
         }
         if !good.is_empty() && !person.contains(':') {
@@ -62,19 +62,19 @@ fn translate_maintenance(mut part: SourceTable, notes: &mut TranslationNotes) ->
     let mut table = Map::new();
     match part.take_text("mode", notes).as_deref() {
         Some(mode @ ("warn" | "enforce")) => insert_nonempty(&mut table, "mode", mode),
-        Some(_) => notes.note_ignored(&part.key_path("mode"), "it is warn or enforce"),
+        Some(_) => notes.note_ignored(&part.key_path("mode"), "expected warn or enforce"),
         None => {}
     }
     let (at, stated) = (part.key_path("pruneAfter"), part.take_text("pruneAfter", notes));
     let days = stated.as_deref().map(|text| text.strip_suffix('d').unwrap_or(text).parse::<u64>());
     match days {
         Some(Ok(days)) => insert_nonempty(&mut table, "prune_after_days", days.clamp(1, 3650)),
-        Some(Err(_)) => notes.note_ignored(&at, "it is not a number of days"),
+        Some(Err(_)) => notes.note_ignored(&at, "expected a number of days"),
         None => {
             insert_nonempty(&mut table, "prune_after_days", part.take_bounded("pruneDays", (1, 3650), notes));
         }
     }
     insert_nonempty(&mut table, "max_entries", part.take_bounded("maxEntries", (1, 1_000_000), notes));
-    part.note_rest("unused conversations go by age and number", notes);
+    part.note_rest("only age and number are supported as limits", notes);
     table
 }

@@ -17,7 +17,7 @@ impl SourceTable {
             Value::Object(map) => map,
             Value::Null => Map::new(),
             _ => {
-                notes.note_ignored(path, "it is not a table");
+                notes.note_ignored(path, "expected a table");
                 Map::new()
             }
         };
@@ -47,15 +47,15 @@ impl SourceTable {
     }
 
     pub fn take_text(&mut self, key: &str, notes: &mut TranslationNotes) -> Option<String> {
-        self.take_as(key, "it is not a text", notes, |value| scalar_text(&value))
+        self.take_as(key, "expected text", notes, |value| scalar_text(&value))
     }
 
     pub fn take_flag(&mut self, key: &str, notes: &mut TranslationNotes) -> Option<bool> {
-        self.take_as(key, "it is not true or false", notes, |value| value.as_bool())
+        self.take_as(key, "expected true or false", notes, |value| value.as_bool())
     }
 
     pub fn take_number(&mut self, key: &str, notes: &mut TranslationNotes) -> Option<u64> {
-        self.take_as(key, "it is not a whole number", notes, |value| value.as_u64())
+        self.take_as(key, "expected a whole number", notes, |value| value.as_u64())
     }
 
     /// Takes a number and clamps it to the bounds, which is noted.
@@ -70,14 +70,14 @@ impl SourceTable {
         if moved != number {
             notes.note_changed(
                 &self.key_path(key),
-                format!("{number} became {moved}, the nearest that is possible"),
+                format!("{number} was changed to {moved}, the nearest possible value"),
             );
         }
         Some(moved)
     }
 
     pub fn take_list(&mut self, key: &str, notes: &mut TranslationNotes) -> Option<Vec<Value>> {
-        self.take_as(key, "it is not a list", notes, |value| match value {
+        self.take_as(key, "expected a list", notes, |value| match value {
             Value::Array(items) => Some(items),
             _ => None,
         })
@@ -94,7 +94,7 @@ impl SourceTable {
         for (at, item) in list.iter().enumerate() {
             match scalar_text(item) {
                 Some(text) => texts.push(text),
-                None => notes.note_ignored(&format!("{}[{at}]", self.key_path(key)), "it is not a text"),
+                None => notes.note_ignored(&format!("{}[{at}]", self.key_path(key)), "expected text"),
             }
         }
         texts

@@ -35,10 +35,10 @@ pub(super) fn translate_tools(
     }
     let listed = between.take_texts("allow", notes);
     insert_nonempty(&mut relay, "allow", renamed.rename_list(&between.key_path("allow"), &listed, notes));
-    between.note_rest("agents may write to each other or not", notes);
+    between.note_rest("only enabled and allow are supported", notes);
     let mut web = part.take_table("web", notes);
     let search = translate_web_search(web.take_table("search", notes), secrets, notes);
-    web.note_rest("of the web only the search service is set here", notes);
+    web.note_rest("only the search service is supported", notes);
     let mut rules = translate_policy(part, notes);
     insert_nonempty(&mut rules, "web_search", search);
     insert_nonempty(&mut rules, "agent_to_agent", relay);
@@ -61,13 +61,16 @@ fn translate_web_search(
         .and_then(|key| secrets.translate_reference(&part.key_path("apiKey"), &key, notes));
     let key = key.or_else(|| secrets.default_reference("BRAVE_API_KEY", notes).filter(|_| kind == "brave"));
     let place = part.path().to_owned();
-    part.note_rest("a search service has a kind and a key", notes);
+    part.note_rest("a search service has only a kind and a key", notes);
     match key {
         Some(key) if !is_off && ["brave", "tavily"].contains(&kind.as_str()) => {
             json!({ "kind": kind, "api_key": key })
         }
         _ => {
-            notes.note_ignored(&place, "it is off, its key is not here, or the service is not known here");
+            notes.note_ignored(
+                &place,
+                "it is disabled, its key is not available, or the service is not supported",
+            );
             Value::Null
         }
     }
@@ -88,13 +91,12 @@ pub(super) fn translate_policy(mut part: SourceTable, notes: &mut TranslationNot
     let (mut deny, _) = translate_names(&mut part, "deny", notes);
     // An empty allow list would allow everything.
     if allow.is_empty() && some {
-        notes
-            .note_changed(&part.key_path("allow"), "none of these tools is here, so that the agent has none");
+        notes.note_changed(&part.key_path("allow"), "none of these tools exists here, so the agent has none");
         deny = vec!["*".to_owned()];
     }
     insert_nonempty(&mut table, "allow", allow);
     insert_nonempty(&mut table, "deny", deny);
-    part.note_rest("tools have a profile and lists of what is allowed and denied", notes);
+    part.note_rest("only a profile and the lists allow and deny are supported", notes);
     table
 }
 

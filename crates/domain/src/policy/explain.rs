@@ -63,29 +63,36 @@ fn name(rule: PolicyRule<'_>) -> &'static str {
 
 fn describe_step(tool: &str, step: &PolicyStep<'_>) -> String {
     match step.rule {
-        PolicyRule::Open => "nothing is said against it".to_owned(),
+        PolicyRule::Open => "no rule denies it".to_owned(),
         PolicyRule::Allowed(entry) => format!("{entry:?} is on the allow list"),
-        PolicyRule::InProfile(profile) => format!("the profile {:?} lists it", profile.as_str()),
+        PolicyRule::InProfile(profile) => format!("the profile {:?} includes it", profile.as_str()),
         PolicyRule::Disabled(entry) => format!("{entry:?} is disabled"),
         PolicyRule::Denied(entry) => format!("{entry:?} is on the deny list"),
-        PolicyRule::NotInProfile(profile) => format!("the profile {:?} does not list it", profile.as_str()),
-        PolicyRule::NotListed => "the allow list does not name it".to_owned(),
+        PolicyRule::NotInProfile(profile) => {
+            format!("the profile {:?} does not include it", profile.as_str())
+        }
+        PolicyRule::NotListed => "the allow list does not include it".to_owned(),
         PolicyRule::NotGranted => {
             format!(
-                "{tool} is of high risk, and outside the default agent's own sessions it must be allowed by name, group or profile"
+                "{tool} is a high-risk tool; outside the default agent's own sessions it must be allowed by name, \
+                 group or profile"
             )
         }
-        PolicyRule::NotInherited => "the turn that began this session did not have it".to_owned(),
+        PolicyRule::NotInherited => "the turn that started this session did not have it".to_owned(),
         PolicyRule::PlanNotApproved => {
-            "the plan of this team member is not approved yet; send it with SendMessage, type plan_approval_request, and wait for the lead's answer".to_owned()
+            "the plan of this team member is not approved yet; submit it with SendMessage, type \
+             plan_approval_request, and wait for the lead's answer"
+                .to_owned()
         }
-        PolicyRule::NeverInChild => "a session that another one spawned never has it".to_owned(),
+        PolicyRule::NeverInChild => {
+            "it is never available in a session that was spawned by another session".to_owned()
+        }
         PolicyRule::NotInChild => {
-            "a session that another one spawned has it only where it is allowed by name".to_owned()
+            "in a session that was spawned by another session, it must be allowed by name".to_owned()
         }
-        PolicyRule::NoRoom => "this session is as deep as max_spawn_depth lets sessions be".to_owned(),
+        PolicyRule::NoRoom => "this session has reached max_spawn_depth".to_owned(),
         PolicyRule::NobodyToAsk => {
-            "it needs a person's approval, and there is nobody in this conversation to be asked".to_owned()
+            "it needs a person's approval, and nobody in this conversation can be asked".to_owned()
         }
     }
 }

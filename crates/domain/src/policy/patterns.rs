@@ -199,10 +199,10 @@ fn matches_nothing(
     }
     let hint = match policy.profile.map(ToolProfile::as_str) {
         Some(profile) => format!(
-            "take it out: profile = \"{profile}\" alone gives the tools of the profile, and allow can only narrow them"
+            "remove it: profile = \"{profile}\" alone gives the tools of the profile, and allow can only narrow them"
         ),
         None => {
-            "take it out, or name tools that there are; those of an MCP server begin with its name".to_owned()
+            "remove it, or use names of existing tools; tools of an MCP server start with its name".to_owned()
         }
     };
     Some(InvalidPolicyEntry { path: path.to_owned(), message: format!("no tool matches {entry:?}"), hint })
@@ -215,10 +215,10 @@ fn check_profile_conflict(policy: &ToolPolicy, path: &str, entry: &str) -> Optio
     (is_plain && !profile.includes_tool(entry)).then(|| InvalidPolicyEntry {
         path: path.to_owned(),
         message: format!(
-            "{entry:?} is not in the profile {:?}, which the list can only narrow",
+            "{entry:?} is not in the profile {:?}, and allow can only narrow a profile",
             profile.as_str()
         ),
-        hint: "take another profile, or leave it out and list groups".to_owned(),
+        hint: "use another profile, or remove profile and list groups".to_owned(),
     })
 }
 

@@ -269,7 +269,7 @@ fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
     let mut case = Case { agent: policy(&["read_file"], &[]), ..Case::default() };
     assert_eq!(
         case.decided(&shell()).refusal_text("shell"),
-        "The tool 'shell' is not available here: the allow list does not name it (rule agent.allow). \
+        "The tool 'shell' is not available here: the allow list does not include it (rule agent.allow). \
          Set in: tools.allow of the agent \"main\" in config.toml. To change it: \
          tools.allow = [\"read_file\", \"shell\"] under [[agents.list]] with id = \"main\" in config.toml."
     );

@@ -6,8 +6,9 @@ use super::{TranscriptLine, estimate_line_tokens, estimate_text_tokens};
 use crate::media::TOKENS_PER_IMAGE;
 use crate::message::{MessageAttachment, MessagePart, MessageRole, attachments, tool_calls};
 
-pub const SUMMARY_SYSTEM_PROMPT: &str = "Summarise this conversation for your own later use. Keep facts, names, numbers, \
-decisions, open tasks and what the user asked for. Leave out small talk. Answer with the summary only.";
+pub const SUMMARY_SYSTEM_PROMPT: &str = "Summarize this conversation for your own later use. Keep facts, names, \
+                                         numbers, decisions, open tasks and the user's requests. Leave out small \
+                                         talk. Answer only with the summary.";
 
 /// Returns how many of the first lines to compact so that the rest fits `keep_tokens`. Never separates a call from its
 /// results, and never compacts the last line.
@@ -111,10 +112,8 @@ pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
     let (head, tail) = (kept * 2 / 3, kept - kept * 2 / 3);
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(message_count - tail).collect();
-    let short = format!(
-        "{start}\n[… {} characters left out: too long for this model …]\n{end}",
-        message_count - kept
-    );
+    let short =
+        format!("{start}\n[… {} characters omitted: too long for this model …]\n{end}", message_count - kept);
     let is_shorter = estimate_text_tokens(&short) < tokens;
     if is_shorter {
         *text = short;
@@ -177,7 +176,7 @@ mod tests {
             assert!(estimate_line_tokens(line) < 500);
             let shown = format!("{line:?}");
             assert!(shown.contains("first 字") && shown.contains("字 last"), "{shown}");
-            assert!(shown.contains("characters left out"), "{shown}");
+            assert!(shown.contains("characters omitted"), "{shown}");
             assert!(!shorten_line(&mut line.clone(), 400), "what fits stays as it is");
         }
         assert!(estimate_text_tokens(&summary_request(Some(&long), &lines, 200)) < 230);

@@ -1,5 +1,5 @@
-//! Values written with escapes: `%2d`, `\x2d`, `\u002d`, `&#45;` for some of their letters or for all, and escapes of escapes. There
-//! are too many ways to write one to list them: escapes are taken off, and what is left is looked through.
+//! Finds values that are written with escapes, such as `%2d`, `\x2d`, `\u002d` or `&#45;`, for some or all characters, or
+//! with escapes of escapes. There are too many spellings to list: the text is decoded and then searched.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use aho_corasick::{AhoCorasick, Input};
 
 use super::unescape::{EscapeDecoder, EscapeKinds, SEPARATE_KINDS, begins_escape, parse_escape};
 
-/// How escapes begin that nobody has to write. Those that JSON has to are in the forms of a value.
+/// Starts of optional escapes. Escapes that JSON requires are part of the forms of a value.
 const ESCAPE_STARTS: [&str; 11] =
     ["%", "\\u", "\\x", "\\/", "\\'", "&#", "&amp;", "&lt;", "&gt;", "&quot;", "&apos;"];
-/// What an escape of a part of an escape stands for.
+/// The characters that an escape of a part of an escape decodes to.
 const ESCAPE_BYTES: &[u8] = b"%\\ux&#;0123456789abcdefABCDEF";
-/// How far behind one escape the next is looked for byte by byte.
+/// Distance behind an escape within which the next one is searched byte by byte.
 const NEAR_SCAN_LEN: usize = 12;
 /// Maximum distance around an escape in which kinds of escapes are decoded separately, in characters of a value. Longer
-/// values are files, which take long to search and begin with dashes or a brace, which form no escape with a preceding
+/// values are files, which take long to search and start with dashes or a brace, which form no escape with a preceding
 /// character.
 const MAX_KIND_SEARCH_LEN: usize = 128;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::unescape::MAX_ESCAPED_BYTE_LEN;
 use super::{REDACTION_MARK, Redactor, nearest_char_boundary};
 
-/// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
-/// with; up to three letters of a key that have gone out are not the key.
+/// Minimum length of a tail that is held back because it is the start of a known value. Most words end in a character
+/// that some key starts with, and sending up to three characters of a key does not reveal it.
 pub(super) const MIN_HELD_PREFIX_LEN: usize = 4;
-/// What went out is kept so far back, to recognise what began there.
+/// Length of the sent text that is retained, to recognize a secret that started there.
 const RETAINED_SENT_BYTES: usize = 128;
 /// Maximum length of text that is held back because of its format: a private key.
 const MAX_HELD_BYTES: usize = 16 * 1024;
@@ -47,7 +47,7 @@ impl RedactionStream {
         self.emit_until(until)
     }
 
-    /// Returns the text held back at the end. The next piece begins a new text.
+    /// Returns the text held back at the end. The next piece starts a new text.
     pub fn finish(&mut self) -> String {
         let rest = self.emit_until(self.raw.len());
         self.raw.clear();
@@ -151,7 +151,7 @@ impl super::KnownValues {
         first
     }
 
-    /// The forms are sorted, so those that begin with `tail` are adjacent.
+    /// The forms are sorted, so those that start with `tail` are adjacent.
     fn is_value_prefix(&self, tail: &[u8]) -> bool {
         let at = self.forms.partition_point(|form| form.as_slice() < tail);
         self.forms

@@ -18,13 +18,13 @@ const BACKSLASH_ESCAPES: EscapeKinds = 4;
 /// `&#45;` and the like, as in web pages.
 const ENTITY_ESCAPES: EscapeKinds = 8;
 const ALL_ESCAPES: EscapeKinds = PERCENT_ESCAPES | CONTROL_ESCAPES | BACKSLASH_ESCAPES | ENTITY_ESCAPES;
-/// Entities that a page must write for a letter, by their names.
+/// Named entities of characters that HTML must escape.
 const NAMED_ENTITIES: [(&[u8], u8); 5] =
     [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
-/// No letter needs more.
+/// Maximum number of digits of a numeric entity.
 const MAX_ENTITY_DIGITS: usize = 7;
-/// A sign right before a value makes an escape of its first letters, which is none: where a layer has several kinds, some
-/// are taken off without the others too.
+/// A character directly before a value can turn its first characters into an accidental escape. If a layer contains
+/// several kinds of escapes, subsets of them are therefore decoded, too.
 pub(super) const SEPARATE_KINDS: [EscapeKinds; 4] = [
     PERCENT_ESCAPES,
     BACKSLASH_ESCAPES | CONTROL_ESCAPES,

@@ -1,28 +1,28 @@
-//! Values in base64 or hex that are cut into lines, as `base64` prints them and mail carries them.
+//! Finds values in base64 or hex that are split into lines, as in the output of `base64` and in mail.
 
 use std::ops::Range;
 
 use super::stream::MIN_HELD_PREFIX_LEN;
 
-/// A line that goes on in the next one has so many letters before its end: ordinary words have fewer.
+/// Minimum number of characters before the end of a continued line. Ordinary words have fewer.
 const MIN_WRAPPED_LINE_LEN: usize = 16;
-/// A line that goes on may be indented by so much.
+/// Maximum indentation of a continued line.
 const MAX_INDENT_LEN: usize = 16;
-/// How long a value gets by line breaks: of a line of the least length, this many times.
+/// Factor by which line breaks can lengthen a value, for lines of the minimum length.
 const MAX_WRAPPED_GROWTH: usize = 3;
 
-/// Lines of letters that follow each other, without the breaks.
+/// Consecutive lines of encoded text, without their line breaks.
 struct JoinedLines {
     bytes: Vec<u8>,
-    /// Of each line: where it begins in `bytes`, and where it was written.
+    /// For each line, its start in `bytes` and its position in the source.
     lines: Vec<(usize, usize)>,
-    /// The text ends in it.
+    /// Whether the text ends within these lines.
     is_open: bool,
 }
 
 impl JoinedLines {
-    /// The lines from the break at `at` on, with what stands before it. And where to go on. None where it is the end of an
-    /// ordinary line.
+    /// Joins the lines around the break at `at` and the following ones. Also returns where to continue. `None` if an
+    /// ordinary line ends at this break.
     fn from_break(text: &[u8], at: usize) -> Option<(Self, usize)> {
         let before = text[..at].iter().rev().take_while(|byte| is_ascii_letter(**byte)).count();
         if before < MIN_WRAPPED_LINE_LEN {
@@ -44,7 +44,7 @@ impl JoinedLines {
         Some((joined, end.max(at + 1)))
     }
 
-    /// Where a byte was written.
+    /// Returns the position of a byte in the source.
     fn source(&self, at: usize) -> usize {
         let line = self.lines.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         self.lines.get(line).map_or(0, |(start, written)| written + at - start)
@@ -52,7 +52,7 @@ impl JoinedLines {
 }
 
 impl super::KnownValues {
-    /// Where values are that have a line break in them.
+    /// Returns the spans of values that contain a line break.
     pub(super) fn find_wrapped(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         each_block(text, &mut |joined| {
@@ -62,7 +62,7 @@ impl super::KnownValues {
         spans
     }
 
-    /// Where the end of a text may be the start of one.
+    /// Returns where an incomplete value may start at the end of the text.
     pub(super) fn find_wrapped_prefix(&self, text: &[u8]) -> Option<usize> {
         let tail = text.len().saturating_sub(self.longest * MAX_WRAPPED_GROWTH);
         let mut first = None;
@@ -90,11 +90,12 @@ fn each_block(text: &[u8], look: &mut dyn FnMut(&JoinedLines)) {
     }
 }
 
-/// The length of the line break that a text begins with, as it is or as JSON writes it, with the indent behind it.
+/// Returns the length of the line break at the start of a text, literal or escaped as in JSON, with the indentation
+/// after it.
 fn break_end(text: &[u8]) -> Option<usize> {
     const BREAKS: [&[u8]; 4] = [b"\r\n", b"\n", b"\\r\\n", b"\\n"];
     let length = BREAKS.iter().find(|end| text.starts_with(end)).map(|end| end.len());
-    // A text may end in the middle of one.
+    // A text may end within a line break.
     let is_cut = || matches!(text, b"\r" | b"\\" | b"\\r" | b"\\r\\");
     let length = length.or_else(|| is_cut().then_some(text.len()))?;
     let blanks = text[length..].iter().take(MAX_INDENT_LEN);

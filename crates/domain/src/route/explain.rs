@@ -31,8 +31,8 @@ impl BindingMismatch {
             Self::Guild => "it is for another server",
             Self::Roles => "the sender has none of its roles",
             Self::Team => "it is for another workspace",
-            Self::Tier => "it holds, but another one fits more closely",
-            Self::Order => "it holds, but one before it in the config fits as closely",
+            Self::Tier => "it matches, but another binding is more specific",
+            Self::Order => "it matches, but an earlier binding in the config is equally specific",
         }
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn merged_block(meta: &Value) -> Option<String> {
     });
     let lines: Vec<String> = earlier.chain(results).collect();
     Some(format!(
-        "[Context: {ANNOUNCE_KIND}]\n{} results that came while you were busy, the oldest first:\n{}\n[/Context]",
+        "[Context: {ANNOUNCE_KIND}]\n{} results that arrived while you were busy, oldest first:\n{}\n[/Context]",
         meta["count"],
         lines.join("\n")
     ))

@@ -11,13 +11,13 @@ pub struct FrontMatter {
     pub description: String,
 }
 
-const FRONT_MATTER_HINT: &str = "begin the file with ---, name: …, description: …, ---";
+const FRONT_MATTER_HINT: &str = "start the file with ---, name: …, description: …, ---";
 
 /// Parses the front matter and returns all findings. A returned value is valid.
 pub fn parse_front_matter(text: &str) -> (Option<FrontMatter>, Vec<SkillFinding>) {
     let Some(head) = front_matter_text(text) else {
         let what =
-            "there is no front matter: the file must begin with a line ---, and a second one must end it";
+            "it has no front matter: the file must start with a line ---, and a second such line must end it";
         return (None, vec![SkillFinding::error("skill_front_matter", what, FRONT_MATTER_HINT).at_line(1)]);
     };
     let mut findings = Vec::new();
@@ -50,7 +50,7 @@ fn check_skill_name(value: Option<(usize, String)>, findings: &mut Vec<SkillFind
         return None;
     };
     if !is_skill_name(&name) {
-        let what = format!("{:?} is not a name for a skill", sanitize::to_single_line(&name, 80));
+        let what = format!("{:?} is not a valid skill name", sanitize::to_single_line(&name, 80));
         let hint = "use up to 64 lower-case letters, digits and -, like code-review";
         findings.push(SkillFinding::error("skill_name", what, hint).at_line(line));
         return None;
@@ -61,13 +61,14 @@ fn check_skill_name(value: Option<(usize, String)>, findings: &mut Vec<SkillFind
 fn check_description(value: Option<(usize, String)>, findings: &mut Vec<SkillFinding>) -> Option<String> {
     let Some((line, description)) = value.filter(|(_, text)| !sanitize::to_single_line(text, 2).is_empty())
     else {
-        let hint = "say in a sentence what it does and when to use it";
+        let hint = "describe in one sentence what it does and when to use it";
         findings.push(SkillFinding::error("skill_description_missing", "it has no description", hint));
         return None;
     };
     let length = description.chars().count();
     if length > MAX_DESCRIPTION_CHARS {
-        let what = format!("its description has {length} characters; it is cut at {MAX_DESCRIPTION_CHARS}");
+        let what =
+            format!("its description has {length} characters; it is truncated to {MAX_DESCRIPTION_CHARS}");
         let hint = "move the details below the front matter";
         findings.push(SkillFinding::warning("skill_description_long", what, hint).at_line(line));
     }

@@ -4,13 +4,13 @@
 use super::SkillFinding;
 use crate::sanitize;
 
-const READ_LINE_HINT: &str = "read that line; if you did not expect it, do not use this skill";
+const READ_LINE_HINT: &str = "check that line; if you did not expect it, do not use this skill";
 
 /// Lower-case words; a pattern matches a line that contains all of them.
 const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     (
         "skill_pipes_to_shell",
-        "runs what it fetches from the network",
+        "runs code that it downloads",
         &[
             &["curl", "| sh"],
             &["curl", "|sh"],
@@ -45,7 +45,7 @@ const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     ),
     (
         "skill_hides_commands",
-        "runs something that can not be read",
+        "runs content that cannot be inspected",
         &[
             &["base64 -d", "|"],
             &["base64 --decode", "|"],
@@ -84,7 +84,7 @@ const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     ),
     (
         "skill_opens_a_way_in",
-        "lets somebody in from outside, or comes back after it ends",
+        "allows access from outside, or persists after it ends",
         &[
             &["/dev/tcp/"],
             &["nc -e"],
@@ -103,7 +103,7 @@ const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     ),
     (
         "skill_gives_orders",
-        "tells the agent to set rules aside or to keep something from you",
+        "tells the agent to ignore its instructions or to hide something from you",
         &[
             &["ignore", "previous instructions"],
             &["ignore", "prior instructions"],
@@ -121,7 +121,7 @@ const RISKY_PATTERNS: &[(&str, &str, &[&[&str]])] = &[
     ),
     (
         "skill_destroys",
-        "deletes more than its own",
+        "deletes files outside its own",
         &[&["rm -rf /"], &["rm -rf ~"], &["rm -rf $home"], &["mkfs."], &["dd if=", "of=/dev/"]],
     ),
     (
@@ -185,8 +185,8 @@ fn normalize_spaces(text: &str) -> String {
 fn find_hidden_chars(line: &str, number: usize) -> Option<SkillFinding> {
     let line = line.trim_start_matches('\u{feff}');
     line.contains(|c: char| sanitize::is_hidden(c) || c.is_control() && c != '\t').then(|| {
-        let what = "it holds characters that can not be seen, or that turn the direction of writing";
-        SkillFinding::warning("skill_hidden_characters", what, "take them out, or do not use this skill")
+        let what = "it contains characters that are invisible or change the writing direction";
+        SkillFinding::warning("skill_hidden_characters", what, "remove them, or do not use this skill")
             .at_line(number)
     })
 }
@@ -197,7 +197,7 @@ fn find_bare_address(lower: &str, number: usize) -> Option<SkillFinding> {
     let is_bare =
         |host: &str| host.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| !ip.is_loopback() && !ip.is_private());
     hosts.any(is_bare).then(|| {
-        let what = "it names a server by its number, without a name that could be checked";
+        let what = "it uses an IP address instead of a host name that could be checked";
         SkillFinding::warning("skill_bare_address", what, READ_LINE_HINT).at_line(number)
     })
 }
@@ -207,7 +207,7 @@ fn find_encoded_text(line: &str, number: usize) -> Option<SkillFinding> {
         word.len() >= 120 && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='))
     };
     line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')).any(is_coded).then(|| {
-        let what = "it holds a long text that can not be read";
+        let what = "it contains a long encoded text";
         SkillFinding::warning("skill_coded_text", what, READ_LINE_HINT).at_line(number)
     })
 }

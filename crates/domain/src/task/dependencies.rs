@@ -6,11 +6,11 @@ use super::{MAX_DEPENDENCIES, TaskNo, format_numbers};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDependency {
-    #[error("dependsOn names {list}, which does not exist", list = format_numbers(.0))]
+    #[error("dependsOn contains {list}, which does not exist", list = format_numbers(.0))]
     Unknown(Vec<TaskNo>),
-    #[error("task {0} cannot wait for itself")]
+    #[error("task {0} cannot depend on itself")]
     Itself(TaskNo),
-    #[error("task {task} cannot wait for {needs}: that one already waits for it")]
+    #[error("task {task} cannot depend on {needs}, which already depends on it")]
     Cycle { task: TaskNo, needs: TaskNo },
     #[error("{0} dependencies; at most {MAX_DEPENDENCIES} are allowed")]
     TooMany(usize),

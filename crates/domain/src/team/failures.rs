@@ -37,12 +37,12 @@ impl FailureStreak {
     /// Returns a line for people who look at the team.
     pub fn summary_line(&self) -> String {
         let next = match self.retry_at {
-            Some(at) => format!(", tried again at {}", at.to_minute()),
+            Some(at) => format!(", next retry at {}", at.to_minute()),
             None => String::new(),
         };
         let times = if self.failures == 1 { "time" } else { "times" };
         format!(
-            "turns fail since {} ({}, {} {times}){next}",
+            "turns have failed since {} ({}, {} {times}){next}",
             self.since.to_minute(),
             self.code,
             self.failures
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!((second.since, second.failures), (Millis(1_000), 2));
         assert_eq!(
             second.summary_line(),
-            "turns fail since 1970-01-01 00:00 UTC (budget_spent, 2 times), tried again at 1970-01-01 00:01 UTC"
+            "turns have failed since 1970-01-01 00:00 UTC (budget_spent, 2 times), next retry at 1970-01-01 00:01 UTC"
         );
     }
 }

@@ -41,12 +41,13 @@ impl PlanApproval {
     pub fn member_instruction(&self) -> &'static str {
         match self {
             Self::Required => {
-                "Plan approval is required. You can only read for now. Work out a plan and send it with SendMessage, type \
-                 plan_approval_request, the plan as its content; then end your turn. You get the other tools when the lead \
-                 approves it."
+                "Plan approval is required. Until then, you have read-only tools. Prepare a plan and submit it with \
+                 SendMessage, type plan_approval_request, with the plan as its content; then end your turn. You get \
+                 the other tools when the lead approves the plan."
             }
             Self::Submitted { .. } => {
-                "Your plan waits for the lead's approval. You can only read until then. End your turn: the answer comes as mail."
+                "Your plan waits for the lead's approval. Until then, you have read-only tools. End your turn: you \
+                 will receive the answer as a message."
             }
         }
     }

@@ -43,7 +43,7 @@ pub fn answer_at_deadline(
         return None;
     }
     Some(match is_working {
-        true => ShutdownAnswer::Refused { reason: "no answer in time, and still at work".to_owned() },
+        true => ShutdownAnswer::Refused { reason: "no answer in time; still running".to_owned() },
         false => ShutdownAnswer::Idle,
     })
 }

@@ -107,7 +107,7 @@ pub fn render_team_state(
     }
     lines.push(format!("Team: {} ({})", team.name, team.status.as_str()));
     if !team.description.is_empty() {
-        lines.push(format!("For: {}", sanitize::to_single_line(&team.description, 300)));
+        lines.push(format!("Purpose: {}", sanitize::to_single_line(&team.description, 300)));
     }
     if !matches!(reader, TeamStateReader::Person) {
         lines.push(format!("Team id: {}", team.id));
@@ -120,9 +120,10 @@ pub fn render_team_state(
             Some(agent) => format!("Led by the agent {agent}"),
             None => "Led by a session without an agent".to_owned(),
         },
-        TeamStateReader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
+        TeamStateReader::Lead => "You are the lead. Your teammates see only what you send with SendMessage.".to_owned(),
         TeamStateReader::Member(name) => format!(
-            "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
+            "You are the member '{name}'. The team sees only what you send with SendMessage. TaskList shows the \
+             tasks."
         ),
     });
     if let TeamStateReader::Member(name) = reader {
@@ -145,7 +146,7 @@ pub fn render_team_state(
         });
     }
     if !ended.is_empty() {
-        lines.push("Last ended:".to_owned());
+        lines.push("Recently ended:".to_owned());
         lines.extend(ended.iter().take(MAX_SHOWN_ENDED_TASKS).map(task_line));
     }
     if !matches!(reader, TeamStateReader::Person) {
@@ -184,7 +185,7 @@ fn task_line(task: &TeamTask) -> String {
     }
     if !task.blocked_by.is_empty() {
         let needs: Vec<String> = task.blocked_by.iter().map(|no| format!("#{no}")).collect();
-        line.push_str(&format!(" waits for {}", needs.join(", ")));
+        line.push_str(&format!(" blocked by {}", needs.join(", ")));
     }
     if let Some(summary) = task.summary.as_deref().filter(|_| task.state.has_ended()) {
         line.push_str(&format!(": {}", sanitize::to_single_line(summary, 160)));

@@ -40,7 +40,7 @@ fn unknown_keys_name_the_nearest_one() {
             ),
             (
                 "[observability]\nverbose = true",
-                "config.toml:2: observability.verbose: unknown key; known here: log_level, log_format",
+                "config.toml:2: observability.verbose: unknown key; expected one of: log_level, log_format",
             ),
             (
                 "[[agents.list]]\nid = \"a\"\n[agents.list.tools]\nalow = []",
@@ -48,7 +48,7 @@ fn unknown_keys_name_the_nearest_one() {
             ),
             (
                 "[models.\"openai/gpt-5.1\"]\ncontext = 1",
-                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; known here: context_window, input_usd_per_million, output_usd_per_million, cached_usd_per_million",
+                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; expected one of: context_window, input_usd_per_million, output_usd_per_million, cached_usd_per_million",
             ),
         ],
     );
@@ -109,7 +109,7 @@ fn numbers_keep_to_their_range() {
             ),
             (
                 "schema = 2",
-                "config.toml:1: schema: this file is of schema 2, this program reads schema 1; use the polyclaw that wrote it, or write schema = 1",
+                "config.toml:1: schema: this file has schema 2; this program supports schema 1; use the polyclaw version that wrote it, or set schema = 1",
             ),
         ],
     );
@@ -122,39 +122,39 @@ fn words_and_addresses_are_checked() {
         &[
             (
                 "[gateway]\nauth = \"tokn\"",
-                "config.toml:2: gateway.auth: \"tokn\" is not one of the choices; did you mean \"token\"?",
+                "config.toml:2: gateway.auth: \"tokn\" is not a valid value; did you mean \"token\"?",
             ),
             (
                 "[observability]\nlog_format = \"yaml\"",
-                "config.toml:2: observability.log_format: \"yaml\" is not one of the choices; known here: text, json",
+                "config.toml:2: observability.log_format: \"yaml\" is not a valid value; expected one of: text, json",
             ),
             (
                 "[providers.x]\nkind = \"antropic\"",
-                "config.toml:2: providers.x.kind: \"antropic\" is not one of the choices; did you mean \"anthropic\"?",
+                "config.toml:2: providers.x.kind: \"antropic\" is not a valid value; did you mean \"anthropic\"?",
             ),
             (
                 "[gateway]\nbind = \"localhost\"",
-                "config.toml:2: gateway.bind: \"localhost\" is not an IP address; write \"127.0.0.1\" for this machine only, \"0.0.0.0\" for every network",
+                "config.toml:2: gateway.bind: \"localhost\" is not an IP address; use \"127.0.0.1\" for this machine only, \"0.0.0.0\" for every network",
             ),
             (
                 "[providers.openai]\nbase_url = \"ftp://x\"",
-                "config.toml:2: providers.openai.base_url: this is not an http or https address; write it whole, like https://example.com/v1",
+                "config.toml:2: providers.openai.base_url: this is not an http or https URL; use the full URL, like https://example.com/v1",
             ),
             (
                 "[store]\nurl = \"mysql://x\"",
-                "config.toml:2: store.url: this is not a postgres:// address; leave it out to use SQLite below the instance's home",
+                "config.toml:2: store.url: this is not a postgres:// URL; omit it to use SQLite in the instance's home",
             ),
             (
                 "[session]\nmain_key = \"My Key\"",
-                "config.toml:2: session.main_key: \"My Key\" cannot be part of a session key; use up to 64 of a-z, 0-9, '_' and '-'",
+                "config.toml:2: session.main_key: \"My Key\" is not valid in a session key; use up to 64 of a-z, 0-9, '_' and '-'",
             ),
             (
                 "[gateway]\nallowed_hosts = [\"https://x/\"]",
-                "config.toml:2: gateway.allowed_hosts[0]: \"https://x/\" is not a host name; write the name alone, like chat.example.com",
+                "config.toml:2: gateway.allowed_hosts[0]: \"https://x/\" is not a host name; use only the name, like chat.example.com",
             ),
             (
                 "[gateway]\nallowed_origins = [\"*\"]",
-                "config.toml:2: gateway.allowed_origins[0]: \"*\" is not a web origin; write scheme and host alone, like https://chat.example.com",
+                "config.toml:2: gateway.allowed_origins[0]: \"*\" is not a web origin; use only scheme and host, like https://chat.example.com",
             ),
         ],
     );
@@ -164,8 +164,8 @@ fn words_and_addresses_are_checked() {
 fn an_open_gateway_stays_on_this_machine() {
     assert_eq!(
         said("[gateway]\nbind = \"0.0.0.0\"\nauth = \"off\""),
-        "config.toml:3: gateway.auth: no token is asked for, but 0.0.0.0 can be reached from other machines; \
-         write auth = \"token\", or bind = \"127.0.0.1\""
+        "config.toml:3: gateway.auth: no token is required, but other machines can reach 0.0.0.0; \
+         set auth = \"token\", or bind = \"127.0.0.1\""
     );
     for loopback in ["127.0.0.1", "127.1.2.3", "::1"] {
         assert!(toml(&format!("[gateway]\nbind = \"{loopback}\"\nauth = \"off\"")).is_ok(), "{loopback}");
@@ -193,11 +193,11 @@ fn agents_are_told_apart_and_one_is_the_default() {
         &[
             (
                 "agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"a\"",
-                "config.toml:5: agents.list[1].id: there are two agents \"a\"; the first one is in line 3",
+                "config.toml:5: agents.list[1].id: there are two agents \"a\"; the first one is on line 3",
             ),
             (
                 "agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"b\"\nname = \"a\"",
-                "config.toml:6: agents.list[1].name: there are two agents named \"a\"; the first one is in line 3",
+                "config.toml:6: agents.list[1].name: there are two agents named \"a\"; the first one is on line 3",
             ),
             (
                 "[[agents.list]]\nid = \"a\"\ndefault = true\n[[agents.list]]\nid = \"b\"\ndefault = true",
@@ -209,7 +209,7 @@ fn agents_are_told_apart_and_one_is_the_default() {
             ),
             (
                 "[[agents.list]]\nid = \"Ops\"",
-                "config.toml:2: agents.list[0].id: 'Ops' is not an agent id: a lower-case letter, then up to 63 of a-z, 0-9, '_' and '-'",
+                "config.toml:2: agents.list[0].id: 'Ops' is not an agent id: expected a lower-case letter, followed by up to 63 of a-z, 0-9, '_' and '-'",
             ),
             ("[[agents.list]]\nname = \"Ops\"", "config.toml:1: agents.list[0]: id is missing; add id = …"),
         ],
@@ -221,20 +221,20 @@ fn models_belong_to_a_configured_provider() {
     let openai = "[providers.openai]\n";
     assert_eq!(
         said("[agents.defaults]\nmodel = \"gpt\""),
-        "config.toml:2: agents.defaults.model: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini"
+        "config.toml:2: agents.defaults.model: 'gpt' is not a model: use provider/model, for example openai/gpt-5-mini"
     );
     assert_eq!(
         said(&format!("{openai}[agents.defaults]\nmodel = \"opnai/gpt\"")),
-        "config.toml:3: agents.defaults.model: opnai/gpt is of provider \"opnai\", which is not configured; did you mean \"openai\"?"
+        "config.toml:3: agents.defaults.model: opnai/gpt uses provider \"opnai\", which is not configured; did you mean \"openai\"?"
     );
     assert_eq!(
         said(&format!("{openai}[[agents.list]]\nid = \"a\"\nfallbacks = [\"openai/x\", \"groq/y\"]")),
-        "config.toml:4: agents.list[0].fallbacks[1]: groq/y is of provider \"groq\", which is not configured; there is only \"openai\""
+        "config.toml:4: agents.list[0].fallbacks[1]: groq/y uses provider \"groq\", which is not configured; there is only \"openai\""
     );
     assert_eq!(
         said(&format!("{openai}[models.\"gpt\"]\n[models.\"x/y\"]")),
-        "config.toml:2: models.gpt: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini\n\
-         config.toml:3: models.\"x/y\": x/y is of provider \"x\", which is not configured; there is only \"openai\""
+        "config.toml:2: models.gpt: 'gpt' is not a model: use provider/model, for example openai/gpt-5-mini\n\
+         config.toml:3: models.\"x/y\": x/y uses provider \"x\", which is not configured; there is only \"openai\""
     );
     assert!(
         toml("[agents.defaults]\nmodel = \"any/thing\"").is_ok(),
@@ -249,15 +249,15 @@ fn providers_and_hooks_need_what_they_cannot_guess() {
         &[
             (
                 "[providers.lab]",
-                "config.toml:1: providers.lab: \"lab\" is not a known kind of provider, and no kind is given; add one, like kind = \"openai_compatible\"",
+                "config.toml:1: providers.lab: \"lab\" is not a known kind of provider, and kind is not set; add one, like kind = \"openai_compatible\"",
             ),
             (
                 "[providers.lab]\nkind = \"openai_compatible\"",
-                "config.toml:1: providers.lab: base_url is missing, and openai_compatible has no usual address; add it, like base_url = \"http://127.0.0.1:8080/v1\"",
+                "config.toml:1: providers.lab: base_url is missing, and openai_compatible has no default URL; add it, like base_url = \"http://127.0.0.1:8080/v1\"",
             ),
             (
                 "[providers.\"a/b\"]\nkind = \"openai\"",
-                "config.toml:1: providers.\"a/b\": a provider's name has no slashes and no spaces; it is the part before the first / of a model",
+                "config.toml:1: providers.\"a/b\": a provider's name must not contain slashes or spaces; it is the part before the first / of a model",
             ),
             (
                 "[channels.webhook.ci]",
@@ -269,8 +269,8 @@ fn providers_and_hooks_need_what_they_cannot_guess() {
             ),
             (
                 "[channels.webhook.\"a b\"]\nsecret = \"s\"\nreply_secret = \"t\"",
-                "config.toml:1: channels.webhook.\"a b\": \"a b\" cannot be part of the address /hooks/<name>; use letters, digits, '_' and '-'\n\
-                 config.toml:3: channels.webhook.\"a b\".reply_secret: there is a secret to sign answers with, but no reply_url to post them to; add reply_url, or take this out",
+                "config.toml:1: channels.webhook.\"a b\": \"a b\" is not valid in the URL /hooks/<name>; use letters, digits, '_' and '-'\n\
+                 config.toml:3: channels.webhook.\"a b\".reply_secret: reply_secret is set, but there is no reply_url to post replies to; add reply_url, or remove reply_secret",
             ),
         ],
     );
@@ -283,23 +283,23 @@ fn what_comes_from_outside_must_be_there() {
         &[
             (
                 "[providers.openai]\napi_key = \"env:NOPE\"",
-                "config.toml:2: providers.openai.api_key: environment variable NOPE is not set; set NOPE where the instance starts, or take the reference out",
+                "config.toml:2: providers.openai.api_key: environment variable NOPE is not set; set NOPE in the environment of the instance, or remove the reference",
             ),
             (
                 "[session]\nmain_key = \"${NOPE}\"",
-                "config.toml:2: session.main_key: environment variable NOPE is not set; set NOPE where the instance starts, or take the reference out",
+                "config.toml:2: session.main_key: environment variable NOPE is not set; set NOPE in the environment of the instance, or remove the reference",
             ),
             (
                 "[providers.openai]\napi_key = \"file:/nope\"",
-                "config.toml:2: providers.openai.api_key: secret file /nope: no such file; write the secret into it, readable by you only (0600)",
+                "config.toml:2: providers.openai.api_key: secret file /nope: no such file; store the secret in it, readable only by you (0600)",
             ),
             (
                 "[providers.openai]\napi_key = \"keyring:x\"",
-                "config.toml:2: providers.openai.api_key: keyring entry x: there is none of that name; put it there, or keep it with `polyclaw secrets set x` and write secret:x",
+                "config.toml:2: providers.openai.api_key: keyring entry x: there is none of that name; store it there, or run `polyclaw secrets set x` and use secret:x",
             ),
             (
                 "[providers.openai]\napi_key = \"***\"",
-                "config.toml:2: providers.openai.api_key: this is a hidden secret, not its value; use env:NAME, file:/path, keyring:name, secret:name or the value itself",
+                "config.toml:2: providers.openai.api_key: this is a masked secret, not its value; use env:NAME, file:/path, keyring:name, secret:name or the value itself",
             ),
             (
                 "[providers.openai]\napi_key = \"\"",
@@ -324,7 +324,7 @@ fn all_errors_come_at_once_in_the_order_of_the_file() {
         said(
             "[session]\nmain_key = \"\"\n[gateway]\nprot = 1\nport = 0\n[lanes]\ncron = 0\n[channels.webhook.ci]\nsecret = \"x\"\nagent = \"who\""
         ),
-        "config.toml:2: session.main_key: \"\" cannot be part of a session key; use up to 64 of a-z, 0-9, '_' and '-'\n\
+        "config.toml:2: session.main_key: \"\" is not valid in a session key; use up to 64 of a-z, 0-9, '_' and '-'\n\
          config.toml:4: gateway.prot: unknown key; did you mean \"port\"?\n\
          config.toml:5: gateway.port: must be at least 1\n\
          config.toml:7: lanes.cron: must be at least 1\n\
@@ -385,7 +385,7 @@ fn json_is_answered_in_its_own_spelling() {
             ),
             (
                 "{ agents: { list: [\n  { id: 'a' },\n  { id: 'a' } ], default: 'a' } }",
-                "openclaw.json:3: agents.list[1].id: there are two agents \"a\"; the first one is in line 2",
+                "openclaw.json:3: agents.list[1].id: there are two agents \"a\"; the first one is on line 2",
             ),
             (
                 "{ tools: { disabled: [null] } }",
@@ -414,12 +414,11 @@ fn rules_about_tools_name_what_there_is() {
             ),
             (
                 "[tools]\nprofile = \"codng\"",
-                "config.toml:2: tools.profile: \"codng\" is not one of the choices; did you mean \"coding\"?",
+                "config.toml:2: tools.profile: \"codng\" is not a valid value; did you mean \"coding\"?",
             ),
             (
                 "[[agents.list]]\nid = \"a\"\ntools = { profile = \"minimal\", allow = [\"shell\"] }",
-                "config.toml:3: agents.list[0].tools.allow[0]: \"shell\" is not in the profile \"minimal\", which the \
-                 list can only narrow; take another profile, or leave it out and list groups",
+                "config.toml:3: agents.list[0].tools.allow[0]: \"shell\" is not in the profile \"minimal\", and allow can only narrow a profile; use another profile, or remove profile and list groups",
             ),
             (
                 "[[agents.list]]\nid = \"a\"\ntemperature = 1\nmodel = { provider = \"p\", model = \"m\", temperature = 0 }",
@@ -441,16 +440,16 @@ fn servers_and_services_that_could_not_work_are_named() {
         &[
             (
                 "[mcp.servers.a_b]\ncommand = \"x\"",
-                "config.toml:1: mcp.servers.a_b: \"a_b\" is not a name for an MCP server; \
-                 use up to 32 lower-case letters, digits and -, beginning with a letter",
+                "config.toml:1: mcp.servers.a_b: \"a_b\" is not a valid name for an MCP server; \
+                 use up to 32 lower-case letters, digits and -, starting with a letter",
             ),
             (
                 "[mcp.servers.a]\nenabled = true",
-                "config.toml:1: mcp.servers.a: it has neither a command nor a url; add the one that it is reached by",
+                "config.toml:1: mcp.servers.a: neither command nor url is set; set one of them",
             ),
             (
                 "[mcp.servers.a]\nurl = \"https://x.example\"\nargs = [\"x\"]",
-                "config.toml:1: mcp.servers.a: args, env and cwd are for a server with a command; take them out",
+                "config.toml:1: mcp.servers.a: args, env and cwd are allowed only with command; remove them",
             ),
             (
                 "[mcp.servers.git]\ncommand = \"x\"\n[[agents.list]]\nid = \"a\"\nmcp = [\"*\", \"got\"]",
@@ -458,12 +457,12 @@ fn servers_and_services_that_could_not_work_are_named() {
             ),
             (
                 "[tools.web_search]\nkind = \"searxng\"",
-                "config.toml:1: tools.web_search: url is missing, and SearXNG has no usual address; \
+                "config.toml:1: tools.web_search: url is missing, and SearXNG has no default URL; \
                  add it, like url = \"http://127.0.0.1:8888\"",
             ),
             (
                 "[tools.web_search]\nkind = \"brave\"",
-                "config.toml:1: tools.web_search: api_key is missing, and this service asks for one; \
+                "config.toml:1: tools.web_search: api_key is missing, and this service requires one; \
                  add it, like api_key = \"env:SEARCH_API_KEY\"",
             ),
         ],
@@ -480,24 +479,23 @@ fn rules_of_routing_must_make_sense() {
         ),
         (
             "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"slack\", roles = [\"r\"] }",
-            "config.toml:8: bindings[0].match.roles: roles are those of a server, and none is named; add guild_id",
+            "config.toml:8: bindings[0].match.roles: roles require a server; add guild_id",
         ),
         (
             "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"telegrm\" }",
-            "config.toml:8: bindings[0].match.channel: \"telegrm\" is no channel; did you mean \"telegram\"?",
+            "config.toml:8: bindings[0].match.channel: \"telegrm\" is not a channel; did you mean \"telegram\"?",
         ),
         (
             "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"webhook\", account_id = \"ci\" }\n\
              [channels.webhook.ci]\nsecret = \"s\"\nagent = \"b\"",
-            "config.toml:8: bindings[0].match.account_id: the webhook \"ci\" names the agent that answers it: \
-             no binding is asked; take the binding out, or channels.webhook.ci.agent",
+            "config.toml:8: bindings[0].match.account_id: the webhook \"ci\" already sets its agent: bindings do not apply to it; remove the binding, or remove channels.webhook.ci.agent",
         ),
         (
             "[channels.webhook.ci]\nsecret = \"s\"\nmap = { text = \"{a\", peer = \"a..b\", id = \"a.b\" }",
-            "config.toml:8: channels.webhook.ci.map.text: \"{a\" is neither a path nor text with paths in it; \
-             write \"issue.title\", or \"{sender.login}: {comment.body}\"\n\
-             config.toml:8: channels.webhook.ci.map.peer: \"a..b\" is neither a path nor text with paths in it; \
-             write \"issue.title\", or \"{sender.login}: {comment.body}\"",
+            "config.toml:8: channels.webhook.ci.map.text: \"{a\" is neither a path nor a text with paths; \
+             use \"issue.title\", or \"{sender.login}: {comment.body}\"\n\
+             config.toml:8: channels.webhook.ci.map.peer: \"a..b\" is neither a path nor a text with paths; \
+             use \"issue.title\", or \"{sender.login}: {comment.body}\"",
         ),
         (
             "[broadcast]\n\"g1\" = [\"a\", \"a\"]",
@@ -505,15 +503,15 @@ fn rules_of_routing_must_make_sense() {
         ),
         (
             "[session]\nidentity_links = { al = [\"x\"] }",
-            "config.toml:7: session.identity_links.al[0]: \"x\" names no sender; write channel:id, such as telegram:123",
+            "config.toml:7: session.identity_links.al[0]: \"x\" does not identify a sender; use channel:id, such as telegram:123",
         ),
         (
             "[[agents.list]]\nid = \"status\"",
-            "config.toml:7: agents.list[2].id: /status is a command, so no agent can have this id; give it another id",
+            "config.toml:7: agents.list[2].id: /status is a command, so no agent can have this id; use another id",
         ),
         (
             "[[agents.list]]\nid = \"team\"",
-            "config.toml:7: agents.list[2].id: /team is a command, so no agent can have this id; give it another id",
+            "config.toml:7: agents.list[2].id: /team is a command, so no agent can have this id; use another id",
         ),
     ] {
         assert_eq!(said(&format!("{two}{text}")), expected);
@@ -527,23 +525,22 @@ fn jobs_that_could_never_run_are_named() {
         &[
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 10 minutes\"\nmessage = \"x\"",
-                "config.toml:3: cron[0].schedule: \"every 10 minutes\" is no schedule: ' ' is no unit; there are s, m, h \
-                 and d; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`",
+                "config.toml:3: cron[0].schedule: \"every 10 minutes\" is not a valid schedule: ' ' is not a unit; use s, m, h or d; use `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`",
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
-                "config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+                "config.toml:5: cron[0].timezone: \"Mars/Base\" is not a time zone; use a name like Europe/Berlin",
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ndeliver_to = { channel = \"telegram\", peer = \"1\" }",
                 "config.toml:5: cron[0].deliver_to: there is no account \"\" of channel \"telegram\"; \
-                 add it under [channels], or name one that is there",
+                 add it under [channels], or use a configured account",
             ),
             (
                 "[[cron]]\nid = \"a\"\nschedule = \"99 * * * *\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
-                "config.toml:3: cron[0].schedule: \"99 * * * *\" is no schedule: \
-                 Component error: Number out of bounds.; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`\n\
-                 config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+                "config.toml:3: cron[0].schedule: \"99 * * * *\" is not a valid schedule: \
+                 Component error: Number out of bounds.; use `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`\n\
+                 config.toml:5: cron[0].timezone: \"Mars/Base\" is not a time zone; use a name like Europe/Berlin",
             ),
             (
                 "[heartbeat.nobody]",
@@ -560,15 +557,15 @@ fn a_hook_has_one_place_and_something_to_tell() {
         &[
             (
                 "[[hooks]]\non = []\ncommand = [\"x\"]",
-                "config.toml:1: hooks[0]: it is told of nothing; add on = [\"turn.done\"]",
+                "config.toml:1: hooks[0]: on is missing: the hook receives no events; add on = [\"turn.done\"]",
             ),
             (
                 "[[hooks]]\non = [\"turn.done\"]",
-                "config.toml:1: hooks[0]: a hook has a command or a url, one of them; add the one, or take the other out",
+                "config.toml:1: hooks[0]: a hook needs either a command or a url; set exactly one of them",
             ),
             (
                 "[[hooks]]\non = [\"turn.dome\"]\ncommand = [\"x\"]",
-                "config.toml:2: hooks[0].on[0]: \"turn.dome\" is not one of the choices; did you mean \"turn.done\"?",
+                "config.toml:2: hooks[0].on[0]: \"turn.dome\" is not a valid value; did you mean \"turn.done\"?",
             ),
         ],
     );
@@ -644,7 +641,7 @@ fn what_is_shared_is_said_where_it_is_set() {
     );
     let reply = toml(&text).unwrap_err().to_string();
     assert!(reply.contains("config.toml:8: bindings[0].dm_scope: several people"), "{reply}");
-    assert!(reply.contains("take dm_scope = \"main\" out of the binding"), "{reply}");
+    assert!(reply.contains("remove dm_scope = \"main\" from the binding"), "{reply}");
 }
 
 #[test]
@@ -661,7 +658,7 @@ fn bindings_name_accounts_that_are_there_and_menus_have_one_word_for_each_agent(
             (
                 "[agents]\ndefault = \"a-b\"\n[[agents.list]]\nid = \"a-b\"\n[[agents.list]]\nid = \"a_b\"",
                 "config.toml:6: agents.list[1].id: \"a-b\" and \"a_b\" are both /a_b in menus; \
-                 give one of them another id",
+                 change one of the ids",
             ),
         ],
     );
@@ -674,7 +671,7 @@ fn a_value_that_can_not_be_read_hides_nothing_beside_it() {
         &[
             (
                 "[broadcast]\nstrategy = \"paralel\"\n\"-7\" = [\"nobody\"]",
-                "config.toml:2: broadcast.strategy: \"paralel\" is not one of the choices; did you mean \"parallel\"?\n\
+                "config.toml:2: broadcast.strategy: \"paralel\" is not a valid value; did you mean \"parallel\"?\n\
                  config.toml:3: broadcast.-7[0]: there is no agent \"nobody\"; there is only \"main\"",
             ),
             // A value that was dropped because it is invalid is not also reported as missing.
@@ -708,7 +705,7 @@ fn an_account_that_could_never_work_is_refused() {
         (
             "[channels.matrix.a]\nhomeserver = \"https://h\"\nuser_id = \"claw\"\npassword = \"p\"\nowners = [\"@ann:h\"]",
             "channels.matrix.a.user_id",
-            "\"claw\" is no user of a homeserver",
+            "\"claw\" is not a Matrix user id",
         ),
     ] {
         let errors = toml(&format!("{APART}{text}")).expect_err(text).0;

@@ -99,7 +99,6 @@ fn a_secret_is_in_no_error() {
 fn an_error_shows_the_variable_in_place_of_its_value() {
     assert_eq!(
         toml("[agents.defaults]\nmodel = \"${REGION}\"").unwrap_err().to_string(),
-        "config.toml:2: agents.defaults.model: '${REGION}' is not a model: \
-         write provider/model, for example openai/gpt-5-mini"
+        "config.toml:2: agents.defaults.model: '${REGION}' is not a model: use provider/model, for example openai/gpt-5-mini"
     );
 }

@@ -45,8 +45,7 @@ impl ChildTurnEnd {
     /// Rewrites the end of a turn that its run's deadline stopped: it timed out, nobody stopped it.
     fn timed_out(&self) -> Self {
         let was_stopped = self.error_code.as_deref() == Some("stopped");
-        let text =
-            if was_stopped { "It took longer than its time limit.".to_owned() } else { self.text.clone() };
+        let text = if was_stopped { "The run reached its time limit.".to_owned() } else { self.text.clone() };
         Self { text, error_code: Some("timeout".to_owned()), ..self.clone() }
     }
 }
@@ -115,7 +114,9 @@ fn run_outcome(
         let stored = messages::list_by_turn(tx, &closing.turn)?;
         let results = || stored.iter().rev().filter(|message| message.role == MessageRole::Tool);
         let last = results().find(|message| is_meaningful_result(message)).or_else(|| results().next());
-        text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
+        text = last
+            .map(|message| format!("(no final answer; last tool result) {}", message.text))
+            .unwrap_or_default();
     }
     let text = join_earlier_replies(tx, run, &closing.turn, text)?;
     let spent = usage::sum_by_session(tx, &run.child)?;

@@ -41,7 +41,7 @@ pub(super) fn join_earlier_replies(
         }
     }
     kept.retain(|text| !text.trim().is_empty());
-    Ok(if kept.is_empty() { text } else { kept.join("\n\nBefore that: ") })
+    Ok(if kept.is_empty() { text } else { kept.join("\n\nEarlier answer: ") })
 }
 
 fn job_reply_text(tx: &mut Tx<'_>, job: &jobs::TurnJob) -> polyclaw_store::Result<String> {

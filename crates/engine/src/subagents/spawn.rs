@@ -223,7 +223,7 @@ fn resolve_requester(
     };
     let Some(job) = jobs::get(tx, turn)? else { return Ok(Err(Error::UnknownTurn(turn.to_string()))) };
     if job.cancel {
-        return Ok(Err(Error::Subagent("its turn is being stopped".to_owned())));
+        return Ok(Err(Error::Subagent("the requesting turn is being stopped".to_owned())));
     }
     let (reply_to, asked_by) = (reply_addresses(tx, turn)?, requesters_of_turn(tx, &request.owner, turn)?);
     Ok(Ok(RequesterContext { agent: job.agent, hop: job.hop, trace: job.trace, reply_to, asked_by }))
@@ -283,7 +283,7 @@ fn check_spawn_allowed(
     let (depth, limits) = match request.kind {
         RunKind::Subagent if !own.subagents.allows_agent(&own.agent_id, &request.agent) => {
             return Err(Error::Subagent(format!(
-                "'{}' may not begin sub-agents that are '{}'; add it to subagents.allow_agents",
+                "'{}' may not start sub-agents of '{}'; add it to subagents.allow_agents",
                 own.agent_id, request.agent
             )));
         }
@@ -338,7 +338,7 @@ pub(crate) fn check_sandbox_mode(
     let inherited_mode = owner.inherited.as_ref().map_or(own.sandbox.mode, |inherited| inherited.sandbox);
     match target.sandbox.mode < own.sandbox.mode.max(inherited_mode) {
         true => {
-            let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
+            let why = "a sandboxed agent cannot start an agent with a weaker sandbox (sandbox.mode)";
             Err(Error::Subagent(why.to_owned()))
         }
         false => Ok(()),

@@ -141,15 +141,15 @@ impl Engine {
         let mut text = format!("{} is idle: {why}.", rested.name);
         if let Some(streak) = &look.failure_streak {
             text.push_str(&format!(
-                " ({}) It is tried again while mail or a task waits for it.",
+                " ({}) Its turn is retried while messages or a task wait for it.",
                 streak.code
             ));
         }
         if idle == IdleReason::Waiting && !facts.has_children {
-            text.push_str(" It holds a task, and goes on when somebody writes to it.");
+            text.push_str(" It holds a task and continues when it receives a message.");
         }
         for (to, summary) in &look.peers {
-            text.push_str(&format!("\nwrote to {to}: {summary}"));
+            text.push_str(&format!("\nsent to {to}: {summary}"));
         }
         let message = self.new_team_message(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
         TeamMessage {

@@ -151,25 +151,25 @@ impl Engine {
         self.check_length(&other)?;
         let refusal = match outgoing {
             OutgoingTeamMessage { kind: TeamMessageKind::Idle | TeamMessageKind::Task, .. } => {
-                TeamRefusal::Message("letters of this type are written by the runtime")
+                TeamRefusal::Message("only the runtime sends messages of this type")
             }
             OutgoingTeamMessage { kind: TeamMessageKind::Message, content, .. }
                 if content.trim().is_empty() =>
             {
-                TeamRefusal::Message("a message needs content")
+                TeamRefusal::Message("content must not be empty")
             }
             OutgoingTeamMessage { kind: TeamMessageKind::Broadcast, content, .. }
                 if content.trim().is_empty() =>
             {
-                TeamRefusal::Message("a message needs content")
+                TeamRefusal::Message("content must not be empty")
             }
             OutgoingTeamMessage { kind: TeamMessageKind::PlanApprovalRequest, content, .. }
                 if content.trim().is_empty() =>
             {
-                TeamRefusal::Message("content is missing: it is the plan")
+                TeamRefusal::Message("content is missing: it must contain the plan")
             }
             OutgoingTeamMessage { kind: TeamMessageKind::Broadcast, to: Some(_), .. } => {
-                TeamRefusal::Message("a broadcast goes to everybody and has no recipient")
+                TeamRefusal::Message("a broadcast goes to all teammates and takes no recipient")
             }
             OutgoingTeamMessage {
                 kind: TeamMessageKind::Message | TeamMessageKind::ShutdownRequest,
@@ -202,7 +202,7 @@ impl Engine {
             there.map(|TeamMember { name, session, .. }| (name, session)).collect();
         all.push((LEAD_NAME.to_owned(), lead));
         if outgoing.to.as_ref().is_some_and(|to| *to == caller.worker.name) {
-            return Err(TeamRefusal::Message("the recipient is you: nobody writes to themselves").into());
+            return Err(TeamRefusal::Message("you cannot send a message to yourself").into());
         }
         all.retain(|(name, _)| *name != caller.worker.name);
         match (&outgoing.to, outgoing.kind) {

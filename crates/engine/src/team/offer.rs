@@ -31,7 +31,7 @@ pub(super) fn offer_id(
 
 pub(super) fn offer_text(task: &TeamTask) -> String {
     let subject = sanitize::to_single_line(&task.subject, 200);
-    format!("Task #{} is free: {subject}. Claim it with TaskClaim if you can do it.", task.no)
+    format!("Task #{} is available: {subject}. Claim it with TaskClaim if you can do it.", task.no)
 }
 
 impl Engine {

@@ -61,7 +61,7 @@ impl Engine {
         let is_due = move |found: &TeamMember| match found.plan {
             Some(PlanApproval::Required) => Ok(()),
             Some(PlanApproval::Submitted { .. }) => {
-                Err(TeamRefusal::Message("your plan waits for the lead's answer already: end your turn"))
+                Err(TeamRefusal::Message("your plan already waits for the lead's approval: end your turn"))
             }
             None => Err(TeamRefusal::NoPlan(found.name.clone())),
         };
@@ -90,13 +90,13 @@ impl Engine {
         };
         if !approve && feedback.trim().is_empty() {
             return Err(TeamRefusal::Message(
-                "a plan that is rejected needs content: say what is to be changed",
+                "content is missing: if you reject a plan, say what must change",
             )
             .into());
         }
         let content = match approve {
-            true => format!("Your plan is approved: begin. {feedback}"),
-            false => format!("Your plan is not approved. Change it and send it again. {feedback}"),
+            true => format!("Your plan is approved. Start now. {feedback}"),
+            false => format!("Your plan is not approved. Revise it and submit it again. {feedback}"),
         };
         let outgoing = OutgoingTeamMessage { content, request_id: Some(request.clone()), ..outgoing };
         let message = self.message_to(actor, caller, &outgoing, &member.name);

@@ -133,7 +133,7 @@ impl TurnContext {
         }
         tracing::info!(
             messages = surplus.len(),
-            "mail that has no room in this prompt waits for the next turn"
+            "team messages exceed this prompt; delivering the rest in the next turn"
         );
         let owned = claim.clone();
         let write = move |tx: &mut Tx<'_>| {

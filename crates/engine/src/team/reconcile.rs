@@ -167,7 +167,8 @@ impl Engine {
         let lost = self.db().read(move |tx| teams::list_members_without_session(tx, &id)).await?;
         for name in lost {
             let text = format!(
-                "{name} is lost: its session is gone. TeammateSpawn with the same name replaces it; it gets the tasks."
+                "{name} is lost: its session no longer exists. To replace it, call TeammateSpawn with the same \
+                 name; the new member takes over its tasks."
             );
             let post = self.prepare_message(self.new_team_message(
                 team,

@@ -112,7 +112,7 @@ impl Engine {
         }
         if news.event.kind == TaskEventKind::Expired {
             let text = format!(
-                "{} showed no sign of life: task #{} ({}) is pending again.",
+                "The lease of {} expired: task #{} ({}) is pending again.",
                 news.event.actor,
                 news.task.no,
                 sanitize::to_single_line(&news.task.subject, 200)
@@ -230,7 +230,10 @@ fn announce_payload(
         summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
     }
     if event.kind == TaskEventKind::Failed {
-        summary.push_str("\nWhat waits for it stays blocked until you decide: TaskUpdate with dropDependsOn lets it go on without.");
+        summary.push_str(
+            "\nTasks that depend on it stay blocked until you decide. TaskUpdate with dropDependsOn \
+                          removes the dependency.",
+        );
     }
     json!({
         "internal": true,

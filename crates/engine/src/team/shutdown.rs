@@ -92,11 +92,11 @@ impl Engine {
                 kind: TeamMessageKind::ShutdownRequest,
                 to: Some(member.name.clone()),
                 content: format!(
-                    "The team is to end. {reason}\nFinish what you are doing, then answer with SendMessage, type \
-                     shutdown_response, request_id {}, approve true or false, and a reason if false.",
+                    "The team is shutting down. {reason}\nFinish your current work, then answer with SendMessage, \
+                     type shutdown_response, request_id {}, approve true or false, and a reason if false.",
                     request.id
                 ),
-                summary: Some("the team is to end".to_owned()),
+                summary: Some("the team is shutting down".to_owned()),
                 request_id: Some(request.id.clone()),
                 approve: None,
                 reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
@@ -391,10 +391,10 @@ impl Engine {
         };
         let closed: Vec<String> =
             self.load_shutdown_requests(team).await?.iter().filter_map(agreed).collect();
-        let mut text = format!("The team goes on: {member} does not stop. {reason}");
+        let mut text = format!("The shutdown is cancelled: {member} objected. {reason}");
         if !closed.is_empty() {
             text.push_str(&format!(
-                "\nClosed, because they had agreed: {}. TeammateSpawn brings one back under its name.",
+                "\nClosed, because they had already agreed: {}. TeammateSpawn starts a member again under its name.",
                 closed.join(", ")
             ));
         }
@@ -439,7 +439,7 @@ impl Engine {
     async fn end_team(&self, team: &Team, requests: &[ShutdownRequest]) -> Result<()> {
         self.free_unfinished_tasks(team).await.or_else(ignore_ended_team)?;
         let texts: Vec<String> = requests.iter().map(outcome_line).collect();
-        let text = format!("The team {} has ended. {}", team.name, texts.join("; "));
+        let text = format!("The team {} has shut down. {}", team.name, texts.join("; "));
         let post = self.prepare_message(self.new_team_message(
             team,
             RUNTIME_NAME,
@@ -480,7 +480,7 @@ impl Engine {
                     tx,
                     &id,
                     &member.name,
-                    "the team ended before it was done",
+                    "the team was shut down before the task was done",
                     now,
                 )
                 .map(drop)
@@ -523,7 +523,7 @@ fn outcome_line(request: &ShutdownRequest) -> String {
         Some(ShutdownAnswer::Idle) => "was idle",
         Some(ShutdownAnswer::Stopped) => "was stopped",
         Some(ShutdownAnswer::Refused { .. }) => "objected",
-        None => "was not heard",
+        None => "did not answer",
     };
     format!("{} {how}", request.member)
 }

@@ -222,7 +222,7 @@ pub(crate) fn mail_line(
         // Derived, so that a repeated transaction writes the same row.
         id: MessageId::new(format!("{turn}-mail")),
         role: MessageRole::User,
-        text: format!("[@team:{team}] mail from {}", senders.join(", ")),
+        text: format!("[@team:{team}] messages from {}", senders.join(", ")),
         meta: Some(
             json!({ "internal": true, "kind": run::TEAM_MAIL_KIND, "team": team, "mail": elements.join("\n") }),
         ),

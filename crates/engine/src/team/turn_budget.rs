@@ -59,7 +59,7 @@ impl Engine {
         };
         let Some(turn) = self.db().read(read).await? else { return Ok(()) };
         let text = format!(
-            "Team '{}' has used its {limit} automatic turns and waits. Write to its lead, and it goes on.",
+            "Team '{}' has used all {limit} automatic turns and is paused. Send a message to its lead to continue.",
             team.name
         );
         let message =

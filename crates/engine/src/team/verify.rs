@@ -30,7 +30,8 @@ const CHECKER_TIMEOUT_MS: i64 = 300_000;
 /// Failed checks after which a task fails. This ends endless attempts, and the lead decides what to do.
 const MAX_CHECK_ATTEMPTS: usize = 5;
 const SHELL_TOOL: &str = "shell";
-const NEEDS_APPROVAL_TEXT: &str = "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
+const NEEDS_APPROVAL_TEXT: &str = "did not run: commands need a person's approval here. Use an agent as the check, \
+                                   or enable the sandbox";
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,9 +52,7 @@ impl Engine {
         verify: &TaskVerification,
     ) -> Result<()> {
         if matches!(verify, TaskVerification::Command(line) if line.trim().is_empty()) {
-            return Err(Error::Subagent(
-                "a check needs a command: an empty one says nothing of the task".to_owned(),
-            ));
+            return Err(Error::Subagent("verify.command must not be empty".to_owned()));
         }
         let TeamActor::Session { key, turn, .. } = actor else { return Ok(()) };
         match verify {
@@ -132,7 +131,7 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| record_failed_check(tx, &task, &worker, (&text, &call, now));
         if self.open_ledger(&caller.team)?.write(write).await? {
             why.push_str(&format!(
-                "\nIt did not pass {MAX_CHECK_ATTEMPTS} times: the task has failed, and the lead knows."
+                "\nThe check failed {MAX_CHECK_ATTEMPTS} times: the task has failed, and the lead is notified."
             ));
         }
         self.try_relay_task_events(caller).await?;
@@ -210,13 +209,13 @@ impl Engine {
         instructions: &str,
     ) -> Result<TaskCheckResult> {
         let TeamActor::Session { key, turn, call } = actor else {
-            let why = "only a session can ask a checker: let the member complete it";
+            let why = "only a session can start a checker: let the member complete the task";
             return Ok(TaskCheckResult::NotMade(why.to_owned()));
         };
         let prompt = format!(
-            "Check whether this task is done. Look for yourself; do not take anybody's word for it.\n\
+            "Check whether this task is done. Verify it yourself; do not rely on anybody's claim.\n\
              Task: {}\n{}\nWhat to check: {instructions}\n\
-             Answer with PASS or FAIL as the first word, then why.",
+             Answer with PASS or FAIL as the first word, then the reason.",
             task.subject, task.description
         );
         let request = SpawnRequest {
@@ -247,11 +246,12 @@ fn checker_result(status: RunStatus, text: String) -> TaskCheckResult {
     match status {
         RunStatus::Ok if is_pass(&text) => TaskCheckResult::Passed,
         RunStatus::Ok if !text.trim().is_empty() => TaskCheckResult::Failed(text),
-        RunStatus::Ok => TaskCheckResult::NotMade("the checker said nothing".to_owned()),
-        RunStatus::Running => TaskCheckResult::NotMade("the checker is still at work".to_owned()),
-        status => {
-            TaskCheckResult::NotMade(format!("the checker's work ended with '{}': {text}", status.as_str()))
-        }
+        RunStatus::Ok => TaskCheckResult::NotMade("the checker gave no answer".to_owned()),
+        RunStatus::Running => TaskCheckResult::NotMade("the checker is still running".to_owned()),
+        status => TaskCheckResult::NotMade(format!(
+            "the checker's run ended with status '{}': {text}",
+            status.as_str()
+        )),
     }
 }
 
@@ -292,7 +292,7 @@ fn record_failed_check(
     if worker.is_lead || tries < MAX_CHECK_ATTEMPTS {
         return Ok(false);
     }
-    let summary = format!("Its check did not pass {MAX_CHECK_ATTEMPTS} times: {why}");
+    let summary = format!("Its check failed {MAX_CHECK_ATTEMPTS} times: {why}");
     let ending = TaskEnding {
         state: TeamTaskState::Failed,
         summary: Some(sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1)),
@@ -335,7 +335,7 @@ mod tests {
         for (text, is_answer) in [
             ("two tests failed\n[exit status 101]", true),
             ("[killed by the test]\n[exit status 1]", true),
-            ("slow\n[killed: it ran longer than 60 s]", false),
+            ("slow\n[killed: timed out after 60 s]", false),
             ("[killed by signal 9]", false),
         ] {
             assert_eq!(has_own_exit_status(&ToolOutcome::error(text)), is_answer, "{text}");

@@ -67,7 +67,7 @@ pub(super) fn wake_session(
 
 /// Wake reason for a member whose turn reached the round limit.
 pub(super) const ROUND_LIMIT_REASON: &str =
-    "go on: your last turn ended at its limit of rounds, not because of a failure";
+    "continue: your last turn ended at its round limit, not because of a failure";
 
 /// Like `wake_session`, with a reason.
 pub(super) fn wake_session_for(

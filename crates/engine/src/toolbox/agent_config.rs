@@ -82,12 +82,15 @@ pub(super) async fn create_question(
     if let Some(refused) = same_name(&known, &spec) {
         return Err(refused.into());
     }
-    Ok(format!("Make a new agent:\n{}", describe_spec(&spec, &engine.settings().default_agent)))
+    Ok(format!("Create a new agent:\n{}", describe_spec(&spec, &engine.settings().default_agent)))
 }
 
 pub(super) async fn create_agent(engine: &Engine, draft: AgentCreateArguments) -> ToolCallResult {
     let stored = engine.create_agent(draft.into_spec(engine)?).await?;
-    Ok(format!("The agent {} is there; session_set_agent lets it answer.", stored.spec.agent_id))
+    Ok(format!(
+        "Agent {} created. Use session_set_agent to let it answer in this session.",
+        stored.spec.agent_id
+    ))
 }
 
 async fn patched_spec(
@@ -112,5 +115,5 @@ pub(super) async fn update_question(
 pub(super) async fn update_agent(engine: &Engine, update: AgentUpdateArguments) -> ToolCallResult {
     let (_, new) = patched_spec(engine, update).await?;
     let stored = engine.update_agent(new).await?;
-    Ok(format!("The agent {} is changed from its next turn on.", stored.spec.agent_id))
+    Ok(format!("Agent {} updated. The change takes effect at its next turn.", stored.spec.agent_id))
 }

@@ -25,7 +25,7 @@ pub(super) async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
     let active = engine.load_session(&scope.session).await.map(|session| session.active_agent).ok();
     let line = |stored: &StoredAgent| {
         let spec = &stored.spec;
-        let mark = if Some(&spec.agent_id) == active.as_ref() { " (answers here)" } else { "" };
+        let mark = if Some(&spec.agent_id) == active.as_ref() { " (active in this session)" } else { "" };
         let model = spec.defaults.model.as_ref().map(|model| format!(" [{model}]")).unwrap_or_default();
         format!("{} \"{}\"{model}{mark}: {}", spec.agent_id, spec.name, spec.description)
     };
@@ -39,7 +39,7 @@ pub(super) async fn set_agent(
 ) -> ToolCallResult {
     let found = find_agent_fuzzy(&engine.list_agents().await?, &agent)?.spec.agent_id.clone();
     engine.set_session_agent(&scope.session, &found).await?;
-    Ok(format!("{found} answers from the next turn on."))
+    Ok(format!("{found} answers in this session from the next turn on."))
 }
 
 /// Returns the approval question for switching to an agent with more permissions. An agent must not be able to widen
@@ -60,7 +60,7 @@ pub(super) async fn approval_question(
     };
     Ok((!more.is_empty()).then(|| {
         format!(
-            "Let another agent answer in this conversation, which may do MORE than {}: {}.\n{}",
+            "Let another agent answer in this conversation. It may do MORE than {}: {}.\n{}",
             scope.agent,
             more.join(", "),
             describe_spec(target, &default)

@@ -69,27 +69,27 @@ impl EngineTool for CronTool {
         match self {
             Self::List => arguments::build_tool_spec::<CronListArguments>(
                 "cron_list",
-                "Lists your errands: what you are told, when, and where your answer goes.",
+                "Lists your cron jobs: schedule, message and where your answers are delivered.",
             ),
             Self::Add => changing(
                 ToolEffect::Effect,
                 arguments::build_tool_spec::<CronAddArguments>(
                     "cron_add",
-                    "Makes an errand: you are told something at set times, in a conversation of its own.",
+                    "Creates a cron job: at the scheduled times, you receive a message in a separate session.",
                 ),
             ),
             Self::Remove => changing(
                 ToolEffect::Idempotent,
                 arguments::build_tool_spec::<CronJobIdArguments>(
                     "cron_remove",
-                    "Removes an errand that you made.",
+                    "Removes a cron job that you created.",
                 ),
             ),
             Self::Run => changing(
                 ToolEffect::Effect,
                 arguments::build_tool_spec::<CronJobIdArguments>(
                     "cron_run",
-                    "Runs one of your errands once, now.",
+                    "Runs one of your cron jobs once, immediately.",
                 ),
             ),
         }
@@ -119,7 +119,7 @@ async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
         let job = &one.job;
         let reply = match &job.kind {
             CronJobKind::Message(text) => sanitize::to_single_line(text, MAX_SHOWN_MESSAGE_CHARS),
-            CronJobKind::Heartbeat => "look at HEARTBEAT.md".to_owned(),
+            CronJobKind::Heartbeat => "check HEARTBEAT.md".to_owned(),
         };
         json!({
             "id": job.id, "schedule": job.written, "timezone": job.timezone, "message": reply,
@@ -136,9 +136,10 @@ async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
 fn refuse_in_cron_job(scope: &ToolScope, done: &str) -> std::result::Result<(), ToolRefusal> {
     match scope.session.agent_id() {
         Some(_) => Ok(()),
-        None => {
-            Err(ToolRefusal(format!("Errands are {done} where a person talks to you, not by an errand.")))
-        }
+        None => Err(ToolRefusal(format!(
+            "Cron jobs can be {done} only in a conversation with a person, not in the run \
+                                     of a cron job."
+        ))),
     }
 }
 
@@ -154,7 +155,7 @@ async fn turn_requesters(
 
 async fn add_job(engine: &Engine, asked: ToolInvocation<'_>, given: CronAddArguments) -> ToolCallResult {
     let scope = asked.scope;
-    refuse_in_cron_job(scope, "made")?;
+    refuse_in_cron_job(scope, "created")?;
     let deliver_to = match &given.deliver_to {
         Some(to) => {
             resolve_granted_address(&engine.settings(), to)?;
@@ -188,7 +189,11 @@ async fn reply_conversation(
 ) -> std::result::Result<DeliverTo, ToolRefusal> {
     let address = engine.reply_address(asked.turn).await?.filter(|address| !address.is_pull_channel());
     let nowhere = || {
-        ToolRefusal("Nothing can be sent here: what you answer is kept in the errand's conversation.".into())
+        ToolRefusal(
+            "No message can be sent to this conversation. Without deliver_here, your answers are stored in \
+                     the cron job's session."
+                .into(),
+        )
     };
     let ChatAddress { channel, account, peer, thread } = address.ok_or_else(nowhere)?;
     Ok(DeliverTo { channel, account: Some(account), peer, thread })
@@ -204,7 +209,7 @@ async fn remove_job(
         return Err(Error::UnknownCronJob(id).into());
     }
     engine.remove_cron_job(&id).await?;
-    Ok(format!("{id} is removed."))
+    Ok(format!("Cron job {id} removed."))
 }
 
 async fn run_job(
@@ -219,12 +224,12 @@ async fn run_job(
     }
     // A heartbeat runs in the agent's own session.
     if found.job.session == asked.scope.session {
-        return Err(ToolRefusal("This is the errand that runs now.".to_owned()));
+        return Err(ToolRefusal("This cron job is running now, in this session.".to_owned()));
     }
     match engine.run_cron_job_for(&id, turn_requesters(engine, asked).await?).await? {
         Some(accepted) => {
             Ok(json!({ "session_key": accepted.session_key, "turn_id": accepted.turn_id }).to_string())
         }
-        None => Ok("There was nothing to do.".to_owned()),
+        None => Ok("The cron job had nothing to do.".to_owned()),
     }
 }

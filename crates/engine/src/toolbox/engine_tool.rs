@@ -94,7 +94,7 @@ impl<T: EngineTool> Toolbox for EngineToolbox<T> {
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let Some((tool, engine)) = self.find_tool(call) else {
-                return ToolOutcome::error("The engine has ended.");
+                return ToolOutcome::error("The engine has stopped.");
             };
             tool.perform(&engine, ToolInvocation { scope, turn, call })
                 .await

@@ -72,7 +72,7 @@ impl MemoryToolbox {
         let notice = stored.iter().map(|memory| {
             json!({ "id": memory.id, "key": memory.key, "scope": memory.scope.as_str() }).to_string()
         });
-        Ok(format!("Remembered: {}", notice.collect::<String>()))
+        Ok(format!("Stored: {}", notice.collect::<String>()))
     }
 
     async fn search_memories(&self, scope: &ToolScope, wanted: MemorySearchArguments) -> Result<String> {
@@ -83,7 +83,7 @@ impl MemoryToolbox {
             .search(&MemorySearch { viewer: Some(&viewer), text: &wanted.query, limit })
             .await?;
         if found.is_empty() {
-            return Ok("Nothing is remembered about that.".to_owned());
+            return Ok("No matching memories found.".to_owned());
         }
         let line = |memory: &MemoryEntry| {
             json!({ "id": memory.id, "key": memory.key, "kind": memory.kind, "content": memory.content,
@@ -96,8 +96,8 @@ impl MemoryToolbox {
     async fn forget_memory(&self, scope: &ToolScope, wanted: MemoryForgetArguments) -> Result<String> {
         let owned = MemoryViewer { scope: widest_scope(scope), ..memory_viewer(scope) };
         Ok(match self.memory_store.forget_own(&owned, &wanted.id).await? {
-            0 => "Nothing of yours has that id or key.".to_owned(),
-            count => format!("Forgotten: {count}."),
+            0 => "No memory of yours has this ID or key.".to_owned(),
+            count => format!("Memories deleted: {count}."),
         })
     }
 
@@ -135,7 +135,7 @@ impl Toolbox for MemoryToolbox {
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             if !scope.memory.memory {
-                return ToolOutcome::error("This agent does not remember.");
+                return ToolOutcome::error("Memory is disabled for this agent.");
             }
             match self.run_tool(scope, call).await {
                 Ok(text) => ToolOutcome::ok(text),
@@ -156,7 +156,7 @@ fn memory_viewer(scope: &ToolScope) -> MemoryViewer {
 }
 
 fn parse_arguments<A: DeserializeOwned>(given: &Value) -> std::result::Result<A, String> {
-    arguments::parse_arguments(given).map_err(|error| format!("The arguments do not fit: {error}."))
+    arguments::parse_arguments(given).map_err(|error| format!("Invalid arguments: {error}."))
 }
 
 fn memory_tool_spec(name: &str, description: &str, effect: ToolEffect, parameters: Value) -> ToolSpec {
@@ -172,7 +172,7 @@ fn memory_tool_spec(name: &str, description: &str, effect: ToolEffect, parameter
 }
 
 fn store_spec() -> ToolSpec {
-    let about = "Remember a fact beyond this conversation. Not for secrets such as passwords.";
+    let about = "Stores a fact for later conversations. Do not store secrets such as passwords.";
     memory_tool_spec(
         "memory_store",
         about,
@@ -180,12 +180,15 @@ fn store_spec() -> ToolSpec {
         json!({
             "type": "object",
             "properties": {
-                "content": { "type": "string", "description": "One fact, as a sentence that can be understood alone." },
-                "key": { "type": "string", "description": "A name such as user:timezone; storing under the same key replaces." },
-                "kind": { "type": "string", "description": "What it is, such as fact, preference or decision." },
+                "content": { "type": "string", "description": "One fact, as a sentence that is understandable \
+                                                               without context." },
+                "key": { "type": "string",
+                    "description": "A unique name, such as user:timezone. A new memory with the same key replaces the old one." },
+                "kind": { "type": "string", "description": "Type of memory, such as fact, preference or decision." },
                 "scope": { "type": "string", "enum": ["session", "agent", "shared"],
-                    "description": "Who can recall it: this conversation, all of yours, or other agents too." },
-                "metadata": { "type": "object", "description": "Anything else worth keeping with it." }
+                    "description": "Who can recall it: this conversation (session), all your conversations (agent), \
+                                    or other agents too (shared)." },
+                "metadata": { "type": "object", "description": "Additional structured data to store with the memory." }
             },
             "required": ["content"],
             "additionalProperties": false
@@ -194,7 +197,7 @@ fn store_spec() -> ToolSpec {
 }
 
 fn find_spec() -> ToolSpec {
-    let about = "Search what you remember, by words and by meaning.";
+    let about = "Searches your memories by keyword and by meaning.";
     memory_tool_spec(
         "memory_search",
         about,
@@ -202,8 +205,9 @@ fn find_spec() -> ToolSpec {
         json!({
             "type": "object",
             "properties": {
-                "query": { "type": "string", "description": "What to look for, in words or as a question." },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SEARCH_RESULTS, "description": "At most so many; 5 if left out." }
+                "query": { "type": "string", "description": "Search query: keywords or a question." },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SEARCH_RESULTS,
+                    "description": "Maximum number of results. Default: 5." }
             },
             "required": ["query"],
             "additionalProperties": false
@@ -212,14 +216,14 @@ fn find_spec() -> ToolSpec {
 }
 
 fn forget_spec() -> ToolSpec {
-    let about = "Forget something you stored, by its id or key.";
+    let about = "Deletes a memory that you stored, by its ID or key.";
     memory_tool_spec(
         "memory_forget",
         about,
         ToolEffect::Idempotent,
         json!({
             "type": "object",
-            "properties": { "id": { "type": "string", "description": "The id or key of the memory." } },
+            "properties": { "id": { "type": "string", "description": "ID or key of the memory." } },
             "required": ["id"],
             "additionalProperties": false
         }),

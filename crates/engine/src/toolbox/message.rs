@@ -18,7 +18,8 @@ use crate::error::Error;
 use crate::settings::EngineSettings;
 
 /// Error for a conversation that is not allowed.
-const NOT_GRANTED_TEXT: &str = "is not one you may write to: tools.message_to in config.toml names those";
+const NOT_GRANTED_TEXT: &str = "is not a conversation you may write to. tools.message_to in config.toml lists the \
+                                allowed conversations";
 
 #[derive(Clone, Copy)]
 pub(crate) enum MessageTool {
@@ -48,8 +49,8 @@ impl EngineTool for MessageTool {
             risk: ToolRisk::High,
             ..arguments::build_tool_spec::<MessageArguments>(
                 "message",
-                "Sends a message to a conversation on a channel, beside your answer. Your answer goes to whoever asked by \
-                 itself.",
+                "Sends a message to a conversation on a channel, in addition to your answer. Your answer is \
+                 delivered to the person who asked automatically; do not send it with this tool.",
             )
         }
     }
@@ -74,8 +75,8 @@ pub(super) fn resolve_granted_address(
     to: &DeliverTo,
 ) -> std::result::Result<ChatAddress, ToolRefusal> {
     let missing = || {
-        let account = to.account.as_deref().unwrap_or("its default one");
-        ToolRefusal(format!("There is no account {account} of channel {:?}.", to.channel))
+        let account = to.account.as_deref().unwrap_or("(default)");
+        ToolRefusal(format!("Channel {:?} has no account {account}.", to.channel))
     };
     let address = settings.inbound.resolve_address(to).ok_or_else(missing)?;
     match is_granted(settings, &address) {
@@ -103,7 +104,7 @@ async fn push_to_outbox(
         DeliveryPolicy { requested: true, session_delivers: found.delivers, session_sends: found.sends };
     let text = engine.redactor().redact_text(&text).into_owned();
     let kept = |kept: polyclaw_domain::delivery::SuppressReason| {
-        ToolRefusal(format!("It was not sent: {}.", kept.as_str()))
+        ToolRefusal(format!("The message was not sent: {}.", kept.as_str()))
     };
     let outgoing = apply_gate(Some(address), policy, text).map_err(kept)?;
     let label = OutboxKey { session: &session, turn, key: &key, first: 0, now: engine.now() };
@@ -111,5 +112,5 @@ async fn push_to_outbox(
     let write = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|message| outbox::push(tx, message));
     engine.db().write(write).await.map_err(Error::from)?;
     engine.outbox_wake.notify_one();
-    Ok(format!("On its way to {name}."))
+    Ok(format!("The message to {name} is queued for delivery."))
 }

@@ -47,7 +47,7 @@ fn model_line(info: &ModelInfo) -> String {
         ModelStatus::Ready => "",
         ModelStatus::Cooling => " (cooling down after an error)",
         ModelStatus::Unreachable => " (unreachable)",
-        ModelStatus::Damaged => " (its weights are damaged)",
+        ModelStatus::Damaged => " (model file is corrupt)",
     };
     format!("{}{state}", info.model)
 }
@@ -60,7 +60,7 @@ pub(super) async fn set_model(
 ) -> ToolCallResult {
     if model_ref == "default" {
         engine.set_session_model(&scope.session, None).await?;
-        return Ok("The agent's own model answers from the next turn on.".to_owned());
+        return Ok("The agent's default model answers from the next turn on.".to_owned());
     }
     let model = ModelRef::parse(&model_ref).map_err(|error| ToolRefusal(error.to_string()))?;
     engine.set_session_model(&scope.session, Some(model.clone())).await?;

@@ -32,25 +32,27 @@ impl EngineTool for SettingsTool {
         match self {
             Self::ModelsList => arguments::build_tool_spec::<models::ModelsListArguments>(
                 "models_list",
-                "Lists the models that can be used, as provider/model, with their state.",
+                "Lists the available models as provider/model, with their state.",
             ),
             Self::SetModel => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<models::SessionSetModelArguments>(
                     "session_set_model",
-                    "Uses another model in this session from the next turn on. 'default' goes back to the agent's own.",
+                    "Switches this session to another model from the next turn on. 'default' restores the agent's \
+                     own model.",
                 )
             },
             Self::AgentsList => arguments::build_tool_spec::<agents::AgentsListArguments>(
                 "agents_list",
-                "Lists the agents there are: id, name, what each is for, and which one answers in this session.",
+                "Lists all agents: id, name, purpose, and which one answers in this session.",
             ),
             Self::SetAgent => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 consent: ToolConsent::ByCall,
                 ..arguments::build_tool_spec::<agents::SessionSetAgentArguments>(
                     "session_set_agent",
-                    "Lets another agent answer in this session from the next turn on, with its own model, tools and skills.",
+                    "Switches this session to another agent from the next turn on, with that agent's model, tools \
+                     and skills.",
                 )
             },
             Self::Create => ToolSpec {
@@ -59,7 +61,7 @@ impl EngineTool for SettingsTool {
                 consent: ToolConsent::ByCall,
                 ..arguments::build_tool_spec::<agent_config::AgentCreateArguments>(
                     "agent_create",
-                    "Makes a new agent. A person is shown what it may do and must agree.",
+                    "Creates a new agent. A person sees its permissions and must approve them.",
                 )
             },
             Self::Update => ToolSpec {
@@ -68,15 +70,16 @@ impl EngineTool for SettingsTool {
                 consent: ToolConsent::ByCall,
                 ..arguments::build_tool_spec::<agent_config::AgentUpdateArguments>(
                     "agent_update",
-                    "Changes an agent that was made at run time. A person is shown what it may do then and must agree.",
+                    "Updates an agent that was created at run time. A person sees its new permissions and must \
+                     approve them.",
                 )
             },
             Self::Todo => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<todo::TodoArguments>(
                     "todo",
-                    "Keeps your list of things to do in this session. With items it replaces the whole list; without, it \
-                     shows it.",
+                    "Maintains your todo list for this session. With items, it replaces the whole list. Without \
+                     items, it returns the current list.",
                 )
             },
         }

@@ -83,40 +83,43 @@ impl EngineTool for SubagentTool {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<spawn::SessionsSpawnArguments>(
                     "sessions_spawn",
-                    "Begins a sub-agent on a task, in a session of its own, and returns at once. Its end is told to you later; \
-                     sessions_yield or agents_wait wait for it.",
+                    "Starts a sub-agent on a task, in its own session, and returns immediately. You receive its \
+                     result later as a message; use sessions_yield or agents_wait to wait for it.",
                 )
             },
             Self::Yield => arguments::build_tool_spec::<spawn::SessionsYieldArguments>(
                 YIELD_TOOL,
-                "Ends your turn until sub-agents or delegates tell you that they are done. Say nothing before it.",
+                "Ends your turn until your sub-agents or delegates complete. You receive a message with the \
+                 results. Write no text before this call.",
             ),
             Self::Wait => arguments::build_tool_spec::<spawn::AgentsWaitArguments>(
                 WAIT_TOOL,
-                "Waits for runs that you began and returns their results.",
+                "Waits for runs that you started and returns their results.",
             ),
             Self::List => arguments::build_tool_spec::<sessions::SessionsListArguments>(
                 "sessions_list",
-                "Lists the sessions you began and those below them, how their runs stand, and other sessions you may write to.",
+                "Lists the sessions that you started and their descendants, with the status of their runs, and \
+                 other sessions you may write to.",
             ),
             Self::History => arguments::build_tool_spec::<sessions::SessionsHistoryArguments>(
                 "sessions_history",
-                "Reads the last messages of a session you began.",
+                "Returns the last messages of a session that you started.",
             ),
             // The same call has the same message id.
             Self::Send => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<send::SessionsSendArguments>(
                     "sessions_send",
-                    "Writes to another session: one you began, or one of an agent you may write to. With wait_seconds it \
-                     waits for the answer.",
+                    "Sends a message to another session: one that you started, or one of an agent you may write to. \
+                     With wait_seconds, it waits for the answer.",
                 )
             },
             Self::Delegate => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 ..arguments::build_tool_spec::<delegate::DelegateToAgentArguments>(
                     DELEGATE_TOOL,
-                    "Gives a task to another agent, with its own model and tools. sync waits for the answer; async tells you later.",
+                    "Delegates a task to another agent, which uses its own model and tools. sync waits for the \
+                     answer; async delivers it later as a message.",
                 )
             },
         }

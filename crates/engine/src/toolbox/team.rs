@@ -47,50 +47,52 @@ impl EngineTool for TeamTool {
         match self {
             Self::Create => idempotent_spec::<members::TeamCreateArguments>(
                 tools::TEAM_CREATE,
-                "Makes a team that you lead, with a list of tasks and mailboxes. Use it for work that several agents do side \
-                 by side.",
+                "Creates a team that you lead, with a task list and mailboxes. Use it for work that several agents \
+                 can do in parallel.",
             ),
             Self::Spawn => idempotent_spec::<members::SpawnTeammateArguments>(
                 tools::TEAMMATE_SPAWN,
-                "Adds a member to your team: a session of its own that works on tasks and gets mail. With the name of one that \
-                 is lost, it replaces it and gets its tasks.",
+                "Adds a member to your team. A member has its own session, works on tasks and receives messages. If \
+                 you give the name of a lost member, the new member replaces it and takes over its tasks.",
             ),
             Self::Shutdown => idempotent_spec::<members::TeamShutdownArguments>(
                 tools::TEAM_SHUTDOWN,
-                "Ends your team: every member is asked and may object. force stops all at once, where a person asked you to.",
+                "Shuts down your team. Every member is asked first and may object. force stops all members \
+                 immediately; use it only if a person asked you to.",
             ),
             Self::Status => arguments::build_tool_spec::<members::TeamStatusArguments>(
                 tools::TEAM_STATUS,
-                "Shows the team: members and what they do, tasks by state, progress.",
+                "Shows the team: members and their activity, task counts by state, and progress.",
             ),
             Self::TaskCreate => idempotent_spec::<tasks::TaskCreateArguments>(
                 tools::TASK_CREATE,
-                "Adds a task to the team's list. It can be claimed once everything in dependsOn is completed. verify is checked \
-                 by the runtime before it counts as completed.",
+                "Adds a task to the team's task list. It can be claimed after all tasks in dependsOn are completed. \
+                 The runtime runs verify before the task counts as completed.",
             ),
             Self::TaskList => arguments::build_tool_spec::<tasks::TaskListArguments>(
                 tools::TASK_LIST,
-                "Lists tasks, the newest first, with who has them and what they wait for.",
+                "Lists tasks, newest first, with their owners and the tasks that block them.",
             ),
             Self::TaskClaim => idempotent_spec::<tasks::TaskClaimArguments>(
                 tools::TASK_CLAIM,
-                "Takes a task for yourself; without task_id the oldest that is free. Nobody else can take it while you work.",
+                "Claims a task for you. Without task_id, it claims the oldest available task. Nobody else can claim \
+                 the task while you work on it.",
             ),
             Self::TaskUpdate => idempotent_spec::<tasks::TaskUpdateArguments>(
                 tools::TASK_UPDATE,
-                "Says that you began a task (in_progress), gives it back (released), or leaves a note. The lead also changes what it \
-                 waits for.",
+                "Marks a task as started (in_progress), gives it back (released), or adds a note. The lead can also \
+                 change its dependencies.",
             ),
             Self::TaskComplete => idempotent_spec::<tasks::TaskCompleteArguments>(
                 tools::TASK_COMPLETE,
-                "Ends a task you hold, as completed or failed. The lead is told; what waited for it is free. The lead also ends what \
-                 nobody holds.",
+                "Ends a task that you hold, as completed or failed. The lead is notified, and tasks that depend on \
+                 a completed task become available. The lead can also end tasks that nobody holds.",
             ),
             Self::Send => idempotent_spec::<messages::SendMessageArguments>(
                 tools::SEND_MESSAGE,
-                "Writes to a teammate, or to all (broadcast). Nobody in the team sees anything else you say. Also answers \
-                 requests to stop (shutdown_response), sends a plan to the lead (plan_approval_request) and answers it \
-                 (plan_approval_response).",
+                "Sends a message to a teammate, or to all teammates (broadcast). The team sees nothing else that \
+                 you write. It also answers shutdown requests (shutdown_response), submits a plan to the lead \
+                 (plan_approval_request) and answers a submitted plan (plan_approval_response).",
             ),
         }
     }

@@ -109,7 +109,8 @@ pub(super) async fn hand_calls_to_client(
     context: &TurnContext,
 ) -> TurnResult<()> {
     let mut last = final_commit(engine, running, context, JobState::Done);
-    last.unanswered = Some("Not run: the caller's own tools go first. Ask again if still needed.");
+    last.unanswered =
+        Some("Not run: the caller's own tools run first. Call this tool again if you still need it.");
     last.for_client = context.client_tools.iter().map(|tool| tool.name.clone()).collect();
     last.end.reply = context.last_step().map(|message| message.id.clone());
     or_lost(commit_turn(engine, running, last).await).map(drop)
@@ -123,7 +124,7 @@ pub(super) async fn yield_to_newer_message(
     skipped: &[ToolCall],
 ) -> TurnResult<()> {
     let mut last = final_commit(engine, running, context, JobState::Steered);
-    last.unanswered = Some("Skipped: a newer message of the user goes first.");
+    last.unanswered = Some("Skipped: a newer message of the user takes precedence.");
     last.tokens = context.resume_tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(turn_event(&running.claim, EventKind::TurnSteered, data));
@@ -170,7 +171,7 @@ async fn end_at_round_limit(
     context: &TurnContext,
 ) -> TurnResult<()> {
     let mut last = final_commit(engine, running, context, JobState::Done);
-    last.unanswered = Some("Not run: this turn has reached its limit of rounds. Go on in the next turn.");
+    last.unanswered = Some("Not run: this turn has reached its round limit. Continue in the next turn.");
     last.continues_next_turn = true;
     add_reply(engine, context, &mut last, String::new(), None);
     or_lost(commit_turn(engine, running, last).await).map(drop)
@@ -210,7 +211,7 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
     };
     let mut last = final_commit(engine, running, &context, state);
     last.final_call = final_call;
-    last.unanswered = Some("Not run: the turn ended before.");
+    last.unanswered = Some("Not run: the turn ended first.");
     add_failure_reply(engine, &context, &mut last, code, sentence);
     commit_turn(engine, running, last).await.map(drop)
 }

@@ -12,14 +12,17 @@ pub(crate) fn has_invalid_arguments(call: &ToolCall) -> bool {
 /// Returns the error for a call with invalid arguments.
 pub(crate) fn invalid_arguments_message(call: &ToolCall) -> Option<String> {
     has_invalid_arguments(call).then(|| {
-        format!("Not run: the arguments {}. Call it again with one JSON object.", json_fault(&call.arguments))
+        format!(
+            "Not run: the arguments {}. Call the tool again with one JSON object.",
+            json_fault(&call.arguments)
+        )
     })
 }
 
 fn json_fault(arguments: &Value) -> String {
-    let Value::String(text) = arguments else { return "are no JSON object".to_owned() };
+    let Value::String(text) = arguments else { return "are not a JSON object".to_owned() };
     match serde_json::from_str::<Value>(text) {
-        Ok(_) => "are no JSON object".to_owned(),
+        Ok(_) => "are not a JSON object".to_owned(),
         Err(error) => format!("are not valid JSON ({error})"),
     }
 }
@@ -39,9 +42,9 @@ mod tests {
         assert_eq!(text_of(json!({ "a": 1 })), "");
         assert_eq!(text_of(Value::Null), "");
         let broken = "Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 11). \
-                      Call it again with one JSON object.";
+                      Call the tool again with one JSON object.";
         assert_eq!(text_of(json!("{\"sk-key\": ")), broken);
-        let other = "Not run: the arguments are no JSON object. Call it again with one JSON object.";
+        let other = "Not run: the arguments are not a JSON object. Call the tool again with one JSON object.";
         assert_eq!(text_of(json!("[1]")), other);
         assert_eq!(text_of(json!([1])), other);
     }

@@ -30,17 +30,18 @@ use crate::turn::{
 };
 use crate::worker::RunningTurn;
 
-pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
-not run again. Check before repeating it.";
+pub(super) const OUTCOME_UNKNOWN: &str = "This call was interrupted while it ran. Whether it took effect is \
+                                          unknown; it was not run again. Check before repeating it.";
 
 /// Error for a call whose arguments contain a redaction mark, because the model copied it or because the original
 /// arguments were lost in a restart. Running it would overwrite the secret with the mark.
-const REDACTED_ARGUMENTS_TEXT: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
-without that value, or let a person do it.";
+const REDACTED_ARGUMENTS_TEXT: &str = "Not run: the arguments contain '[redacted secret]', a placeholder for a \
+                                       value that is hidden from you. Do it without that value, or leave it to a \
+                                       person.";
 
 /// Error for a call that writes agent instructions, if no owner asked for it and none can be asked.
-const GUARDED_FILE_TEXT: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
-asked here.";
+const GUARDED_FILE_TEXT: &str = "Not run: this file contains instructions for agents. Only an owner may approve \
+                                 changes to it, and nobody can be asked here.";
 
 /// Maximum length of a path in an approval question.
 const SHOWN_PATH: usize = 200;
@@ -141,9 +142,7 @@ async fn obtain_consent(
             let refused = approval::request_approval(engine, running, context, asked).await?;
             // The approved action may have changed while the question was open.
             match refused.is_none() && question().await != ToolQuestion::Ask(words) {
-                true => {
-                    Ok(Some(ToolOutcome::error("What was asked about has changed since; it was not run.")))
-                }
+                true => Ok(Some(ToolOutcome::error("Not run: the action changed after the approval."))),
                 false => Ok(refused),
             }
         }

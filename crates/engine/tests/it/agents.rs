@@ -205,7 +205,7 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     let world = ground.start_engine(KillPointFaults::no_kill());
     let listed = world.send_and_wait("agents_list {}").await.text;
     assert!(
-        listed.contains("main \"main\" (answers here)")
+        listed.contains("main \"main\" (active in this session)")
             && listed.contains("reader \"Careful Reader\": reads"),
         "{listed}"
     );
@@ -229,7 +229,13 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     let asked = world.engine.find_approval(&id).await.unwrap().unwrap().question;
     assert!(asked.contains("context_policy, workspace"), "{asked}");
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    assert!(world.wait_answer(&accepted).await.text.contains("reader answers from the next turn on"));
+    assert!(
+        world
+            .wait_answer(&accepted)
+            .await
+            .text
+            .contains("reader answers in this session from the next turn on")
+    );
     assert_eq!(
         world.engine.load_session(&World::session_key("me")).await.unwrap().active_agent.as_str(),
         "reader"
@@ -278,7 +284,7 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         let id = question(&world).await;
         let asked =
             world.engine.db().read(move |tx| polyclaw_store::approvals::get(tx, &id)).await.unwrap().unwrap();
-        for text in ["Make a new agent", "looks after servers", "Tools: the profile \"coding\""] {
+        for text in ["Create a new agent", "looks after servers", "Tools: the profile \"coding\""] {
             assert!(asked.question.contains(text), "{}", asked.question);
         }
         decide_approval(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
@@ -326,7 +332,7 @@ async fn what_was_agreed_to_is_what_is_changed() {
         .unwrap();
     assert!(asked.question.contains("It may do MORE than now: policy.tools."), "{}", asked.question);
     decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
-    assert!(world.wait_answer(&accepted).await.text.contains("has changed since"));
+    assert!(world.wait_answer(&accepted).await.text.contains("changed after the approval"));
     assert_eq!(world.engine.load_agent(&other.agent_id).await.unwrap().spec, other);
     let main = world.send_and_wait(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
     assert!(main.contains("agent_in_config"), "{main}");
@@ -344,7 +350,7 @@ async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_co
     assert_eq!(world.send_and_wait("todo {}").await.text, text);
     assert!(world.send_and_wait(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
     world.engine.renew_session(&World::session_key("me")).await.unwrap();
-    assert_eq!(world.send_and_wait("todo {}").await.text, "got The list is empty.");
+    assert_eq!(world.send_and_wait("todo {}").await.text, "got The todo list is empty.");
     assert_eq!(glance(&world.transcript("me").await).len(), 4);
 }
 

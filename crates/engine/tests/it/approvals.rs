@@ -198,7 +198,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     assert!(refused(other).await.contains("another conversation"));
     let mut intruder = answer("me", &id);
     intruder.address.peer = "you".into();
-    assert!(refused(intruder).await.contains("only the one who asked"));
+    assert!(refused(intruder).await.contains("only the person who requested it"));
     // The same person in another thread, with that thread's session and with this one.
     let mut thread = answer("me", &id);
     thread.address.thread = Some("2".into());
@@ -251,7 +251,7 @@ async fn what_runs_is_what_was_asked_about() {
     let _ = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     world.wait_answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
-    assert_eq!(result, "result What would run is not what was asked about; it was not run.");
+    assert_eq!(result, "result Not run: the action differs from the one in the approval request.");
 }
 
 #[tokio::test(start_paused = true)]

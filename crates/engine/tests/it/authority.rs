@@ -132,7 +132,7 @@ async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
     let draft =
         json!({ "agent_id": "pwn", "description": text, "system_prompt": prompt, "allow_tools": tools });
     let asked = told(&world, 1, inbound_dm("boss", &format!("agent_create {draft}"))).await;
-    assert!(asked.contains("\nTools of high risk: shell\n"), "{asked}");
+    assert!(asked.contains("\nHigh-risk tools: shell\n"), "{asked}");
     assert!(asked.contains("\"shell\", \"read_file\"\n"), "{asked}");
     let id = question(&world).await;
     told(&world, 2, inbound_dm("boss", &format!("/approve {id}"))).await;
@@ -141,7 +141,7 @@ async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
         "policy": { "tools": { "allow": tools, "approval": "never" } }, "sandbox": { "mode": "off" } });
     let update = json!({ "agent_id": "pwn", "patch": patch });
     let asked = told(&world, 3, inbound_dm("boss", &format!("agent_update {update}"))).await;
-    for line in ["Tools of high risk: shell", "Programs: run WITHOUT a sandbox", "Asks in general: never"] {
+    for line in ["High-risk tools: shell", "Programs: run WITHOUT a sandbox", "Default approval: never"] {
         assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
     }
 }
@@ -335,7 +335,7 @@ async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
         .await;
         let created = told(&world, n + 1, inbound_dm(peer, &task(team))).await;
         assert_eq!(
-            created.contains("a person is asked before a command runs"),
+            created.contains("commands need a person's approval here"),
             is_refused,
             "{peer}: {created}"
         );

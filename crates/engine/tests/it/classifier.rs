@@ -36,7 +36,7 @@ const RULES: &str = r#"
 "#;
 
 fn is_judging(prompt: &Prompt) -> bool {
-    prompt.system.starts_with("You sort messages")
+    prompt.system.starts_with("You classify messages")
 }
 
 /// A model whose verdict depends on the message: `sure`, `unsure`, `slow`, `prose`.

@@ -123,7 +123,7 @@ async fn a_question_is_not_answered_from_another_chat_or_thread() {
         ] {
             let place = elsewhere.address.clone();
             let refused = told(&world, elsewhere).await;
-            assert!(refused.contains("asked in another conversation"), "{place:?}: {refused}");
+            assert!(refused.contains("requested in another conversation"), "{place:?}: {refused}");
             assert!(is_open(&world, &id).await, "{place:?}");
         }
     }

@@ -389,10 +389,10 @@ async fn what_could_not_be_meant_is_refused_with_the_reason() {
     let world = ground(author).await.start_engine(KillPointFaults::no_kill());
     let answer = world.send_and_wait("ask").await.text;
     for why in [
-        "A delegate needs a task.",
-        "timeout_ms is from 1000 to 300000, not 10.",
-        "timeout_ms is from 1000 to 300000, not 300001.",
-        "result_schema is no JSON Schema: \"nonsense\" is no type.",
+        "task must not be empty.",
+        "timeout_ms must be between 1000 and 300000, not 10.",
+        "timeout_ms must be between 1000 and 300000, not 300001.",
+        "result_schema is not a valid JSON Schema: \"nonsense\" is no type.",
     ] {
         assert!(answer.contains(why), "{why}: {answer}");
     }

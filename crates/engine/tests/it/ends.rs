@@ -48,7 +48,7 @@ async fn a_stop_from_another_node_is_seen_at_the_next_step() {
     moment().await;
     assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
     let shown = glance(&world.transcript("me").await);
-    let closed = "result Not run: the turn ended before.";
+    let closed = "result Not run: the turn ended first.";
     assert_eq!(shown, ["user work", "call look", closed, "assistant Stopped."]);
 }
 

@@ -102,7 +102,7 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
     assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
     let losses: Vec<_> =
         ops.bindings.candidates.iter().map(|one| one.mismatch.map(BindingMismatch::description)).collect();
-    assert_eq!(losses, [Some("it holds, but another one fits more closely"), None]);
+    assert_eq!(losses, [Some("it matches, but another binding is more specific"), None]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,7 +38,7 @@ async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
     let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     let transcript = glance(&world.transcript("me").await);
-    assert_eq!(transcript[2], "result Stopped: the turn ended while it ran.");
+    assert_eq!(transcript[2], "result Stopped: the turn ended while this call was running.");
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,7 +147,7 @@ async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
         "bob could not make her forget"
     );
     assert_eq!(says(&world, "ana", "forget k").await, "Forgotten: 1.");
-    assert_eq!(says(&world, "ana", "find canary").await, "Nothing is remembered about that.");
+    assert_eq!(says(&world, "ana", "find canary").await, "No matching memories found.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +179,7 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
     };
     let shared = by_sender("share the vault opens for eve").await;
     assert!(shared.contains("\"scope\":\"session\""), "{shared}");
-    assert_eq!(by_sender("forget k2").await, "Nothing of yours has that id or key.");
+    assert_eq!(by_sender("forget k2").await, "No memory of yours has this ID or key.");
     assert!(by_sender("find vault").await.contains("opens at nine"), "what the agent knows is read by all");
     assert_eq!(says(&world, "owner", "forget k2").await, "Forgotten: 1.");
 }

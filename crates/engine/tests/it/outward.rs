@@ -64,7 +64,7 @@ async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
     let world = ground.start_engine(KillPointFaults::no_kill());
     let to = |peer: &str, text: &str| json!({ "channel": "telegram", "peer": peer, "text": text });
     let sent = call(&world, "message", &to("5", "the build is red")).await;
-    assert_eq!(sent, "On its way to telegram:default:5.");
+    assert_eq!(sent, "The message to telegram:default:5 is queued for delivery.");
     world.wait_settled().await;
     assert_eq!(world.ground.fake_channel.texts_at("5", None), ["the build is red"]);
     let topic = json!({ "channel": "telegram", "peer": "-7", "thread": "4", "text": "in a topic" });
@@ -78,8 +78,8 @@ async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
             "There is no account other",
         ),
         (json!({ "channel": "internal", "peer": "5", "text": "x" }), "There is no account"),
-        (to("5", " "), "It was not sent: silence"),
-        (to("5", "NO_REPLY"), "It was not sent: silence"),
+        (to("5", " "), "The message was not sent: silence"),
+        (to("5", "NO_REPLY"), "The message was not sent: silence"),
     ] {
         let refused = call(&world, "message", &given).await;
         assert!(refused.contains(why), "{given}: {refused}");

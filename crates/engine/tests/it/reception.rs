@@ -430,7 +430,10 @@ async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
         };
         prompt.messages.iter().filter_map(text).collect()
     };
-    let rule = group.system.lines().find_map(|line| line.split_once("Several people write here. <from-"));
+    let rule = group
+        .system
+        .lines()
+        .find_map(|line| line.split_once("Several people write in this conversation. <from-"));
     let nonce = rule.and_then(|(_, rest)| rest.split_once(' ')).unwrap().0.to_owned();
     let shown = [
         "Ann",

@@ -149,7 +149,7 @@ async fn no_agent_gets_a_workspace_inside_another_ones_or_around_it() {
     for folder in [workspace.join("ops"), room.path().to_owned(), room.path().join("elsewhere")] {
         let refused = engine.create_agent(agent_in("ops", &folder)).await.unwrap_err();
         assert_eq!(refused.code(), "invalid_agent", "{refused}");
-        assert!(refused.to_string().contains("leave workspace out"), "{refused}");
+        assert!(refused.to_string().contains("omit workspace"), "{refused}");
     }
     engine.create_agent(agent_in("shares", &workspace)).await.unwrap();
     engine.create_agent(agent_in("apart", &room.path().join("apart"))).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_stored_agent_with_a_workspace_inside_another_ones_does_not_run() {
     let key = World::session_key("me");
     world.engine.run_command(&key, "/agent ops").await.unwrap().unwrap();
     let answer = world.send_and_wait("hello").await.text;
-    assert!(answer.contains("lies in that of agent \"main\""), "{answer}");
+    assert!(answer.contains("is inside that of agent \"main\""), "{answer}");
     let ops = AgentId::parse("ops").unwrap();
     let shown = world.engine.load_overlay(&ops, "SOUL.md").await.map(drop);
     for refused in [shown, world.engine.opening_prompt(&ops).await.map(drop)] {

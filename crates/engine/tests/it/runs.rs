@@ -113,7 +113,7 @@ async fn an_answer_is_said_to_fit_its_schema_or_not() {
     let fits: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["fits_schema"]).collect();
     assert_eq!(fits, [&json!(true), &json!(false), &json!(false), &Value::Null]);
     let asked = model.prompts().into_iter().find(|prompt| task(prompt).contains("do part good")).unwrap();
-    assert!(task(&asked).contains("fits this schema") && task(&asked).contains("\"integer\""));
+    assert!(task(&asked).contains("matches this schema") && task(&asked).contains("\"integer\""));
 }
 
 /// Counted over all sessions of the agent, and named.
@@ -132,7 +132,7 @@ async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
     let other = world.send_text("other", "go").await.unwrap();
     let text = world.wait_answer(&other).await.text;
     assert!(
-        text.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
+        text.contains("this would exceed subagents.max_concurrent: this agent already has 3 active sub-agents, and the maximum is 3"),
         "{text}"
     );
     assert_eq!(world.engine.list_runs(&World::session_key("other"), 9).await.unwrap().len(), 1);

@@ -110,7 +110,7 @@ async fn what_was_missed_is_left_out_or_made_good_once() {
         world.wait_settled().await;
         let messages = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         assert_eq!(messages.len(), runs, "{policy:?}");
-        assert!(messages.iter().all(|message| message.text.contains("runs before it were missed")));
+        assert!(messages.iter().all(|message| message.text.contains("earlier runs were missed")));
         let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "cron.missed");
         assert_eq!(missed, runs == 0, "{policy:?}");
     }

@@ -135,9 +135,9 @@ async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
         _ => vec![ScriptStep::Say(said(prompt))],
     };
     for (allow, missing) in [
-        (&[][..], "tools.agent_to_agent.enabled is off"),
-        (&["other"][..], "tools.agent_to_agent.allow does not name 'main'"),
-        (&["main"][..], "tools.agent_to_agent.allow does not name 'other'"),
+        (&[][..], "tools.agent_to_agent.enabled is false"),
+        (&["other"][..], "tools.agent_to_agent.allow does not include 'main'"),
+        (&["main"][..], "tools.agent_to_agent.allow does not include 'other'"),
     ] {
         let world = two(author, allow).await;
         let answer = world.send_and_wait("tell the other").await.text;
@@ -172,7 +172,7 @@ async fn a_session_writes_to_what_it_began_without_any_rule_and_to_no_other_of_i
     let answer = world.send_and_wait("begin and tell").await.text;
     assert!(answer.contains("\"status\":\"replied\"") && answer.contains("heard 1"), "{answer}");
     assert!(
-        answer.contains("agent_to_agent.enabled is off"),
+        answer.contains("agent_to_agent.enabled is false"),
         "another conversation is not its own: {answer}"
     );
 }
@@ -345,7 +345,7 @@ async fn a_confined_agent_begins_none_that_is_less_confined() {
                 ))
                 .await;
             let answer = ground.start_engine(KillPointFaults::no_kill()).send_and_wait("go").await.text;
-            let is_refused = answer.contains("less confined");
+            let is_refused = answer.contains("weaker sandbox");
             assert_eq!(is_refused, its < own, "{of_parent} begins {of_child}: {answer}");
         }
     }

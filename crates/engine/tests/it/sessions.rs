@@ -39,7 +39,7 @@ async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
     world.send_and_wait("go on").await;
     let prompt = model.prompts().pop().unwrap();
     let message =
-        PromptMessage::Assistant { text: "one, two, thr\n[cut off: stopped]".into(), calls: vec![] };
+        PromptMessage::Assistant { text: "one, two, thr\n[interrupted: stopped]".into(), calls: vec![] };
     assert!(prompt.messages.contains(&message), "{:?}", prompt.messages);
 }
 

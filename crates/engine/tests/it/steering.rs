@@ -154,7 +154,7 @@ async fn calls_that_had_not_started_are_skipped_and_stay_paired() {
     gate.add_permits(1);
     world.wait_answer(&task).await;
     let transcript = glance(&world.transcript("me").await);
-    assert_eq!(transcript[4], "result Skipped: a newer message of the user goes first.");
+    assert_eq!(transcript[4], "result Skipped: a newer message of the user takes precedence.");
     assert!(world.ground.tools.run_counts().keys().all(|(_, _, tool)| tool == "look"), "pay never ran");
 }
 

@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::glance;
 
 const BROKEN: &str = "{\"step\": ";
-const TOLD: &str = "result Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 9). Call it \
-again with one JSON object.";
+const TOLD: &str = "result Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 9). Call the \
+tool again with one JSON object.";
 
 fn results(prompt: &Prompt) -> usize {
     prompt.messages.iter().filter(|message| matches!(message, PromptMessage::ToolResult { .. })).count()

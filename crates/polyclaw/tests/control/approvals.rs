@@ -147,5 +147,5 @@ fn a_command_is_no_check_for_who_may_not_run_one() {
     let made = as_(&plane, &admin, &tasks, command).ok();
     let complete = format!("{tasks}/{}/complete", made["task_id"]);
     let refused = as_(&plane, &admin, &complete, json!({ "member": "lead", "summary": "done" }));
-    assert!(refused.body.to_string().contains("a person is asked before a command runs"), "{}", refused.body);
+    assert!(refused.body.to_string().contains("commands need a person's approval here"), "{}", refused.body);
 }

@@ -41,7 +41,7 @@ fn said(request: &ReceivedRequest) -> String {
 
 /// The member that a prompt is for, from its team block.
 fn who(text: &str) -> String {
-    match text.split("You are its member '").nth(1) {
+    match text.split("You are the member '").nth(1) {
         Some(rest) => rest.split('\'').next().unwrap_or_default().to_owned(),
         None => "lead".to_owned(),
     }

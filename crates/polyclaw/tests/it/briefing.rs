@@ -163,7 +163,11 @@ fn a_check_of_skills_needs_no_daemon_and_says_what_to_mend() {
     );
     let fine = home.run(&["skills", "check"]);
     assert_eq!(fine.code, 0, "{}", fine.stdout);
-    assert!(fine.stdout.contains("runs what it fetches") && fine.stdout.contains("hint:"), "{}", fine.stdout);
+    assert!(
+        fine.stdout.contains("runs code that it downloads") && fine.stdout.contains("hint:"),
+        "{}",
+        fine.stdout
+    );
     put(
         &home,
         "skills/bad/SKILL.md",

@@ -39,7 +39,7 @@ fn unsafe_settings_are_named_by_the_doctor_the_log_and_the_api() {
     let rest = "[tools]\napproval = \"never\"\n[agents.defaults.sandbox]\nmode = \"off\"\n";
     let home = Home::with_model_and(&model, rest);
     let doctor = home.run(&["doctor"]).stdout;
-    assert!(doctor.contains("run without a sandbox") && doctor.contains("nobody is asked"), "{doctor}");
+    assert!(doctor.contains("run without a sandbox") && doctor.contains("without approval"), "{doctor}");
     let log = fs::File::create(home.path().join("log")).unwrap();
     let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
     let mut daemon = command.stderr(log.try_clone().unwrap()).stdout(log).spawn().unwrap();
@@ -54,7 +54,7 @@ fn unsafe_settings_are_named_by_the_doctor_the_log_and_the_api() {
     let is_root = rustix::process::geteuid().is_root();
     assert_eq!(found.contains(&"running_as_root"), is_root, "{status}");
     let log = fs::read_to_string(home.path().join("log")).unwrap();
-    assert!(log.contains("unsafe setting") && log.contains("nobody is asked"), "{log}");
+    assert!(log.contains("unsafe setting") && log.contains("without approval"), "{log}");
     assert_eq!(log.contains("runs as root"), is_root, "{log}");
 }
 

@@ -179,7 +179,7 @@ fn progress_keeps_a_call_alive_and_silence_ends_it() {
     let slow = call(&home, &model, "main", tool, json!({ "duration": 4, "steps": 8 }));
     assert!(slow.contains("completed"), "longer than the idle timeout, but never idle: {slow}");
     let silent = call(&home, &model, "main", tool, json!({ "duration": 30, "steps": 1 }));
-    assert!(silent.contains("it said nothing for 2 s"), "{silent}");
+    assert!(silent.contains("it sent nothing for 2 s"), "{silent}");
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "still" })), "Echo: still");
 }
 
@@ -253,7 +253,7 @@ fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
     let text = home.run(&["config", "check"]).stderr;
     assert!(text.contains("there is no MCP server \"githib\"") && text.contains("github"), "{text}");
     assert!(
-        text.contains("is not a name for an MCP server") && text.contains("a command and a url"),
+        text.contains("is not a valid name for an MCP server") && text.contains("both command and url"),
         "{text}"
     );
 }

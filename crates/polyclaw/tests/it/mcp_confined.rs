@@ -72,7 +72,7 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
         write(&home, &model, name, plant);
     }
     let text = call(&home, &model, "main", "mcp_lab_quit", json!({}));
-    assert!(text.contains("went away"), "{text}");
+    assert!(text.contains("was lost"), "{text}");
     until("it was restarted", || {
         let state = server_state(&home);
         state["restarts"].as_u64() >= Some(1) && (state["state"] == "ready" || planted(&home))
@@ -90,7 +90,7 @@ fn a_script_in_a_workspace_is_not_run_as_a_server() {
     let _daemon = home.daemon();
     write(&home, &model, "server.py", "open('PLANTED', 'w').close()\n");
     let checked = home.run(&["mcp", "check", "lab", "--json"]);
-    assert!(checked.stdout.contains("agents write"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("agents can write"), "{}", checked.stdout);
     until("the server is rejected", || server_state(&home)["error"].is_string());
     let text = server_state(&home)["error"].to_string();
     assert!(text.contains("server.py") && text.contains("move the file elsewhere"), "{text}");
@@ -186,7 +186,7 @@ fn a_cwd_in_a_workspace_is_refused_and_off_is_named() {
     fs::write(&config, text.replace("WORKSPACE", &workspace.to_string_lossy())).unwrap();
     let checked = home.run(&["mcp", "check", "--json"]);
     assert_eq!(checked.error(), (1, "mcp_server".into()));
-    assert!(checked.stdout.contains("lies in a folder that agents write"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("is in a folder that agents can write"), "{}", checked.stdout);
     fs::write(&config, text.replace("cwd = \"WORKSPACE\"\n", "")).unwrap();
     let checked = home.run(&["mcp", "check", "--json"]).ok();
     assert_eq!(checked["servers"][0]["sandbox"], "off", "{checked}");

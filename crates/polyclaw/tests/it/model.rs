@@ -313,13 +313,13 @@ fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() 
         text += 1;
         fs::write(&note, format!("- The harbour closes at {text}.\n")).unwrap();
         home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
-        status().contains("can not be used")
+        status().contains("cannot be used")
     });
     let refused = home.run(&["--json", "memory", "embed"]);
     assert_eq!(refused.error(), (1, "embedding_failed".to_owned()));
     assert!(refused.stdout.contains("polyclaw model pull"), "{}", refused.stdout);
     let doctor = home.run(&["doctor"]);
-    assert!(doctor.code == 1 && doctor.stdout.contains("can not be used"), "{}", doctor.stdout);
+    assert!(doctor.code == 1 && doctor.stdout.contains("cannot be used"), "{}", doctor.stdout);
 
     pull();
     until("the embeddings are computed again", || status().contains("keyword and semantic search"));

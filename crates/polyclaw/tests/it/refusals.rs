@@ -242,7 +242,7 @@ fn an_account_that_does_not_connect_is_told_by_status_and_doctor() {
          [channels.telegram.main]\nbot_token = \"1:x\"\napi_url = \"http://127.0.0.1:1\"\n",
     );
     let _daemon = home.daemon();
-    let text = "telegram/main: not connected: Telegram is not reached";
+    let text = "telegram/main: not connected: cannot reach Telegram";
     until("status shows the reason", || home.run(&["status"]).stdout.contains(text));
     let doctor = home.run(&["doctor"]);
     assert!(doctor.stdout.contains(text), "{}", doctor.stdout);

@@ -92,8 +92,8 @@ struct TimedAnswer {
 /// Returns the tokens per second after the first token.
 fn tokens_per_second(story: &TimedAnswer) -> Result<f64, CorruptModelFile> {
     match story.output {
-        0 => Err(CorruptModelFile::new("no token came")),
-        1 => Err(CorruptModelFile::new("only one token came")),
+        0 => Err(CorruptModelFile::new("the model generated no tokens")),
+        1 => Err(CorruptModelFile::new("the model generated only one token")),
         tokens => Ok((tokens - 1) as f64 / (story.seconds - story.first_token).max(1e-9)),
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn a_model_that_says_nothing_has_no_speed() {
         let story = |output| TimedAnswer { seconds: 3.0, first_token: 1.0, input: 9, output };
         let silent = tokens_per_second(&story(0)).unwrap_err();
-        assert_eq!(silent.to_string(), "this model file can not be used: no token came");
+        assert_eq!(silent.to_string(), "this model file cannot be used: the model generated no tokens");
         assert!(tokens_per_second(&story(1)).is_err());
         assert_eq!(tokens_per_second(&story(5)), Ok(2.0));
     }

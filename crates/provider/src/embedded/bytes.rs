@@ -37,7 +37,7 @@ impl<R: Read + Seek> ModelFileReader<R> {
     pub fn seek(&mut self, to: u64) -> Result<(), CorruptModelFile> {
         if to > self.len {
             return Err(CorruptModelFile::new(format!(
-                "it ends at byte {} where byte {to} is announced",
+                "it ends at byte {}, but byte {to} is expected",
                 self.len
             )));
         }
@@ -81,7 +81,7 @@ impl<R: Read + Seek> ModelFileReader<R> {
         let len = self.read_u64()?;
         if len > MAX_TEXT_LEN {
             return Err(CorruptModelFile::new(format!(
-                "a text of {len} bytes is announced at byte {}",
+                "a text of {len} bytes is declared at byte {}",
                 self.at
             )));
         }
@@ -90,7 +90,7 @@ impl<R: Read + Seek> ModelFileReader<R> {
 
     fn too_short_error(&self, wanted: u64) -> CorruptModelFile {
         CorruptModelFile::new(format!(
-            "{wanted} bytes are announced at byte {} and {} are left",
+            "{wanted} bytes are declared at byte {}, but only {} are left",
             self.at,
             self.remaining_bytes()
         ))
@@ -98,5 +98,5 @@ impl<R: Read + Seek> ModelFileReader<R> {
 }
 
 fn read_error(error: std::io::Error) -> CorruptModelFile {
-    CorruptModelFile::new(format!("it can not be read: {error}"))
+    CorruptModelFile::new(format!("cannot read it: {error}"))
 }

@@ -116,13 +116,13 @@ impl EmbeddedChat {
         }
         Err(ModelCallError::new(
             ErrorClass::Overload,
-            "the embedded model stopped in the middle of its answer",
+            "the embedded model stopped in the middle of its response",
         ))
     }
 }
 
 fn busy_error() -> ModelCallError {
-    let message = "too many questions wait for the embedded model";
+    let message = "too many requests are queued for the embedded model";
     ModelCallError { retry_after_ms: Some(5000), ..ModelCallError::new(ErrorClass::Overload, message) }
 }
 
@@ -174,14 +174,14 @@ fn run_generation(
         };
         engine.generate(&ask, &mut text_of, &go_on).map_err(|broken| match broken {
             GenerationError::Cancelled => {
-                ModelCallError::new(ErrorClass::Timeout, "nobody waits for this answer any more")
+                ModelCallError::new(ErrorClass::Timeout, "the request was cancelled")
             }
             GenerationError::TooLong(tokens) => ModelCallError::new(
                 ErrorClass::ContextTooLong,
-                format!("{tokens} tokens are more than it takes"),
+                format!("the prompt has {tokens} tokens, more than the context window"),
             ),
             GenerationError::Schema(why) => {
-                ModelCallError::new(ErrorClass::BadRequest, format!("a tool's arguments: {why}"))
+                ModelCallError::new(ErrorClass::BadRequest, format!("parameters of a tool: {why}"))
             }
         })
     });
@@ -189,7 +189,7 @@ fn run_generation(
 }
 
 fn corrupt_model_error(damaged: CorruptModelFile) -> ModelCallError {
-    let message = format!("{damaged}; `polyclaw model pull` fetches it again");
+    let message = format!("{damaged}; run `polyclaw model pull` to download it again");
     ModelCallError::new(ErrorClass::NotConfigured, message)
 }
 
@@ -210,8 +210,7 @@ fn build_answer(
 
 /// Parses the tool call in a line of JSON. A reply yields no call.
 fn parse_tool_call(line: &str) -> Result<Vec<ToolCall>, ModelCallError> {
-    let unreadable =
-        || ModelCallError::malformed("the embedded model's answer is not the JSON it was held to");
+    let unreadable = || ModelCallError::malformed("the embedded model's response is not the required JSON");
     let mut value: Value = serde_json::from_str(line).map_err(|_| unreadable())?;
     let name = value["tool"].as_str().ok_or_else(unreadable)?.to_owned();
     match value["arguments"].take() {

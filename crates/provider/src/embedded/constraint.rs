@@ -93,7 +93,7 @@ impl ConstraintGraph {
             }
         }
         match self.places[start].distance {
-            UNREACHABLE_END => Err(UnsupportedSchema("nothing fits it".to_owned())),
+            UNREACHABLE_END => Err(UnsupportedSchema("no value matches it".to_owned())),
             _ => Ok(()),
         }
     }

@@ -72,7 +72,10 @@ impl LocalEmbeddings {
             let _ = send.send(embedded);
         };
         let busy = || {
-            embedding_error(ErrorClass::Overload, "too many texts wait for the embedding model".to_owned())
+            embedding_error(
+                ErrorClass::Overload,
+                "too many texts are queued for the embedding model".to_owned(),
+            )
         };
         self.worker.submit(job).map_err(|_| busy())?;
         let stopped = || embedding_error(ErrorClass::Overload, "the embedding model stopped".to_owned());
@@ -80,7 +83,7 @@ impl LocalEmbeddings {
         embedded.map_err(|damaged| {
             embedding_error(
                 ErrorClass::NotConfigured,
-                format!("{damaged}; `polyclaw model pull` fetches it again"),
+                format!("{damaged}; run `polyclaw model pull` to download it again"),
             )
         })
     }

@@ -139,8 +139,8 @@ fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
     };
     let mut changed = CONVERTED_MODEL.clone();
     *changed.last_mut().unwrap() ^= 1;
-    assert!(open(&changed).contains("not what was written"));
-    assert!(open(&CONVERTED_MODEL[..1_000_000]).contains("not what was written"));
+    assert!(open(&changed).contains("checksum does not match"));
+    assert!(open(&CONVERTED_MODEL[..1_000_000]).contains("checksum does not match"));
     changed[8] = 9;
     assert!(open(&changed).contains("version is 9"));
 }
@@ -158,7 +158,7 @@ fn a_file_of_the_right_shape_with_other_weights_is_refused() {
     assert!(EmbeddingModel::read(Cursor::new(hashed(&body)), Kernel::Scalar).is_ok());
     std::fs::write(&file, hashed(&body)).unwrap();
     let damaged = open_model(&file).err().unwrap().to_string();
-    assert!(damaged.ends_with("its SHA-256 is not the pinned one"), "{damaged}");
+    assert!(damaged.ends_with("its SHA-256 does not match the pinned one"), "{damaged}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -102,20 +102,22 @@ pub(super) fn read_encoder<R: Read + Seek>(
 ) -> Result<(TextEncoder, WordPiece), CorruptModelFile> {
     let mut bytes = ModelFileReader::new(file)?;
     if bytes.read_array::<8>()? != FILE_MAGIC {
-        return Err(CorruptModelFile::new("it is no embedding model of ours"));
+        return Err(CorruptModelFile::new("it is not a Polyclaw embedding model"));
     }
     let version = bytes.read_u32()?;
     if version != FILE_VERSION {
-        return Err(CorruptModelFile::new(format!("its version is {version}; {FILE_VERSION} is read")));
+        return Err(CorruptModelFile::new(format!(
+            "its version is {version}; only {FILE_VERSION} is supported"
+        )));
     }
     let hash = bytes.read_array::<32>()?;
     if bytes.remaining_bytes() > MAX_FILE_BYTES {
-        return Err(CorruptModelFile::new("it is larger than any model this engine runs"));
+        return Err(CorruptModelFile::new("it is larger than any supported model"));
     }
     let size = bytes.remaining_bytes();
     let body = bytes.read_bytes(size)?;
     if Sha256::digest(&body)[..] != hash {
-        return Err(CorruptModelFile::new("its content is not what was written: pull it again"));
+        return Err(CorruptModelFile::new("its checksum does not match: pull it again"));
     }
     EncoderFileReader(ModelFileReader::new(std::io::Cursor::new(body))?).read(shape)
 }
@@ -126,7 +128,7 @@ impl<R: Read + Seek> EncoderFileReader<R> {
     fn read(mut self, shape: EncoderShape) -> Result<(TextEncoder, WordPiece), CorruptModelFile> {
         for size in shape.sizes() {
             if self.0.read_u32()? != size {
-                return Err(CorruptModelFile::new("its dimensions are not those of the embedding model"));
+                return Err(CorruptModelFile::new("its dimensions differ from those of the embedding model"));
             }
         }
         let width = shape.width;
@@ -140,7 +142,7 @@ impl<R: Read + Seek> EncoderFileReader<R> {
         };
         match self.0.remaining_bytes() {
             0 => Ok((encoder, words)),
-            left => Err(CorruptModelFile::new(format!("{left} bytes of it belong to nothing"))),
+            left => Err(CorruptModelFile::new(format!("it has {left} unexpected bytes at the end"))),
         }
     }
 

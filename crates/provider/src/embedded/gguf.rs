@@ -45,14 +45,16 @@ impl<R: Read + Seek> Gguf<R> {
     pub fn open(file: R) -> Result<Self, CorruptModelFile> {
         let mut bytes = ModelFileReader::new(file)?;
         if bytes.remaining_bytes() > MAX_FILE_BYTES {
-            return Err(CorruptModelFile::new("it is larger than any model this engine runs"));
+            return Err(CorruptModelFile::new("it is larger than any supported model"));
         }
         if bytes.read_array::<4>()? != *b"GGUF" {
-            return Err(CorruptModelFile::new("it is no GGUF file"));
+            return Err(CorruptModelFile::new("it is not a GGUF file"));
         }
         let version = bytes.read_u32()?;
         if !(2..=3).contains(&version) {
-            return Err(CorruptModelFile::new(format!("its GGUF version is {version}; 2 and 3 are read")));
+            return Err(CorruptModelFile::new(format!(
+                "its GGUF version is {version}; only 2 and 3 are supported"
+            )));
         }
         let (tensors, values) = (read_count(&mut bytes)?, read_count(&mut bytes)?);
         let values = read_values(&mut bytes, values)?;
@@ -75,14 +77,14 @@ impl<R: Read + Seek> Gguf<R> {
     pub fn text_value(&self, key: &str) -> Result<&str, CorruptModelFile> {
         match self.find_value(key) {
             Some(GgufValue::Text(text)) => Ok(text),
-            _ => Err(CorruptModelFile::new(format!("it lacks the text '{key}'"))),
+            _ => Err(CorruptModelFile::new(format!("it has no text value '{key}'"))),
         }
     }
 
     pub fn number_value(&self, key: &str) -> Result<f64, CorruptModelFile> {
         match self.find_value(key) {
             Some(GgufValue::Number(number)) => Ok(*number),
-            _ => Err(CorruptModelFile::new(format!("it lacks the number '{key}'"))),
+            _ => Err(CorruptModelFile::new(format!("it has no number '{key}'"))),
         }
     }
 
@@ -90,14 +92,14 @@ impl<R: Read + Seek> Gguf<R> {
         let number = self.number_value(key)?;
         match number >= 1.0 && number <= f64::from(1 << 24) && number.fract() == 0.0 {
             true => Ok(number as usize),
-            false => Err(CorruptModelFile::new(format!("'{key}' is {number}"))),
+            false => Err(CorruptModelFile::new(format!("'{key}' has the invalid value {number}"))),
         }
     }
 
     pub fn text_list(&self, key: &str) -> Result<&[String], CorruptModelFile> {
         match self.find_value(key) {
             Some(GgufValue::Texts(texts)) => Ok(texts),
-            _ => Err(CorruptModelFile::new(format!("it lacks the list '{key}'"))),
+            _ => Err(CorruptModelFile::new(format!("it has no list '{key}'"))),
         }
     }
 
@@ -113,11 +115,11 @@ impl<R: Read + Seek> Gguf<R> {
         columns: usize,
     ) -> Result<(TensorFormat, Vec<u8>), CorruptModelFile> {
         let Some(tensor) = self.tensors.get(name) else {
-            return Err(CorruptModelFile::new(format!("it lacks the tensor '{name}'")));
+            return Err(CorruptModelFile::new(format!("it has no tensor '{name}'")));
         };
         if (tensor.rows, tensor.columns) != (rows, columns) {
             let found = format!("{} × {}", tensor.rows, tensor.columns);
-            return Err(CorruptModelFile::new(format!("'{name}' is {found}, not {rows} × {columns}")));
+            return Err(CorruptModelFile::new(format!("'{name}' is {found}, expected {rows} × {columns}")));
         }
         let (format, offset) = (tensor.format, tensor.offset);
         let size = format.byte_len(rows, columns).ok_or_else(|| odd_shape_error(name))?;
@@ -133,14 +135,14 @@ impl<R: Read + Seek> Gguf<R> {
 }
 
 fn odd_shape_error(name: &str) -> CorruptModelFile {
-    CorruptModelFile::new(format!("the shape of '{name}' is not one its format can have"))
+    CorruptModelFile::new(format!("the shape of '{name}' is not possible in its format"))
 }
 
 fn read_count<R: Read + Seek>(bytes: &mut ModelFileReader<R>) -> Result<u64, CorruptModelFile> {
     let count = bytes.read_u64()?;
     match count <= MAX_ENTRIES {
         true => Ok(count),
-        false => Err(CorruptModelFile::new(format!("it announces {count} entries"))),
+        false => Err(CorruptModelFile::new(format!("it declares {count} entries"))),
     }
 }
 
@@ -184,7 +186,7 @@ fn read_number<R: Read + Seek>(bytes: &mut ModelFileReader<R>, kind: u32) -> Res
         10 => bytes.read_u64()? as f64,
         11 => i64::from_le_bytes(bytes.read_array()?) as f64,
         12 => f64::from_le_bytes(bytes.read_array()?),
-        _ => return Err(CorruptModelFile::new(format!("it holds a value of the unknown kind {kind}"))),
+        _ => return Err(CorruptModelFile::new(format!("it contains a value of unknown type {kind}"))),
     })
 }
 
@@ -195,13 +197,13 @@ fn read_list<R: Read + Seek>(
     let (kind, items) = (bytes.read_u32()?, bytes.read_u64()?);
     // Every item takes at least one byte, so the rest of the file bounds the list.
     if items > *room || items > bytes.remaining_bytes() {
-        return Err(CorruptModelFile::new(format!("a list of {items} items is announced")));
+        return Err(CorruptModelFile::new(format!("a list of {items} items is declared")));
     }
     *room -= items;
     match kind {
         8 => (0..items).map(|_| bytes.read_text()).collect::<Result<_, _>>().map(GgufValue::Texts),
         // Nested lists would let a small file cause deep recursion.
-        9 => Err(CorruptModelFile::new("it holds a list of lists")),
+        9 => Err(CorruptModelFile::new("it contains nested lists")),
         _ => (0..items).map(|_| read_number(bytes, kind)).collect::<Result<_, _>>().map(GgufValue::Numbers),
     }
 }
@@ -224,7 +226,7 @@ fn read_tensors<R: Read + Seek>(
         let rows = rows.and_then(|rows| usize::try_from(rows).ok()).ok_or_else(|| odd_shape_error(&name))?;
         let columns = usize::try_from(sizes[0]).map_err(|_| odd_shape_error(&name))?;
         if tensors.insert(name.clone(), TensorInfo { format, columns, rows, offset }).is_some() {
-            return Err(CorruptModelFile::new(format!("it holds '{name}' twice")));
+            return Err(CorruptModelFile::new(format!("it contains '{name}' twice")));
         }
     }
     Ok(tensors)
@@ -246,7 +248,7 @@ mod tests {
         let two = || GgufBuilder::default().with_list("a", 0, &half).with_list("b", 0, &half);
         assert_eq!(open(two()), Ok(()));
         assert!(
-            open(two().with_list("c", 0, &[vec![7]])).unwrap_err().contains("a list of 1 items is announced")
+            open(two().with_list("c", 0, &[vec![7]])).unwrap_err().contains("a list of 1 items is declared")
         );
     }
 }

@@ -235,7 +235,9 @@ impl LlamaShape {
     fn read<R: Read + Seek>(file: &Gguf<R>, vocabulary: usize) -> Result<(Self, usize), CorruptModelFile> {
         let architecture = file.text_value("general.architecture")?;
         if architecture != "llama" {
-            return Err(CorruptModelFile::new(format!("its architecture is {architecture}; llama is run")));
+            return Err(CorruptModelFile::new(format!(
+                "its architecture is {architecture}; only llama is supported"
+            )));
         }
         let size = |key: &str| file.size_value(&format!("llama.{key}"));
         let (width, heads) = (size("embedding_length")?, size("attention.head_count")?);
@@ -253,7 +255,7 @@ impl LlamaShape {
         shape.validate_shape(layers)?;
         match size("rope.dimension_count") {
             Ok(turned) if turned != shape.head => {
-                Err(CorruptModelFile::new("it turns only a part of each head"))
+                Err(CorruptModelFile::new("its rotary embedding covers only a part of each head"))
             }
             _ => Ok((shape, layers)),
         }
@@ -267,7 +269,7 @@ impl LlamaShape {
         let sound = self.epsilon > 0.0 && self.epsilon < 1.0 && self.base > 1.0 && self.base.is_finite();
         match even && small && sound {
             true => Ok(()),
-            false => Err(CorruptModelFile::new("its dimensions do not fit together")),
+            false => Err(CorruptModelFile::new("its dimensions are inconsistent")),
         }
     }
 

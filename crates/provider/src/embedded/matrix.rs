@@ -25,7 +25,7 @@ impl TensorFormat {
             3 => Ok(Self::Q4_1),
             8 => Ok(Self::Q8_0),
             _ => Err(CorruptModelFile::new(format!(
-                "numbers of the kind {kind} are not read; F32, F16, Q4_1, Q8_0 are"
+                "tensor type {kind} is not supported; use F32, F16, Q4_1 or Q8_0"
             ))),
         }
     }
@@ -88,7 +88,7 @@ impl QuantMatrix {
     ) -> Result<Self, CorruptModelFile> {
         let fits = format.byte_len(rows, columns) == u64::try_from(bytes.len()).ok();
         if !fits || !columns.is_multiple_of(BLOCK) {
-            return Err(CorruptModelFile::new(format!("a matrix of {rows} × {columns} can not be used")));
+            return Err(CorruptModelFile::new(format!("a matrix of {rows} × {columns} is not supported")));
         }
         let mut matrix = match format {
             TensorFormat::Q4_1 => Self::from_blocks(QuantKind::Nibbles, rows, columns, bytes),

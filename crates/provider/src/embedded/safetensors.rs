@@ -32,15 +32,15 @@ impl<R: Read + Seek> Safetensors<R> {
     pub fn open(file: R) -> Result<Self, CorruptModelFile> {
         let mut bytes = ModelFileReader::new(file)?;
         if bytes.remaining_bytes() > MAX_FILE_BYTES {
-            return Err(CorruptModelFile::new("it is larger than any model this engine runs"));
+            return Err(CorruptModelFile::new("it is larger than any supported model"));
         }
         let size = bytes.read_u64()?;
         if size > MAX_HEADER_BYTES {
-            return Err(CorruptModelFile::new(format!("its table is announced with {size} bytes")));
+            return Err(CorruptModelFile::new(format!("its header is declared with {size} bytes")));
         }
         let table = bytes.read_bytes(size)?;
         let entries =
-            serde_json::from_slice(&table).map_err(|_| CorruptModelFile::new("its table is not JSON"))?;
+            serde_json::from_slice(&table).map_err(|_| CorruptModelFile::new("its header is not JSON"))?;
         let data = bytes.position();
         Ok(Self { bytes, entries, data })
     }
@@ -50,19 +50,21 @@ impl<R: Read + Seek> Safetensors<R> {
         let entry = self
             .entries
             .get(name)
-            .ok_or_else(|| CorruptModelFile::new(format!("it lacks the tensor '{name}'")))?;
+            .ok_or_else(|| CorruptModelFile::new(format!("it has no tensor '{name}'")))?;
         let entry = TensorEntry::deserialize(entry)
-            .map_err(|_| CorruptModelFile::new(format!("'{name}' is not described")))?;
+            .map_err(|_| CorruptModelFile::new(format!("'{name}' has an invalid description")))?;
         let format = match entry.dtype.as_str() {
             "F32" => TensorFormat::F32,
             "F16" => TensorFormat::F16,
             other => {
-                return Err(CorruptModelFile::new(format!("'{name}' holds {other}; F32 and F16 are read")));
+                return Err(CorruptModelFile::new(format!(
+                    "'{name}' has type {other}; only F32 and F16 are supported"
+                )));
             }
         };
         if entry.shape != shape {
             return Err(CorruptModelFile::new(format!(
-                "'{name}' has the shape {:?}, not {shape:?}",
+                "'{name}' has the shape {:?}, expected {shape:?}",
                 entry.shape
             )));
         }
@@ -70,11 +72,11 @@ impl<R: Read + Seek> Safetensors<R> {
         let size = count.and_then(|count| format.byte_len(1, count));
         let [start, end] = entry.data_offsets;
         let (Some(size), Some(start)) = (size, self.data.checked_add(start).filter(|_| start <= end)) else {
-            return Err(CorruptModelFile::new(format!("the place of '{name}' makes no sense")));
+            return Err(CorruptModelFile::new(format!("the offsets of '{name}' are invalid")));
         };
         if end - entry.data_offsets[0] != size {
             return Err(CorruptModelFile::new(format!(
-                "'{name}' has {} bytes, not {size}",
+                "'{name}' has {} bytes, expected {size}",
                 end - entry.data_offsets[0]
             )));
         }

@@ -35,13 +35,13 @@ impl Tokenizer {
             (file.text_value("tokenizer.ggml.model")?, file.text_value("tokenizer.ggml.pre")?);
         if (model, rule) != ("gpt2", "smollm") {
             return Err(CorruptModelFile::new(format!(
-                "its tokenizer is {model}/{rule}; gpt2/smollm is read"
+                "its tokenizer is {model}/{rule}; only gpt2/smollm is supported"
             )));
         }
         let words = file.text_list("tokenizer.ggml.tokens")?;
         let kinds = match file.find_value("tokenizer.ggml.token_type") {
             Some(GgufValue::Numbers(kinds)) if kinds.len() == words.len() => kinds,
-            _ => return Err(CorruptModelFile::new("its tokens have no kinds")),
+            _ => return Err(CorruptModelFile::new("its tokens have no types")),
         };
         if words.len() > MAX_VOCABULARY {
             return Err(CorruptModelFile::new("its vocabulary is too large"));
@@ -74,7 +74,9 @@ impl Tokenizer {
                 Some(((*ids.get(left)?, *ids.get(right)?), *ids.get(whole.as_str())?))
             });
             let Some((pair, whole)) = merged else {
-                return Err(CorruptModelFile::new(format!("merge {rank} of its tokenizer names no tokens")));
+                return Err(CorruptModelFile::new(format!(
+                    "merge {rank} of its tokenizer refers to no tokens"
+                )));
             };
             joined.entry(pair).or_insert((rank, whole));
         }
@@ -89,7 +91,7 @@ impl Tokenizer {
         self.specials
             .get(word)
             .copied()
-            .ok_or_else(|| CorruptModelFile::new(format!("it lacks the token {word}")))
+            .ok_or_else(|| CorruptModelFile::new(format!("it has no token {word}")))
     }
 
     /// Returns the bytes of a token; empty for special tokens.

@@ -51,7 +51,7 @@ pub(super) fn open_verified(path: &Path, pinned: &str) -> Result<File, CorruptMo
     let found = file_sha256(&mut file).map_err(|error| file_error(path, &error))?;
     match found.eq_ignore_ascii_case(pinned) {
         true => Ok(file),
-        false => Err(CorruptModelFile::new("its SHA-256 is not the pinned one")),
+        false => Err(CorruptModelFile::new("its SHA-256 does not match the pinned one")),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         assert!(EmbeddedEngine::open(&file).is_ok());
         put(&file, &flipped(model));
         let damaged = EmbeddedEngine::open(&file).err().unwrap().to_string();
-        assert_eq!(damaged, "this model file can not be used: its SHA-256 is not the pinned one");
+        assert_eq!(damaged, "this model file cannot be used: its SHA-256 does not match the pinned one");
         fs::remove_dir_all(&root).unwrap();
     }
 

@@ -36,7 +36,7 @@ impl WordPiece {
             words
                 .get(word)
                 .copied()
-                .ok_or_else(|| CorruptModelFile::new(format!("its vocabulary lacks {word}")))
+                .ok_or_else(|| CorruptModelFile::new(format!("its vocabulary has no {word}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
         let positions =

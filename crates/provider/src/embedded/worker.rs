@@ -75,7 +75,7 @@ impl<M: 'static> ModelWorker<M> {
         let thread = std::thread::Builder::new().name(self.name.to_owned());
         let started = thread.spawn(move || run_jobs(&receive, &source, idle));
         if let Err(error) = started {
-            tracing::error!(%error, "could not start the thread of the embedded model");
+            tracing::error!(%error, "could not start the embedded model's thread");
         }
         send
     }
@@ -110,7 +110,7 @@ fn load_if_changed<'a, M>(
     // Taken before loading: if the file is replaced meanwhile, the next job reloads it.
     let mark = FileIdentity::from_path(&source.file);
     if kept.as_ref().is_some_and(|kept| kept.mark != mark) {
-        tracing::info!("file of the embedded model changed; reloading");
+        tracing::info!("embedded model file changed; reloading");
         // Dropped before the next one is loaded, because two would need twice the memory.
         *kept = None;
     }
@@ -217,7 +217,7 @@ mod tests {
         for _ in 0..2 {
             let send = send.clone();
             worker.submit(move |model| send.send(model.unwrap_err().to_string()).unwrap()).unwrap();
-            assert_eq!(receive.recv().unwrap(), "this model file can not be used: no file");
+            assert_eq!(receive.recv().unwrap(), "this model file cannot be used: no file");
         }
     }
 }

@@ -87,10 +87,10 @@ fn a_message_is_one_short_line_without_the_key() {
     let fault = from_status(400, &json!({ "error": { "message": long } }).to_string(), &HeaderMap::new());
     let error = fault.into_error(&ModelRef::parse("p/m").unwrap(), Some("sk-1"));
     assert!(
-        error.message.starts_with("the provider refused the request (HTTP 400): bad request with [key] x")
+        error.message.starts_with("the provider rejected the request (HTTP 400): bad request with [key] x")
     );
     assert!(error.message.chars().count() < 260 && !error.message.contains('\n'));
     let fault =
         from_status(401, r#"{"error":{"message":"Incorrect API key provided: sk-2"}}"#, &HeaderMap::new());
-    assert_eq!(fault.message, "the provider refused the API key (HTTP 401)");
+    assert_eq!(fault.message, "the provider rejected the API key (HTTP 401)");
 }

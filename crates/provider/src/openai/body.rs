@@ -107,7 +107,7 @@ pub(super) fn request_bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, Mod
         tools: prompt.tools.iter().map(|spec| FunctionTool::from_spec(spec)).collect(),
         messages: WireMessages(prompt),
     };
-    serde_json::to_vec(&body).map_err(|_| ModelCallError::malformed("the request can not be made into JSON"))
+    serde_json::to_vec(&body).map_err(|_| ModelCallError::malformed("cannot serialize the request to JSON"))
 }
 
 /// OpenAI's reasoning models reject `max_tokens`, which counts only visible tokens.

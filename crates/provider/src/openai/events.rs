@@ -24,7 +24,7 @@ impl SseParser {
         self.bytes.extend_from_slice(bytes);
         let held = self.bytes.len() + self.data.as_ref().map_or(0, String::len);
         if held > MAX_EVENT_BYTES {
-            return Err(ModelCallError::malformed("an event of the answer does not end"));
+            return Err(ModelCallError::malformed("an event of the response has no end"));
         }
         Ok(())
     }
@@ -33,7 +33,7 @@ impl SseParser {
     pub fn next_event(&mut self) -> Result<Option<String>, ModelCallError> {
         while let Some(line) = self.next_line() {
             let line = str::from_utf8(&self.bytes[line])
-                .map_err(|_| ModelCallError::malformed("the answer is not text"))?
+                .map_err(|_| ModelCallError::malformed("the response is not text"))?
                 .trim_end_matches('\r');
             if line.is_empty() {
                 match self.data.take() {

@@ -15,7 +15,7 @@ fn look() -> Prompt {
     Prompt { messages: vec![shown], ..Prompt::default() }
 }
 
-const TOLD: &str = "what is it?\n[an image is attached here that you can not see]";
+const TOLD: &str = "what is it?\n[an image is attached here that you cannot see]";
 
 #[tokio::test]
 async fn an_image_goes_out_in_the_openai_shape() {
@@ -63,7 +63,7 @@ async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
         let reply = bench.ask(model, &look()).await.unwrap();
         assert_eq!(reply.text, "I see nothing.", "{model}");
         let content = bench.server.last_request().messages()[0]["content"].to_string();
-        assert!(content.contains("that you can not see") && !content.contains("R0lGODlh"), "{content}");
+        assert!(content.contains("that you cannot see") && !content.contains("R0lGODlh"), "{content}");
     }
 }
 

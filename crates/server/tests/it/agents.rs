@@ -153,7 +153,7 @@ async fn a_spec_that_names_what_is_not_there_is_refused_with_the_nearest_word() 
     let nested = json!({ "agent_id": "ops", "name": "ops", "workspace": "x" });
     let refused = instance.post("/api/v1/agents", nested).await;
     refused.refuses(400, "invalid_agent");
-    assert!(refused.body.to_string().contains("lies in that of agent"), "{}", refused.body);
+    assert!(refused.body.to_string().contains("is inside that of agent"), "{}", refused.body);
     let forms = json!({ "agent_id": "ops", "name": "ops", "workspace": ".",
         "defaults": { "model": { "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] } } });
     let made = instance.post("/api/v1/agents", forms).await;

@@ -82,7 +82,7 @@ impl DatabaseFiles {
         let text = format!("{} was {fault}", file.path.display());
         if !self.is_noted.swap(true, Ordering::SeqCst) {
             tracing::error!(
-                "database files changed under the running process: {text}; writes are rejected, restart it"
+                "database files changed under the running process: {text}; writes are rejected, restart the process"
             );
             self.save_removed_log(writer);
         }

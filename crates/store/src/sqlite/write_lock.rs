@@ -33,7 +33,7 @@ impl FileWriteLock {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let open = options.create(true).truncate(false).write(true).open(&name);
         let file =
-            open.map_err(|error| Error::Other(format!("{} could not be made: {error}", name.display())))?;
+            open.map_err(|error| Error::Other(format!("cannot create {}: {error}", name.display())))?;
         Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), timeout: BUSY_TIMEOUT })
     }
 

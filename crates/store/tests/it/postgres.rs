@@ -52,7 +52,7 @@ fn a_database_of_a_newer_build_is_refused() {
     connect(&shared.url).execute("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
     let refused = shared.open().map(drop).unwrap_err();
     let text = refused.to_string();
-    assert!(text.starts_with("the database has schema 99, this build knows up to "), "{text}");
+    assert!(text.starts_with("the database has schema 99, but this build supports only up to "), "{text}");
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn a_database_of_a_newer_build_is_refused() {
     let refused = file.open().map(drop).unwrap_err();
     assert_eq!(refused.code(), "newer_schema");
     let text = refused.to_string();
-    assert!(text.starts_with("the database has schema 99, this build knows up to "), "{text}");
+    assert!(text.starts_with("the database has schema 99, but this build supports only up to "), "{text}");
 }
 
 #[test]

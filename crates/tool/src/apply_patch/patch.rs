@@ -22,11 +22,11 @@ type PatchResult<T> = Result<T, String>;
 
 pub fn parse(text: &str) -> PatchResult<Vec<(String, FileChange)>> {
     if text.len() > MAX_PATCH_LEN {
-        return Err(format!("the patch has {} bytes, the limit is {MAX_PATCH_LEN}", text.len()));
+        return Err(format!("the patch has {} bytes; the limit is {MAX_PATCH_LEN}", text.len()));
     }
     let mut lines = text.trim().lines().peekable();
     if lines.next().map(str::trim_end) != Some("*** Begin Patch") {
-        return Err("a patch begins with the line *** Begin Patch".to_owned());
+        return Err("the patch must start with the line *** Begin Patch".to_owned());
     }
     let mut changes = Vec::new();
     loop {
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> PatchResult<Vec<(String, FileChange)>> {
     }
     match (changes.is_empty(), lines.next()) {
         (true, _) => Err("the patch changes nothing".to_owned()),
-        (_, Some(line)) => Err(format!("after *** End Patch comes {line:?}")),
+        (_, Some(line)) => Err(format!("unexpected line after *** End Patch: {line:?}")),
         (false, None) => Ok(changes),
     }
 }
@@ -62,15 +62,17 @@ fn parse_change(line: &str, body: &[&str]) -> PatchResult<(String, FileChange)> 
     }
     match of("*** Delete File:") {
         Some(path) if body.is_empty() => Ok((path, FileChange::Delete)),
-        Some(path) => Err(format!("lines come after *** Delete File: {path}")),
-        None => Err(format!("{line:?} is not known; use *** Add File: *** Update File: or *** Delete File:")),
+        Some(path) => Err(format!("no lines are allowed after *** Delete File: {path}")),
+        None => {
+            Err(format!("unknown line {line:?}; use *** Add File:, *** Update File: or *** Delete File:"))
+        }
     }
 }
 
 fn added_text(body: &[&str]) -> PatchResult<String> {
     let line = |line: &&str| line.strip_prefix('+').map(|rest| format!("{rest}\n"));
     let lines: Option<String> = body.iter().map(line).collect();
-    lines.ok_or_else(|| "every line of a new file has + in front".to_owned())
+    lines.ok_or_else(|| "every line of a new file must start with +".to_owned())
 }
 
 fn parse_hunks(body: &[&str]) -> PatchResult<Vec<PatchHunk>> {
@@ -97,11 +99,11 @@ fn parse_hunks(body: &[&str]) -> PatchResult<Vec<PatchHunk>> {
             }
             Some(("-", rest)) => hunk.old.push(rest.to_owned()),
             Some(("+", rest)) => hunk.new.push(rest.to_owned()),
-            _ => return Err(format!("{line:?} has no space, - or + in front")),
+            _ => return Err(format!("line {line:?} does not start with a space, - or +")),
         }
     }
     match hunks.iter().all(|hunk| hunk.old == hunk.new) {
-        true => Err("there is nothing to change".to_owned()),
+        true => Err("the patch contains no changes".to_owned()),
         false => Ok(hunks),
     }
 }
@@ -123,7 +125,7 @@ pub fn apply_hunks(text: &str, hunks: &[PatchHunk]) -> PatchResult<String> {
 fn find_heading(lines: &[&str], at: usize, hunk: &PatchHunk, n: usize) -> PatchResult<usize> {
     let Some(heading) = &hunk.heading else { return Ok(at) };
     let found = lines[at..].iter().position(|line| line.trim() == heading);
-    found.map(|found| at + found + 1).ok_or_else(|| format!("hunk {}: no line {heading:?} is there", n + 1))
+    found.map(|found| at + found + 1).ok_or_else(|| format!("hunk {}: line {heading:?} was not found", n + 1))
 }
 
 fn find_hunk(lines: &[&str], from: usize, hunk: &PatchHunk, n: usize) -> PatchResult<usize> {
@@ -138,13 +140,13 @@ fn find_hunk(lines: &[&str], from: usize, hunk: &PatchHunk, n: usize) -> PatchRe
     let mut places = (from..last).filter(fits);
     match (places.next(), places.next()) {
         (None, _) if lines.iter().any(|line| line.ends_with('\r')) => {
-            Err(format!("hunk {} does not fit; the lines of this file end with \\r\\n", n + 1))
+            Err(format!("hunk {} does not match; the lines of this file end with \\r\\n", n + 1))
         }
         (None, _) => {
-            Err(format!("hunk {} does not fit: read the file again and copy its lines exactly", n + 1))
+            Err(format!("hunk {} does not match: read the file again and copy its lines exactly", n + 1))
         }
         (Some(_), Some(_)) if hunk.heading.is_none() => {
-            Err(format!("hunk {} fits in several places: add lines around it, or a line after @@", n + 1))
+            Err(format!("hunk {} matches in several places: add context lines, or a line after @@", n + 1))
         }
         (Some(at), _) => Ok(at),
     }
@@ -174,13 +176,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_says_why() {
-        assert!(patched("a\n", "-b\n+c").unwrap_err().contains("does not fit"));
+        assert!(patched("a\n", "-b\n+c").unwrap_err().contains("does not match"));
         assert!(patched("a\nb\na\n", "-a\n+c").unwrap_err().contains("several places"));
         assert_eq!(patched("a\nb\na\n", "@@ b\n-a\n+c").unwrap(), "a\nb\nc\n");
         assert!(patched("a\r\nb\r\n", "-a\n+c").unwrap_err().contains("\\r\\n"));
-        assert!(patched("a\n", "@@ nothing\n-a\n+c").unwrap_err().contains("no line"));
-        assert!(patched("a\n", " a").unwrap_err().contains("nothing to change"));
-        assert!(patched("a\n", "a").unwrap_err().contains("in front"));
+        assert!(patched("a\n", "@@ nothing\n-a\n+c").unwrap_err().contains("was not found"));
+        assert!(patched("a\n", " a").unwrap_err().contains("contains no changes"));
+        assert!(patched("a\n", "a").unwrap_err().contains("does not start with"));
         for bad in [
             "",
             "*** Begin Patch",

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use polyclaw_folder::FolderHandle;
 
-/// Zero for what is not there.
+/// Zero for a missing file.
 pub type PathStamp = u64;
 
-/// Nothing is read: what an agent may have put there since only makes another stamp.
+/// The file is not read: if an agent has replaced it since, the stamp only differs.
 pub fn path_stamp(path: &Path) -> PathStamp {
     std::fs::symlink_metadata(path).map_or(0, |meta| {
         stamp_of(&StampedStat {
@@ -21,7 +21,7 @@ pub fn path_stamp(path: &Path) -> PathStamp {
     })
 }
 
-/// The stamp of a file in an open folder, the same as by its path.
+/// Returns the stamp of a file in an open folder. It is the same as the stamp by path.
 pub fn entry_stamp(folder: &FolderHandle, name: &OsStr) -> PathStamp {
     let Ok(Some(stat)) = folder.stat(name) else { return 0 };
     stamp_of(&StampedStat {
@@ -35,7 +35,7 @@ pub fn entry_stamp(folder: &FolderHandle, name: &OsStr) -> PathStamp {
 struct StampedStat {
     file: (u64, u64, u64),
     modified: (i64, i64),
-    /// Status changes too: a file can be given an old time of modification, but not an old time of that.
+    /// Includes the change time: the modification time of a file can be set back, its change time cannot.
     changed: (i64, i64),
 }
 

@@ -66,10 +66,10 @@ fn body_text(body: &FetchedBody, limit: usize) -> String {
     let is_lossy = broken.is_some_and(|error| !(body.is_cut && error.error_len().is_none()));
     let mut text = lossy[..lossy.floor_char_boundary(limit)].to_owned();
     if body.is_cut || text.len() < lossy.len() {
-        text.push_str(&format!("\n[cut: only the first {limit} bytes are shown]"));
+        text.push_str(&format!("\n[truncated: only the first {limit} bytes are shown]"));
     }
     if is_lossy {
-        text.push_str("\n[not valid UTF-8: bytes that are no text are shown as \u{fffd}]");
+        text.push_str("\n[not valid UTF-8: invalid bytes are shown as \u{fffd}]");
     }
     text
 }
@@ -109,7 +109,7 @@ fn is_text(kind: &str) -> bool {
 fn not_text_error(kind: &str, size: Option<u64>) -> Error {
     let kind = if kind.is_empty() { "no content type" } else { kind };
     let size = size.map_or("unknown size".to_owned(), |size| format!("{size} bytes"));
-    Error::Fetch(format!("it is not text ({kind}, {size})"))
+    Error::Fetch(format!("the content is not text ({kind}, {size})"))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     fn a_cut_body_says_so_and_broken_text_is_marked() {
         let body = |bytes: &[u8], is_cut| FetchedBody { bytes: bytes.to_vec(), is_cut };
         assert_eq!(body_text(&body(b"abc", false), 10), "abc");
-        assert_eq!(body_text(&body(b"abc", true), 3), "abc\n[cut: only the first 3 bytes are shown]");
+        assert_eq!(body_text(&body(b"abc", true), 3), "abc\n[truncated: only the first 3 bytes are shown]");
         assert!(!body_text(&body(b"ab\xc3", true), 3).contains("UTF-8"));
         assert!(body_text(&body(b"\xffabc", false), 10).contains("not valid UTF-8"));
         assert!(body_text(&body(&[0xff; 100], false), 100).len() < 250);

@@ -27,21 +27,25 @@ pub fn parse(text: &str) -> Result<Url> {
     if text.len() > MAX_URL_LEN {
         return Err(Error::Arguments("the url is too long".to_owned()));
     }
-    let url = Url::parse(text.trim())
-        .map_err(|error| Error::Arguments(format!("the url is not valid: {error}")))?;
+    let url = Url::parse(text.trim()).map_err(|error| Error::Arguments(format!("invalid url: {error}")))?;
     check_url(&url)?;
     Ok(url)
 }
 
 pub fn check_url(url: &Url) -> Result<()> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Error::Arguments(format!("only http and https are fetched, not {}", url.scheme())));
+        return Err(Error::Arguments(format!(
+            "only http and https URLs are supported, not {}",
+            url.scheme()
+        )));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Error::Arguments("the url holds a user name or password; these are not sent".to_owned()));
+        return Err(Error::Arguments(
+            "the url contains a user name or password, which is not allowed".to_owned(),
+        ));
     }
     if url.as_str().len() > MAX_URL_LEN || url.host_str().is_none_or(str::is_empty) {
-        return Err(Error::Arguments("the url is too long or names no host".to_owned()));
+        return Err(Error::Arguments("the url is too long or has no host".to_owned()));
     }
     Ok(())
 }
@@ -49,7 +53,7 @@ pub fn check_url(url: &Url) -> Result<()> {
 pub fn parse_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
     let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
     if given.len() > MAX_HEADERS || size > MAX_HEADERS_LEN {
-        return Err(Error::Arguments("there are too many headers, or they are too long".to_owned()));
+        return Err(Error::Arguments("too many headers, or headers too long".to_owned()));
     }
     given.iter().map(|(name, value)| parse_header(name, value)).collect()
 }
@@ -57,11 +61,11 @@ pub fn parse_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     // The value is not in the message, because it may be a secret.
     let refused = |why: &str| Error::Arguments(format!("the header {name:?} {why}"));
-    let key = HeaderName::try_from(name).map_err(|_| refused("has a name that is not allowed"))?;
+    let key = HeaderName::try_from(name).map_err(|_| refused("has an invalid name"))?;
     if RESERVED_HEADERS.contains(&key.as_str()) || key.as_str().starts_with("proxy-") {
-        return Err(refused("can not be set"));
+        return Err(refused("cannot be set"));
     }
-    let value = HeaderValue::try_from(value).map_err(|_| refused("has a value that is not allowed"))?;
+    let value = HeaderValue::try_from(value).map_err(|_| refused("has an invalid value"))?;
     Ok((key, value))
 }
 

@@ -185,16 +185,14 @@ async fn with_timeout<T, E: std::fmt::Display>(
     match tokio::time::timeout(limit, work).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Error::Server(name.to_owned(), plain_error(&error.to_string()))),
-        Err(_) => {
-            Err(Error::Server(name.to_owned(), format!("it did not answer within {} s", limit.as_secs())))
-        }
+        Err(_) => Err(Error::Server(name.to_owned(), format!("no response within {} s", limit.as_secs()))),
     }
 }
 
 /// Returns the error without the library's names of its parts.
 fn plain_error(error: &str) -> String {
     if error.contains("error sending request") {
-        return "nobody answers at its address".to_owned();
+        return "cannot connect to its address".to_owned();
     }
     let own = error
         .split_once("] error: ")
@@ -208,7 +206,7 @@ fn plain_error(error: &str) -> String {
 fn explain_exit(name: &str, settings: &McpSettings, error: Error, how: Option<String>) -> Error {
     match (error, how) {
         (Error::Server(_, what), how) => {
-            let what = how.map_or(what, |how| format!("it ended: {how}"));
+            let what = how.map_or(what, |how| format!("it exited: {how}"));
             Error::Server(name.to_owned(), settings.redact(&what))
         }
         (other, _) => other,
@@ -224,9 +222,9 @@ fn open_http(
     let mut own = HashMap::new();
     for (key, value) in headers {
         let key =
-            reqwest::header::HeaderName::try_from(key).map_err(|_| broken("a header has no proper name"))?;
+            reqwest::header::HeaderName::try_from(key).map_err(|_| broken("a header has an invalid name"))?;
         let mut value = reqwest::header::HeaderValue::try_from(value)
-            .map_err(|_| broken("a header has no proper value"))?;
+            .map_err(|_| broken("a header has an invalid value"))?;
         value.set_sensitive(true);
         own.insert(key, value);
     }
@@ -260,7 +258,7 @@ impl McpCallHandle {
         let arguments = match arguments {
             Value::Object(fields) => fields.clone(),
             Value::Null => serde_json::Map::new(),
-            _ => return Err(Error::Arguments("they must be an object".to_owned())),
+            _ => return Err(Error::Arguments("expected a JSON object".to_owned())),
         };
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -286,7 +284,7 @@ impl McpCallHandle {
         open.is_answered = true;
         match answer {
             Ok(ServerResult::CallToolResult(result)) => Ok(result::to_tool_outcome(&self.settings, result)),
-            Ok(_) => Err(self.server_error("it answered with something that is not a result")),
+            Ok(_) => Err(self.server_error("it responded with something that is not a tool result")),
             Err(error) => Err(self.service_error(&error)),
         }
     }
@@ -297,11 +295,14 @@ impl McpCallHandle {
 
     fn service_error(&self, error: &ServiceError) -> Error {
         match error {
-            ServiceError::McpError(refusal) => {
-                self.server_error(&format!("it refused: {}", sanitize::to_single_line(&refusal.message, 500)))
-            }
-            ServiceError::Timeout { timeout } => self
-                .server_error(&format!("it said nothing for {} s; the call was given up", timeout.as_secs())),
+            ServiceError::McpError(refusal) => self.server_error(&format!(
+                "it returned an error: {}",
+                sanitize::to_single_line(&refusal.message, 500)
+            )),
+            ServiceError::Timeout { timeout } => self.server_error(&format!(
+                "it sent nothing for {} s; the call was abandoned",
+                timeout.as_secs()
+            )),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 Error::ServerGone(self.name.to_string())
             }
@@ -356,7 +357,7 @@ mod tests {
         for (text, expected) in [
             (
                 "Client error: error sending request for url (http://127.0.0.1:1/)",
-                "nobody answers at its address",
+                "cannot connect to its address",
             ),
             (
                 "unexpected server response: 404, when send initialize request",

@@ -74,21 +74,22 @@ pub struct ServerLaunch {
 /// Creates the program's folder and refuses settings that would let an agent plant code for it.
 pub fn prepare_launch(program: &ServerProgram) -> Result<ServerLaunch, String> {
     let folder = own_folder(&program.folder)
-        .map_err(|error| format!("its folder {} can not be made: {error}", program.folder.display()))?;
+        .map_err(|error| format!("cannot create its folder {}: {error}", program.folder.display()))?;
     let cwd = working_folder(program, &folder)?;
     if program.command.contains('/') && is_written_by_agents(Path::new(&program.command), program, &folder) {
-        return Err(format!("{} lies in a folder that agents write: move it elsewhere", program.command));
+        return Err(format!("{} is in a folder that agents can write: move it elsewhere", program.command));
     }
     if let Some(word) = planted_argument(program, &cwd, &folder) {
         return Err(format!(
-            "its argument {word:?} names a place that agents write, and it could run what they put there with its \
-             secrets: move the file elsewhere; if it is data only, name it in readable or writable"
+            "its argument {word:?} is a path that agents can write, and the server could run files placed there \
+             with access to its secrets: move the file elsewhere; if it is only data, list it in readable or \
+             writable"
         ));
     }
     for (name, value) in program.env.iter().filter(|(name, _)| CODE_PATH_VARIABLES.contains(&name.as_str())) {
         let entries = std::env::split_paths(value).filter(|entry| entry.is_absolute());
         if let Some(entry) = entries.into_iter().find(|entry| is_written_by_agents(entry, program, &folder)) {
-            return Err(format!("its {name} names {}, a folder that agents write", entry.display()));
+            return Err(format!("its {name} contains {}, a folder that agents can write", entry.display()));
         }
     }
     let environment = Some(server_environment(program, &folder));
@@ -99,7 +100,7 @@ pub fn prepare_launch(program: &ServerProgram) -> Result<ServerLaunch, String> {
     let opens_hidden = |path: &PathBuf| hidden.iter().any(|hidden| hidden.starts_with(path));
     readable.retain(|path| program.readable.contains(path) || !opens_hidden(path));
     if let Some(missing) = program.writable.iter().find(|path| !path.exists()) {
-        return Err(format!("{} of its writable paths is not there", missing.display()));
+        return Err(format!("its writable path {} does not exist", missing.display()));
     }
     let writable = program.writable.clone();
     Ok(ServerLaunch { folder, cwd, grants: SandboxGrants { readable, writable, hidden, environment } })
@@ -116,11 +117,11 @@ fn working_folder(program: &ServerProgram, folder: &Path) -> Result<PathBuf, Str
         (Some(below), Some(home)) => home.join(below),
         _ => folder.join(named),
     };
-    let cwd = cwd.canonicalize().map_err(|error| format!("its cwd {named:?} can not be used: {error}"))?;
+    let cwd = cwd.canonicalize().map_err(|error| format!("cannot use its cwd {named:?}: {error}"))?;
     if is_written_by_agents(&cwd, program, folder) {
         return Err(format!(
-            "its cwd {named:?} lies in a folder that agents write, and could load what they put there: name another \
-             folder, or leave cwd out for one of its own"
+            "its cwd {named:?} is in a folder that agents can write, and the server could load files placed there: \
+             use another folder, or omit cwd to use a folder of its own"
         ));
     }
     Ok(cwd)
@@ -139,7 +140,8 @@ fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> O
     program.args.iter().find(|word| paths_in(word).any(is_planted))
 }
 
-/// Whether a path lies in a workspace, or elsewhere in the instance's home. What is not there yet is judged by its name.
+/// Returns whether a path is in a workspace or elsewhere in the instance's home. A path that does not exist yet is checked
+/// by its name.
 fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> bool {
     let folders = program.host.workspaces.iter().chain([&program.host.home]).cloned();
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -155,14 +157,14 @@ fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, St
     }
     environment
         .push(("PATH".to_owned(), safe_search_path(|entry| is_written_by_agents(entry, program, folder))));
-    // Python would else load modules from where it starts before its own.
+    // Otherwise Python would load modules from the working folder before its own.
     environment.push(("PYTHONSAFEPATH".to_owned(), "1".to_owned()));
     environment.retain(|(name, _)| !program.env.contains_key(name));
     environment.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment
 }
 
-/// Paths among its words that are there: what the operator names is to be read.
+/// Returns the existing paths among its arguments, which the operator allows to be read by naming them.
 fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
     let words = std::iter::once(&program.command).chain(&program.args).map(Path::new);
     words.filter(|path| path.is_absolute()).filter_map(|path| path.canonicalize().ok())
@@ -236,7 +238,7 @@ mod tests {
         {
             let refused =
                 prepare_launch(&program(&root, |program| program.cwd = Some(cwd.clone()))).unwrap_err();
-            assert!(refused.contains("agents write"), "{cwd}: {refused}");
+            assert!(refused.contains("agents can write"), "{cwd}: {refused}");
         }
         for name in ["PATH", "PYTHONPATH", "NODE_PATH", "LD_PRELOAD"] {
             let value = format!("/usr/bin:{}", text("elsewhere/bin"));
@@ -277,7 +279,7 @@ mod tests {
         ] {
             let refused = start(&word, false).unwrap_err();
             assert!(
-                refused.contains("agents write") && refused.contains("move the file"),
+                refused.contains("agents can write") && refused.contains("move the file"),
                 "{word}: {refused}"
             );
         }

@@ -63,7 +63,7 @@ pub struct ServerStreams {
 pub async fn start(name: &str, settings: &Arc<McpSettings>) -> Result<(ServerProcess, ServerStreams)> {
     let (kind, streams, stderr) = start_program(settings)
         .await
-        .map_err(|why| Error::Server(name.to_owned(), format!("it can not be started: {why}")))?;
+        .map_err(|why| Error::Server(name.to_owned(), format!("cannot start: {why}")))?;
     let texts = Arc::default();
     let log = tokio::spawn(log_stderr(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&texts)));
     Ok((ServerProcess { kind, recent_lines: texts, log }, streams))
@@ -71,7 +71,7 @@ pub async fn start(name: &str, settings: &Arc<McpSettings>) -> Result<(ServerPro
 
 async fn start_program(settings: &McpSettings) -> std::result::Result<SpawnedServer, String> {
     let McpTransport::Program(program) = &settings.transport else {
-        return Err("it is not a program".to_owned());
+        return Err("the server is not a program".to_owned());
     };
     let launch = launch::prepare_launch(program)?;
     let result = match program.sandbox {
@@ -85,7 +85,8 @@ fn start_failure_reason(error: Error) -> String {
     match error {
         Error::Command(error) => error.to_string(),
         Error::Sandbox(why) | Error::NoNamespaces(why) => format!(
-            "it can not be confined ({why}). sandbox = \"off\" in its section starts it with the rights of the instance"
+            "it cannot be sandboxed ({why}). sandbox = \"off\" in its section starts it with the permissions of the \
+             instance"
         ),
         other => other.to_string(),
     }
@@ -135,7 +136,7 @@ fn start_guarded(program: &ServerProgram, launch: ServerLaunch) -> std::io::Resu
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = ProcessGroup::led_by(child.id());
-    let broken = || std::io::Error::other("it has no streams");
+    let broken = || std::io::Error::other("it has no standard streams");
     let output = Box::new(child.stdout.take().ok_or_else(broken)?);
     let input = Box::new(child.stdin.take().ok_or_else(broken)?);
     let stderr = Box::new(child.stderr.take().ok_or_else(broken)?);

@@ -23,7 +23,7 @@ pub fn to_tool_outcome(settings: &McpSettings, result: CallToolResult) -> ToolOu
     }
     let shown = sanitize::limit_block(&settings.redact(&text), MAX_RESULT_CHARS);
     let content = match shown.chars().count() > MAX_RESULT_CHARS {
-        true => format!("{shown}\n[cut here: only the first {MAX_RESULT_CHARS} characters are shown]"),
+        true => format!("{shown}\n[truncated: only the first {MAX_RESULT_CHARS} characters are shown]"),
         false => shown,
     };
     let notice = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
@@ -70,15 +70,11 @@ fn show_image(data: &str, images: &mut NamedImages) -> Option<String> {
 }
 
 fn unknown_block_text() -> String {
-    "[something that can not be shown as text]".to_owned()
+    "[content that cannot be shown as text]".to_owned()
 }
 
 fn omitted_note(what: &str, kind: Option<&str>, encoded: usize) -> String {
-    format!(
-        "[{what}, {}, {} bytes: not shown]",
-        short_line(kind.unwrap_or("of an unknown type")),
-        encoded / 4 * 3
-    )
+    format!("[{what}, {}, {} bytes: not shown]", short_line(kind.unwrap_or("unknown type")), encoded / 4 * 3)
 }
 
 fn short_line(text: &str) -> String {
@@ -112,7 +108,7 @@ mod tests {
         assert_eq!(
             outcome.content,
             "hello ***\n[image, image/png, 6 bytes: not shown]\n[resource demo://a b]\ninside\n\
-             [resource demo://c] [data, of an unknown type, 3 bytes: not shown]\n[link to the resource d: demo://d]"
+             [resource demo://c] [data, unknown type, 3 bytes: not shown]\n[link to the resource d: demo://d]"
         );
         assert!(!outcome.is_error);
     }
@@ -137,7 +133,7 @@ mod tests {
         let outcome =
             shown(json!({ "isError": true, "content": [{ "type": "text", "text": "x".repeat(1_000_000) }] }));
         assert!(outcome.is_error && outcome.content.len() < MAX_RESULT_CHARS + 100);
-        assert!(outcome.content.ends_with("[cut here: only the first 100000 characters are shown]"));
+        assert!(outcome.content.ends_with("[truncated: only the first 100000 characters are shown]"));
         assert_eq!(shown(json!({ "content": [] })).content, "(no output)");
         assert_eq!(shown(json!({ "content": [], "structuredContent": { "a": 1 } })).content, "{\"a\":1}");
     }

@@ -177,7 +177,7 @@ impl McpServerHandle {
             _ = stop.wait_for(|stop| *stop) => String::new(),
         };
         let how = connection.close().await;
-        how.map_or(why, |how| format!("it ended: {how}"))
+        how.map_or(why, |how| format!("it exited: {how}"))
     }
 
     async fn serve_connection(&self, connection: &mut McpConnection) -> String {
@@ -190,8 +190,8 @@ impl McpServerHandle {
                 Err(error) => return error.to_string(),
             }
             tokio::select! {
-                () = connection.wait_closed() => return "it went away".to_owned(),
-                () = self.doubt.notified() => return "it can not be reached".to_owned(),
+                () = connection.wait_closed() => return "it closed the connection".to_owned(),
+                () = self.doubt.notified() => return "it is unreachable".to_owned(),
                 () = changed.notified() => tokio::time::sleep(MIN_RELIST_INTERVAL).await,
             }
         }
@@ -235,7 +235,7 @@ impl McpServerHandle {
         let now = self.lock_state();
         let why = now.error.clone().unwrap_or_else(|| "it is not running".to_owned());
         let left = now.retry.map(|at| at.saturating_duration_since(Instant::now()).as_secs() + 1);
-        let again = left.map(|left| format!("; it is tried again in {left} s")).unwrap_or_default();
+        let again = left.map(|left| format!("; next attempt in {left} s")).unwrap_or_default();
         Error::Server(self.name.clone(), format!("it is down ({why}){again}"))
     }
 }

@@ -35,7 +35,7 @@ pub fn tool_specs(server: &str, settings: &McpSettings, mut tools: Vec<Tool>) ->
         tracing::warn!(
             mcp.server = server,
             tools = tools.len(),
-            "MCP server has too many tools; only the first {MAX_TOOLS} are offered, choose others with tools.allow"
+            "MCP server has too many tools; offering only the first {MAX_TOOLS}, choose others with tools.allow"
         );
         tools.truncate(MAX_TOOLS);
     }

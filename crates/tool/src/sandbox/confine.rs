@@ -25,7 +25,7 @@ pub fn enter() -> u8 {
         Err(why) => return report_refusal(&why),
     }
     let error = exec_program(&plan);
-    plan::send_line(&HelperMessage::Refused(format!("{} can not be run: {error}", plan.program[0])));
+    plan::send_line(&HelperMessage::Refused(format!("cannot run {}: {error}", plan.program[0])));
     EXIT_REFUSED
 }
 
@@ -33,8 +33,7 @@ fn confine_process(plan: &SandboxPlan) -> Result<ProgramConfinement, String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     // Detach from any terminal, in a process group of its own.
     rustix::process::setsid().ok();
-    std::env::set_current_dir(&plan.folder)
-        .map_err(|error| format!("its folder can not be entered: {error}"))?;
+    std::env::set_current_dir(&plan.folder).map_err(|error| format!("cannot enter its folder: {error}"))?;
     let before = PreConfinement::capture_state(&plan.namespaces)?;
     let others = watch::count_user_tasks(rustix::process::getuid().as_raw());
     let landlock = if plan.mode == SandboxMode::Off { None } else { Some(restrict_process(plan, &before)?) };
@@ -52,7 +51,7 @@ fn restrict_process(plan: &SandboxPlan, before: &PreConfinement) -> Result<Landl
     let landlock = landlock::apply_landlock(plan)?;
     // Landlock scopes signals since ABI 6. Without it, outside processes must be invisible.
     if landlock.abi < 6 && !before.has_own_namespace("pid") {
-        return Err("this kernel can neither keep signals inside nor give a process namespace".to_owned());
+        return Err("this kernel supports neither signal scoping nor a process namespace".to_owned());
     }
     seccomp::apply_filters(plan)?;
     Ok(landlock)
@@ -60,7 +59,7 @@ fn restrict_process(plan: &SandboxPlan, before: &PreConfinement) -> Result<Landl
 
 /// Drops all capabilities for good, so that root is an ordinary user.
 fn drop_capabilities() -> Result<(), String> {
-    let failed = |error: rustix::io::Errno| format!("capabilities can not be given up: {error}");
+    let failed = |error: rustix::io::Errno| format!("cannot drop capabilities: {error}");
     rustix::thread::clear_ambient_capability_set().ok();
     for bit in CapabilitySet::all().iter() {
         // Needs a capability itself; without it there is nothing to drop.

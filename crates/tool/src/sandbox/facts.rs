@@ -126,16 +126,19 @@ pub fn verify_confinement(plan: &SandboxPlan, program: &ProgramConfinement) -> R
     }
     let holds = [
         (program.no_new_privs, "no_new_privs is not set"),
-        (program.seccomp == 2, "no filter of system calls is in force"),
-        (program.capabilities.chars().all(|digit| digit == '0'), "capabilities are left"),
+        (program.seccomp == 2, "no seccomp filter is active"),
+        (program.capabilities.chars().all(|digit| digit == '0'), "capabilities are not dropped"),
         (!program.tried.outside, "files outside the workspace can be read"),
-        (!program.tried.attributes, "modes of files outside can be changed"),
-        (!program.tried.unix_sockets, "sockets of this machine can be opened"),
-        (!program.tried.machine, "settings or details of the whole machine can be opened"),
+        (!program.tried.attributes, "permissions of files outside the workspace can be changed"),
+        (!program.tried.unix_sockets, "Unix sockets of this machine can be opened"),
+        (!program.tried.machine, "machine-wide settings or information can be opened"),
         (plan.mode != SandboxMode::Strict || !program.tried.network, "the network can be reached"),
         (plan.listen || !program.tried.listen, "it can listen for connections"),
-        (plan.removal_only == program.removal_only, "files can be made in a workspace over its quota"),
-        (program.limits.core_bytes == Some(0), "core files can be written"),
+        (
+            plan.removal_only == program.removal_only,
+            "files can be created in a workspace that exceeds its quota",
+        ),
+        (program.limits.core_bytes == Some(0), "core dumps can be written"),
     ];
     match holds.iter().find(|(holds, _)| !holds) {
         Some((_, why)) => Err((*why).to_owned()),

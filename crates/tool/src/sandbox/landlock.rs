@@ -92,7 +92,7 @@ pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
     let status = ruleset.restrict_self().map_err(refused)?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as u32,
-        _ => return Err("this kernel has no landlock".to_owned()),
+        _ => return Err("this kernel does not support landlock".to_owned()),
     };
     let enforced = match status.ruleset {
         RulesetStatus::FullyEnforced => "fully",
@@ -104,10 +104,10 @@ pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
 
 /// The rule must be for the folder that the daemon meant, even if a link has taken the place of a folder above it.
 fn check_workspace_id(opened: &PathFd, plan: &SandboxPlan) -> Result<(), String> {
-    let stat = rustix::fs::fstat(opened).map_err(|error| format!("its workspace: {error}"))?;
+    let stat = rustix::fs::fstat(opened).map_err(|error| format!("cannot read its workspace: {error}"))?;
     match (stat.st_dev, stat.st_ino) == plan.workspace_id {
         true => Ok(()),
-        false => Err("its workspace was replaced by another folder while it was started".to_owned()),
+        false => Err("its workspace was replaced by another folder during startup".to_owned()),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn apply_limits(limits: &ProgramLimits, others: u64) -> Result<(), String> {
         // Never above the current maximum, so that a worker's programs stay below the worker's limits.
         let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
-        setrlimit(resource, limit).map_err(|error| format!("the limit of {name} can not be set: {error}"))?;
+        setrlimit(resource, limit).map_err(|error| format!("cannot set the limit of {name}: {error}"))?;
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ fn no_namespaces(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::StorageFull => io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "no user namespaces are left (max_user_namespaces)",
+            "the limit of user namespaces is reached (max_user_namespaces)",
         ),
         _ => error,
     }

@@ -129,10 +129,10 @@ pub fn end_from_tail(tail: &[u8]) -> Option<String> {
             HelperMessage::Ended(ReportedEnd::Exited(code)) => Some(format!("exit status: {code}")),
             HelperMessage::Ended(ReportedEnd::Signalled(signal)) => Some(format!("signal: {signal}")),
             HelperMessage::Ended(ReportedEnd::OverMemory(limit)) => {
-                Some(format!("it used more than {limit} MiB of memory"))
+                Some(format!("memory use exceeded {limit} MiB"))
             }
             HelperMessage::Ended(ReportedEnd::OverProcesses(limit)) => {
-                Some(format!("it had more than {limit} processes"))
+                Some(format!("more than {limit} processes"))
             }
             HelperMessage::Ended(ReportedEnd::OverDisk(limit)) => {
                 Some(format!("it wrote more than {limit} MiB"))
@@ -175,7 +175,7 @@ impl SandboxLauncher {
 
     /// Returns the first mode that works on this machine.
     async fn find_namespace_mode(&self) -> Result<NamespaceMode> {
-        let mut last = Error::Sandbox("no way to confine a program is configured".to_owned());
+        let mut last = Error::Sandbox("no sandbox method is configured".to_owned());
         for way in &self.settings.ways {
             match self.probe_mode(way).await {
                 Ok(()) => return Ok(way.clone()),
@@ -184,7 +184,7 @@ impl SandboxLauncher {
                 Err(Error::NoNamespaces(why)) => last = Error::NoNamespaces(why),
                 Err(error) => return Err(error),
             }
-            tracing::warn!(?way, error = %last, "this machine does not allow this way to confine programs");
+            tracing::warn!(?way, error = %last, "this machine does not support a sandbox method");
         }
         Err(last)
     }
@@ -203,7 +203,7 @@ impl SandboxLauncher {
         let mut started = self.start_with(way.clone(), program, Stdio::null()).await?;
         match started.wait_for_end().await {
             ProgramEnd::Exited(0) => Ok(()),
-            end => Err(Error::Sandbox(format!("a trial run ended with {end:?}"))),
+            end => Err(Error::Sandbox(format!("a test run ended with {end:?}"))),
         }
     }
 
@@ -224,8 +224,9 @@ impl SandboxLauncher {
             input.write_all(&text).await.map_err(Error::Command)?;
             wait_started(&mut lines).await
         });
-        let facts =
-            result.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
+        let facts = result
+            .await
+            .unwrap_or_else(|_| Err(Error::Sandbox("the helper process does not respond".to_owned())));
         let child = SupervisorProcess { child, has_namespaces: plan.namespace_mode != NamespaceMode::Bare };
         let running = RunningSandbox { child: Some(child), temporary: Some(temporary) };
         Ok(StartedProgram { facts: facts?, lines, input: Some(input), running })
@@ -311,9 +312,9 @@ async fn wait_started(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::Pr
         Some(HelperMessage::NoNamespaces(why)) => Err(Error::NoNamespaces(why)),
         Some(HelperMessage::Refused(why)) => Err(Error::Sandbox(why)),
         Some(HelperMessage::Ended(ended)) => {
-            Err(Error::Sandbox(format!("it ended before it began: {ended:?}")))
+            Err(Error::Sandbox(format!("it ended before the program started: {ended:?}")))
         }
-        None => Err(Error::Sandbox("the helper ended without a word".to_owned())),
+        None => Err(Error::Sandbox("the helper process ended without a message".to_owned())),
     }
 }
 
@@ -379,7 +380,7 @@ impl SupervisorProcess {
         if timeout(CLEANUP_TIMEOUT, self.child.wait()).await.is_ok() {
             return;
         }
-        tracing::error!(pid = self.child.id(), "a program's processes have not ended yet");
+        tracing::error!(pid = self.child.id(), "processes of a program have not ended yet");
         if self.has_namespaces {
             self.child.kill().await.ok();
         }
@@ -391,7 +392,7 @@ pub struct RunFolder(PathBuf);
 
 impl RunFolder {
     fn new(parent: &Path) -> Result<Self> {
-        let failed = |error: io::Error| Error::Sandbox(format!("no temporary folder can be made: {error}"));
+        let failed = |error: io::Error| Error::Sandbox(format!("cannot create a temporary folder: {error}"));
         let mut private = fs::DirBuilder::new();
         private.mode(0o700);
         private.recursive(true).create(parent).map_err(failed)?;
@@ -404,14 +405,14 @@ impl RunFolder {
                 Err(error) => return Err(failed(error)),
             }
         }
-        Err(Error::Sandbox("too many temporary folders were left behind".to_owned()))
+        Err(Error::Sandbox("too many leftover temporary folders".to_owned()))
     }
 }
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if let Err(error) = polyclaw_tree::remove_tree(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "a program's temporary folder could not be removed");
+            tracing::warn!(folder = %self.0.display(), %error, "could not remove a program's temporary folder");
         }
     }
 }

@@ -41,14 +41,14 @@ pub fn supervise() -> u8 {
     die_with_parent();
     match result.and_then(|mut child| child.wait()) {
         Ok(status) if status.code() == Some(BUBBLEWRAP_FAILED) => {
-            report_no_namespaces("bubblewrap can not make namespaces")
+            report_no_namespaces("bubblewrap cannot create namespaces")
         }
         // It ended after all others in its namespace.
         Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_REFUSED),
         Err(error) if namespaces::is_permanent(&error) => {
-            report_no_namespaces(&format!("namespaces can not be made: {error}"))
+            report_no_namespaces(&format!("cannot create namespaces: {error}"))
         }
-        Err(error) => report_refusal(&format!("namespaces could not be made: {error}")),
+        Err(error) => report_refusal(&format!("creating namespaces failed: {error}")),
     }
 }
 
@@ -58,7 +58,7 @@ fn run_without_namespaces(plan: &SandboxPlan) -> u8 {
     // The kernel does not limit root's processes, and counting from outside is too slow for a fork bomb.
     if plan.mode != SandboxMode::Off && !plan.already_namespaced && rustix::process::geteuid().is_root() {
         return report_refusal(
-            "root can not be confined without namespaces: run Polyclaw as an ordinary user",
+            "root cannot be sandboxed without namespaces: run Polyclaw as an ordinary user",
         );
     }
     supervise_program(plan)
@@ -76,9 +76,9 @@ pub fn init() -> u8 {
     match namespaces::set_up_mounts(&mut plan) {
         Ok(()) => supervise_program(&plan),
         Err(error) if namespaces::is_permanent(&error) => {
-            report_no_namespaces(&format!("mounts can not be arranged: {error}"))
+            report_no_namespaces(&format!("cannot set up mounts: {error}"))
         }
-        Err(error) => report_refusal(&format!("mounts could not be arranged: {error}")),
+        Err(error) => report_refusal(&format!("setting up mounts failed: {error}")),
     }
 }
 
@@ -114,7 +114,7 @@ fn supervise_program(plan: &SandboxPlan) -> u8 {
     let plan = &SandboxPlan { removal_only, ..plan.clone() };
     let child = match spawn_stage(plan, &plan.helper, ENTER_STAGE) {
         Ok(child) => child,
-        Err(error) => return report_refusal(&format!("it could not be started: {error}")),
+        Err(error) => return report_refusal(&format!("cannot start it: {error}")),
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return EXIT_REFUSED };
     let ended = watch_program(program, plan, watch);

@@ -10,7 +10,7 @@ use polyclaw_tree::{disk_bytes, file_identity};
 use rustix::fs::FileType;
 use rustix::process::Pid;
 
-/// Until the next look at maps, for each time one took: programs can have thousands of them.
+/// Pause between two scans of memory maps, as a multiple of the duration of a scan: programs can have thousands of maps.
 const PAUSE_PER_LOOK: u32 = 10;
 
 /// Returns the bytes of unlinked files that processes have open, on the disks of these folders.

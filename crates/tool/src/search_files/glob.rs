@@ -20,7 +20,7 @@ impl PathGlob {
 
 pub fn compile_glob(pattern: &str) -> Result<PathGlob> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-    let refused = |why: &str| Error::Arguments(format!("the glob can not be used: {why}"));
+    let refused = |why: &str| Error::Arguments(format!("invalid glob: {why}"));
     if pattern.is_empty() || pattern.len() > 1000 {
         return Err(refused("it is empty or too long"));
     }

@@ -79,5 +79,5 @@ fn a_search_out_of_time_says_so() {
     let home = home();
     let place = workspace::resolve_path(home.path(), "").unwrap();
     let text = search_place(&place, &arguments("find"), &WorkBudget::empty()).unwrap();
-    assert!(text.contains("out of time"), "{text}");
+    assert!(text.contains("timed out"), "{text}");
 }

@@ -51,7 +51,7 @@ impl<'a> ShellOutput<'a> {
         if self.left_out == 0 {
             return self.head + &self.tail;
         }
-        format!("{}\n[… {} bytes left out …]\n{}", self.head, self.left_out, self.tail)
+        format!("{}\n[… {} bytes omitted …]\n{}", self.head, self.left_out, self.tail)
     }
 
     fn retain_text(&mut self, text: &str) {
@@ -120,7 +120,7 @@ mod tests {
         let (text, shown) = kept(&pieces);
         assert!(text.starts_with("0\n1\n2\n") && text.ends_with("199999\n"));
         let total: usize = lines.iter().map(String::len).sum();
-        assert!(text.contains(&format!("[… {} bytes left out …]", total - 2 * RETAINED_BYTES)));
+        assert!(text.contains(&format!("[… {} bytes omitted …]", total - 2 * RETAINED_BYTES)));
         assert!(shown.len() <= MAX_PROGRESS_BYTES + 100 && shown.contains("more output"));
     }
 

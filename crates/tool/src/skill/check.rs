@@ -40,16 +40,16 @@ fn find_name_conflict(name: &str, at: usize, names: &[Option<String>]) -> Option
     let mut others = others.filter_map(|(n, other)| other.as_deref().map(|other| (n, other)));
     others.find_map(|(n, other)| {
         if other == name && n < at {
-            let what = "a nearer skill of the same name is used in its place";
+            let what = "another skill of the same name takes precedence over it";
             return Some(SkillFinding::warning(
                 "skill_shadowed",
                 what,
-                "rename one of them if that is not meant",
+                "rename one of them if this is not intended",
             ));
         }
         is_lookalike(name, other).then(|| {
-            let what = format!("its name looks like that of another skill, {other}");
-            SkillFinding::warning("skill_lookalike", what, "make sure that it is the one you mean")
+            let what = format!("its name looks like the name of another skill, {other}");
+            SkillFinding::warning("skill_lookalike", what, "make sure that this is the intended skill")
         })
     })
 }
@@ -66,15 +66,19 @@ fn check_files(
         let shown = format!("{above}{}", text::truncate_text(&text::name(&entry.name), 80));
         match entry.kind {
             FileType::Symlink => {
-                let what = format!("{shown} is a symbolic link; it can not be read through the skill");
-                findings.push(SkillFinding::warning("skill_link", what, "put the file itself there"));
+                let what = format!("{shown} is a symbolic link and cannot be read through the skill");
+                findings.push(SkillFinding::warning(
+                    "skill_link",
+                    what,
+                    "replace the link with the file itself",
+                ));
             }
             FileType::RegularFile if *left == 0 => {
-                let what = format!("it has more than {MAX_FILES} files; the rest was not looked at");
+                let what = format!("it has more than {MAX_FILES} files; the rest was not checked");
                 findings.push(SkillFinding::warning(
                     "skill_large",
                     what,
-                    "a skill is a few pages; look at what else is there",
+                    "a skill is usually a few pages; check what the other files are",
                 ));
                 return;
             }
@@ -85,8 +89,8 @@ fn check_files(
             FileType::Directory if depth == 0 => {
                 findings.push(SkillFinding::warning(
                     "skill_large",
-                    format!("{shown} is too deep to be looked at"),
-                    "keep a skill flat",
+                    format!("{shown} is nested too deeply and was not checked"),
+                    "use a flat folder",
                 ));
             }
             FileType::Directory => {
@@ -101,15 +105,15 @@ fn check_files(
 
 fn check_file(folder: &FolderHandle, name: &OsStr, size: u64, shown: &str) -> Vec<SkillFinding> {
     if size > MAX_FILE_BYTES {
-        let what = format!("{shown} has {size} bytes; more than {MAX_FILE_BYTES} are not looked at");
-        return vec![SkillFinding::warning("skill_large", what, "look at what it is")];
+        let what = format!("{shown} has {size} bytes; files over {MAX_FILE_BYTES} bytes are not checked");
+        return vec![SkillFinding::warning("skill_large", what, "check what it is")];
     }
     let mut bytes = Vec::new();
     let read =
         folder.open_regular_file(name).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     if read.is_err() || bytes.contains(&0) {
-        let what = format!("{shown} is no text: what it does can not be read");
-        return vec![SkillFinding::warning("skill_program", what, "use it only if you trust who made it")];
+        let what = format!("{shown} is not a text file and cannot be checked");
+        return vec![SkillFinding::warning("skill_program", what, "use it only if you trust its author")];
     }
     let findings = lint_skill(&String::from_utf8_lossy(&bytes));
     findings

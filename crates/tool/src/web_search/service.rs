@@ -17,7 +17,7 @@ pub fn build_request(
     let key = settings.api_key.as_ref().map(Secret::expose).unwrap_or_default();
     let address = |path: &str, words: &[(&str, &str)]| {
         let mut url = Url::parse(&format!("{base}{path}"))
-            .map_err(|_| Error::Search("its url in the config can not be read".to_owned()))?;
+            .map_err(|_| Error::Search("invalid url in the config".to_owned()))?;
         if !words.is_empty() {
             url.query_pairs_mut().extend_pairs(words);
         }

@@ -157,7 +157,7 @@ fn parse_outcome(
     error: Option<Value>,
 ) -> std::result::Result<ToolOutcome, WorkerCrash> {
     if let Some(error) = error {
-        let why = error["message"].as_str().unwrap_or("it gave no reason");
+        let why = error["message"].as_str().unwrap_or("no reason given");
         return Ok(Error::Refused(why.to_owned()).into());
     }
     let mut outcome: ToolOutcome = serde_json::from_value(result.ok_or(WorkerCrash::UNEXPLAINED)?)

@@ -86,7 +86,7 @@ impl WorkerServer {
             (None, None) => self.send_message(WorkerMessage::error(
                 None,
                 INVALID_REQUEST,
-                "neither a request nor an answer",
+                "neither a request nor a response",
             )),
         }
     }
@@ -108,7 +108,7 @@ impl WorkerServer {
             return self.send_message(WorkerMessage::error(
                 Some(id),
                 TOOL_NOT_ALLOWED,
-                &format!("'{name}' is not on the list"),
+                &format!("'{name}' is not an allowed tool"),
             ));
         }
         let outcome =
@@ -153,7 +153,7 @@ impl WorkerServer {
         self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, answer);
         self.send_message(WorkerMessage::request(id, method, params));
         let value = answered.await.unwrap_or_default();
-        serde_json::from_value(value).unwrap_or_else(|_| ToolOutcome::error("the host gave no answer"))
+        serde_json::from_value(value).unwrap_or_else(|_| ToolOutcome::error("the host sent no response"))
     }
 
     fn complete_request(&self, id: u64, result: Option<Value>) {

@@ -186,7 +186,7 @@ fn long_files_cost_bounded_memory_and_say_that_they_are_cut() {
     let fixture = SkillFixture::new();
     fixture.put("ws/MEMORY.md", &"ü".repeat(3_000_000));
     let text = fixture.brief().text;
-    assert!(text.ends_with("[cut here: only the first 20000 characters are shown]"));
+    assert!(text.ends_with("[truncated: only the first 20000 characters are shown]"));
     assert!(text.chars().count() < 20_200);
 }
 
@@ -234,7 +234,7 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
     });
     let text = fixture.brief().skill_list;
     assert!(
-        text.ends_with("- tides: more tides\n[1 more skills are not listed: the list is cut at 1.]"),
+        text.ends_with("- tides: more tides\n[1 more skills are not listed: the list is limited to 1.]"),
         "{text}"
     );
 }

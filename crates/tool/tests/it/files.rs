@@ -217,8 +217,8 @@ async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
     );
     assert!(!bench.path("gone.txt").exists());
     for (bad, text) in [
-        ("*** Update File: old.txt\n-two\n+3", "does not fit"),
-        ("*** Add File: old.txt\n+x", "is there already"),
+        ("*** Update File: old.txt\n-two\n+3", "does not match"),
+        ("*** Add File: old.txt\n+x", "already exists"),
         ("*** Delete File: nothing.txt", "nothing.txt"),
         ("*** Update File: old.txt\n-2\n+3\n*** Delete File: ./old.txt", "twice"),
         ("*** Delete File: new", "a folder"),

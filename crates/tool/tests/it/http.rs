@@ -143,7 +143,8 @@ async fn bodies_are_bounded_and_text_only() {
     let bench = private();
     let page = bench.ok("http_fetch", json!({ "url": site.url("/large"), "max_bytes": 100_000_000 })).await;
     assert!(
-        page.len() < 1024 * 1024 + 2000 && page.ends_with("[cut: only the first 1048576 bytes are shown]")
+        page.len() < 1024 * 1024 + 2000
+            && page.ends_with("[truncated: only the first 1048576 bytes are shown]")
     );
     let page = bench.ok("http_fetch", json!({ "url": site.url("/large"), "max_bytes": 10 })).await;
     assert!(page.contains("\n\nxxxxxxxxxx\n[cut"), "{page}");

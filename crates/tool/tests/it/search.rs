@@ -86,7 +86,7 @@ async fn what_is_found_is_bounded_and_cleaned() {
 #[tokio::test]
 async fn what_goes_wrong_is_said_without_the_key() {
     for (status, expected) in [
-        ("401 No", "refused the key"),
+        ("401 No", "rejected the API key"),
         ("429 No", "limit"),
         ("500 No", "status 500"),
         ("302 No", "status 302"),
@@ -101,11 +101,11 @@ async fn what_goes_wrong_is_said_without_the_key() {
     let garbage = Site::start(|_| answer("200 OK", "", b"<html>")).await;
     let text =
         bench(SearchKind::Tavily, &garbage, Some("k")).refused("web_search", json!({ "query": "x" })).await;
-    assert!(text.contains("did not answer with JSON"), "{text}");
+    assert!(text.contains("did not respond with JSON"), "{text}");
     let flood = Site::start(|_| answer("200 OK", "", &vec![b' '; 3_000_000])).await;
     let text =
         bench(SearchKind::Tavily, &flood, Some("k")).refused("web_search", json!({ "query": "x" })).await;
-    assert!(text.contains("longer than"), "{text}");
+    assert!(text.contains("exceeds"), "{text}");
     let nobody =
         WebSearch { kind: SearchKind::Searxng, url: Some("http://127.0.0.1:9".to_owned()), api_key: None };
     let bench = Bench::with(BuiltinSettings { web_search: Some(nobody), ..BuiltinSettings::default() });

@@ -185,7 +185,7 @@ async fn who_finds_no_free_worker_is_told_after_a_while() {
     });
     assert!(!long.is_error, "{}", long.content);
     assert!(
-        refused.is_error && refused.content.contains("no worker process was free"),
+        refused.is_error && refused.content.contains("no worker process became available"),
         "{}",
         refused.content
     );

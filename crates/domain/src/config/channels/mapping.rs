@@ -49,7 +49,7 @@ impl WebhookMapping {
         let found =
             |wanted: &Option<String>, own: &str| render_template(wanted.as_deref().unwrap_or(own), posted);
         let text = found(&self.text, "text");
-        let missing = || format!("there is no {:?} in it", self.text.as_deref().unwrap_or("text"));
+        let missing = || format!("{:?} is missing in it", self.text.as_deref().unwrap_or("text"));
         Ok(WebhookPost {
             text: text.ok_or_else(missing)?,
             id: found(&self.id, "id"),
@@ -63,8 +63,8 @@ impl WebhookMapping {
         for (name, wanted) in all {
             let Some(wanted) = wanted else { continue };
             if parse_template(wanted).is_none_or(|pieces| pieces.iter().any(TemplatePiece::is_broken)) {
-                let message = format!("{wanted:?} is neither a path nor text with paths in it");
-                let hint = r#"write "issue.title", or "{sender.login}: {comment.body}""#;
+                let message = format!("{wanted:?} is neither a path nor a text with paths");
+                let hint = r#"use "issue.title", or "{sender.login}: {comment.body}""#;
                 report.add_error(&format!("{path}.{name}"), message, hint);
             }
         }

@@ -130,15 +130,15 @@ impl SlackConfig {
 impl MatrixConfig {
     pub(super) fn report_errors(&self, path: &str, report: &mut ConfigReport) {
         if self.access_token.is_some() == self.password.is_some() {
-            let message = "a Matrix user needs an access_token or a password, one of them";
+            let message = "a Matrix user needs either an access_token or a password";
             report.add_error(path, message, "add access_token = \"env:MATRIX_TOKEN\"");
         }
         if !is_matrix_user_id(&self.user_id) {
-            let message = format!("{:?} is no user of a homeserver", self.user_id);
+            let message = format!("{:?} is not a Matrix user id", self.user_id);
             report.add_error(
                 &format!("{path}.user_id"),
                 message,
-                "write it whole, like @polyclaw:example.org",
+                "use the full id, like @polyclaw:example.org",
             );
         }
     }

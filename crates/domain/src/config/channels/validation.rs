@@ -52,7 +52,7 @@ fn report_duplicates<'a, T: Eq + Hash>(
                 let path =
                     format!("{}.{setting}", key_names::join_key(&format!("channels.{channel}"), account));
                 let message = format!("account {first:?} has the same {setting}");
-                report.add_error(&path, message, "one account is enough for it; take the other out");
+                report.add_error(&path, message, "remove one of the accounts");
             }
             None => drop(seen.insert(identity, account)),
         }
@@ -62,7 +62,7 @@ fn report_duplicates<'a, T: Eq + Hash>(
 fn check_account_name(account: &str, path: &str, report: &mut ConfigReport) {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     if account.is_empty() || account.len() > 64 || !account.chars().all(word) {
-        let message = format!("{account:?} cannot be an account's name");
+        let message = format!("{account:?} is not a valid account name");
         report.add_error(path, message, "use up to 64 of a-z, 0-9, '_' and '-'");
     }
 }
@@ -74,12 +74,16 @@ fn check_sender_ids(channel: &str, access: &AccountAccess, path: &str, report: &
         for (at, person) in people.iter().enumerate() {
             let (is_name, hint) = match channel {
                 "matrix" => {
-                    (!is_matrix_user_id(person) && person != "*", "write it whole, like @ann:example.org")
+                    (!is_matrix_user_id(person) && person != "*", "use the full id, like @ann:example.org")
                 }
-                _ => (person.starts_with('@'), "`polyclaw pairing list` shows the id of whoever has written"),
+                _ => (
+                    person.starts_with('@'),
+                    "`polyclaw pairing list` shows the ids of people who have sent a \
+                                                message",
+                ),
             };
             if is_name {
-                let message = format!("{person:?} is a name, and people are known by their ids");
+                let message = format!("{person:?} is a name, but people are identified by their ids");
                 report.add_error(&format!("{path}.{setting}[{at}]"), message, hint);
             }
         }

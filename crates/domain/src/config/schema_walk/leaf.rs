@@ -11,8 +11,8 @@ use crate::provider::ModelRef;
 
 /// Values of other gateways: the type, the value, and what to write instead.
 const FOREIGN_VALUES: [(&str, &str, &str); 2] = [
-    ("SandboxMode", "all", "write \"workspace\": the programs of every session are confined"),
-    ("SandboxMode", "non-main", "write \"workspace\", or \"off\" for the one agent that needs it"),
+    ("SandboxMode", "all", "use \"workspace\": the programs of every session are sandboxed"),
+    ("SandboxMode", "non-main", "use \"workspace\", or \"off\" for the one agent that needs it"),
 ];
 
 /// Returns the JSON types that a schema accepts. An enumeration is text.
@@ -81,10 +81,10 @@ pub(super) fn check_text(text: &str, def: Option<&str>, schema: &Value) -> Resul
         if let Some((_, _, hint)) =
             FOREIGN_VALUES.iter().find(|(of, word, _)| Some(*of) == def && *word == text)
         {
-            return Err(ConfigFault::new(format!("{text:?} is not one of the choices"), *hint));
+            return Err(ConfigFault::new(format!("{text:?} is not a valid value"), *hint));
         }
         return Err(ConfigFault::new(
-            format!("{text:?} is not one of the choices"),
+            format!("{text:?} is not a valid value"),
             key_names::suggest_word(text, &words),
         ));
     }
@@ -97,7 +97,7 @@ pub(super) fn check_text(text: &str, def: Option<&str>, schema: &Value) -> Resul
         }
         (_, Some("ip")) if text.parse::<IpAddr>().is_err() => Err(ConfigFault::new(
             format!("{text:?} is not an IP address"),
-            r#"write "127.0.0.1" for this machine only, "0.0.0.0" for every network"#,
+            r#"use "127.0.0.1" for this machine only, "0.0.0.0" for every network"#,
         )),
         (_, Some("uri")) => check_web_address(text),
         _ => Ok(()),
@@ -121,8 +121,8 @@ fn check_web_address(text: &str) -> Result<(), ConfigFault> {
         Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(()),
         // The text is not quoted, because a URL may contain a password.
         _ => Err(ConfigFault::new(
-            "this is not an http or https address",
-            "write it whole, like https://example.com/v1",
+            "this is not an http or https URL",
+            "use the full URL, like https://example.com/v1",
         )),
     }
 }

@@ -45,14 +45,16 @@ impl SessionConfig {
         let who = match self.find_sharers(scope, channels, bindings) {
             DmSharers::Known(people) if people.len() < 2 => return,
             DmSharers::Known(people) => {
-                people.iter().map(String::as_str).take(3).collect::<Vec<_>>().join(", ") + " and maybe others"
+                people.iter().map(String::as_str).take(3).collect::<Vec<_>>().join(", ")
+                    + " and possibly others"
             }
             DmSharers::Anybody { channel, account } => {
-                format!("whoever is let in by {channel} account \"{account}\"")
+                format!("everybody admitted by {channel} account \"{account}\"")
             }
         };
-        let message =
-            format!("several people would share one conversation with an agent and read each other: {who}");
+        let message = format!(
+            "several people would share one conversation with an agent and see each other's messages: {who}"
+        );
         let (path, hint) = sharing_setting(scope, bindings);
         report.add_error(&path, message, hint);
     }
@@ -89,11 +91,12 @@ fn sharing_setting(scope: DmScope, bindings: &[Binding]) -> (String, &'static st
     match at.filter(|_| scope != DmScope::Main) {
         Some(at) => (
             format!("bindings[{at}].dm_scope"),
-            "take dm_scope = \"main\" out of the binding, or write allow_shared_dm = true under [session] if they may",
+            "remove dm_scope = \"main\" from the binding, or set allow_shared_dm = true under [session] to allow \
+             this",
         ),
         None => (
             "session.dm_scope".to_owned(),
-            "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may",
+            "set dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true to allow this",
         ),
     }
 }

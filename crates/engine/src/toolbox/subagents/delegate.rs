@@ -61,22 +61,20 @@ pub(super) async fn delegate_to_agent(
     let waits = given.mode == DelegationMode::Sync;
     if given.stream && !waits {
         return Err(ToolRefusal(
-            "stream needs mode \"sync\": nobody waits for what is told later.".to_owned(),
+            "stream requires mode \"sync\": an async answer cannot be streamed.".to_owned(),
         ));
     }
     if given.task.trim().is_empty() {
-        return Err(ToolRefusal("A delegate needs a task.".to_owned()));
+        return Err(ToolRefusal("task must not be empty.".to_owned()));
     }
     let timeout = given.timeout_ms.unwrap_or(if waits { DEFAULT_TIMEOUT_MS } else { ASYNC_TIMEOUT_MS });
     if given.timeout_ms.is_some_and(|given| !TIMEOUT_RANGE_MS.contains(&given)) {
         let (least, most) = (TIMEOUT_RANGE_MS.start(), TIMEOUT_RANGE_MS.end());
-        return Err(ToolRefusal(format!("timeout_ms is from {least} to {most}, not {timeout}.")));
+        return Err(ToolRefusal(format!("timeout_ms must be between {least} and {most}, not {timeout}.")));
     }
     if let Some(name) = a2a::remote_agent_name(&given.agent_id) {
         if !waits || given.stream {
-            return Err(ToolRefusal(
-                "An agent elsewhere is waited for: mode \"sync\", without stream.".to_owned(),
-            ));
+            return Err(ToolRefusal("A remote agent requires mode \"sync\", without stream.".to_owned()));
         }
         let timeout = Duration::from_millis(timeout);
         let request = RemoteTaskRequest { agent: &given.agent_id, name, task: given.task, timeout };

@@ -104,7 +104,7 @@ fn check_may_send(engine: &Engine, ends: &SendEndpoints, key: &SessionKey) -> Re
     match &ends.to {
         None => Err(Error::UnknownSession(key.to_string())),
         Some(session) if session.status == SessionStatus::Archived => {
-            Err(Error::InvalidState(format!("{key} is archived: begin another")))
+            Err(Error::InvalidState(format!("session {key} is archived: start another one")))
         }
         Some(_) => Ok(()),
     }

@@ -71,10 +71,10 @@ pub(super) async fn spawn_session(
     given: SessionsSpawnArguments,
 ) -> ToolCallResult {
     if given.task.trim().is_empty() {
-        return Err(ToolRefusal("A sub-agent needs a task.".to_owned()));
+        return Err(ToolRefusal("task must not be empty.".to_owned()));
     }
     if let Some(fault) = given.result_schema.as_ref().and_then(json_schema::find_schema_error) {
-        return Err(ToolRefusal(format!("result_schema is no JSON Schema: {fault}.")));
+        return Err(ToolRefusal(format!("result_schema is not a valid JSON Schema: {fault}.")));
     }
     let own = engine.load_agent(&asked.scope.agent).await?.spec;
     let agent = match &given.agent_id {
@@ -89,7 +89,7 @@ pub(super) async fn spawn_session(
     let schema = given.result_schema.clone();
     let mut prompt = given.task;
     if let Some(schema) = &schema {
-        prompt.push_str(&format!("\n\nAnswer with JSON alone that fits this schema:\n{schema}"));
+        prompt.push_str(&format!("\n\nAnswer only with JSON that matches this schema:\n{schema}"));
     }
     let label = given.label.unwrap_or_else(|| polyclaw_domain::sanitize::to_single_line(&prompt, 60));
     let run = engine
@@ -129,11 +129,15 @@ pub(super) async fn yield_turn(engine: &Engine, asked: ToolInvocation<'_>) -> To
         Ok((runs::list_running_by_owner(tx, &owner)?.len(), is_due))
     };
     match engine.db().read(read).await.map_err(Error::from)? {
-        (0, false) => {
-            Err(ToolRefusal("Nothing you began is at work: there is nothing to wait for.".to_owned()))
+        (0, false) => Err(ToolRefusal("You have no active runs: there is nothing to wait for.".to_owned())),
+        (0, true) => {
+            Ok("Your turn ends here. The results that are already available are delivered immediately."
+                .to_owned())
         }
-        (0, true) => Ok("Your turn ends here: what there is to tell is told at once.".to_owned()),
-        (count, _) => Ok(format!("Your turn ends here. {count} at work: you are told when they are done.")),
+        (count, _) => Ok(format!(
+            "Your turn ends here. Active runs: {count}. You will receive a message when they \
+                                  complete."
+        )),
     }
 }
 
@@ -144,7 +148,7 @@ pub(super) async fn wait_for_agents(
 ) -> ToolCallResult {
     let ids: Vec<RunId> = given.run_ids.into_iter().map(RunId::new).collect();
     if ids.is_empty() {
-        return Err(ToolRefusal("Name the runs to wait for.".to_owned()));
+        return Err(ToolRefusal("run_ids must not be empty: name the runs to wait for.".to_owned()));
     }
     for id in &ids {
         find_owned_run(engine, asked, id).await?;

@@ -121,7 +121,8 @@ pub(super) async fn shut_down_team(
 ) -> ToolCallResult {
     if given.force && !has_person(engine, asked).await? {
         return Err(ToolRefusal(
-            "Only a person stops a team by force: ask them, or leave it to `polyclaw teams shutdown --force`.".to_owned(),
+            "Only a person can force a shutdown. Ask them, or leave it to `polyclaw teams shutdown --force`."
+                .to_owned(),
         ));
     }
     let reason = given.reason.unwrap_or_default();

@@ -171,12 +171,12 @@ fn cut_off_result(
     call: &ToolCall,
     reads_only: bool,
 ) -> polyclaw_store::Result<String> {
-    const STOPPED_CALL_TEXT: &str = "Stopped: the turn ended while it ran.";
+    const STOPPED_CALL_TEXT: &str = "Stopped: the turn ended while this call was running.";
     let run = runs::get(tx, &RunId::for_call(turn, &call.id))?;
     let is_known = reads_only || run.as_ref().is_some_and(|run| run.status != RunStatus::Running);
     let text = run.and_then(|run| run.result).map(|result| result.short_summary());
     Ok(match text.filter(|text| !text.is_empty()) {
-        Some(text) => format!("{STOPPED_CALL_TEXT} It had said:\n{text}"),
+        Some(text) => format!("{STOPPED_CALL_TEXT} Partial output:\n{text}"),
         None if is_known => STOPPED_CALL_TEXT.to_owned(),
         None => OUTCOME_UNKNOWN.to_owned(),
     })

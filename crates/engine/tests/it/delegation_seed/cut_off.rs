@@ -35,7 +35,7 @@ async fn d_06_a_stopped_call_says_what_its_target_had_said() {
         assert_eq!(world.wait_answer(&accepted).await.state, JobState::Cancelled);
         let lines: Vec<String> =
             world.transcript("me").await.into_iter().map(|message| message.text).collect();
-        let stopped = format!("Stopped: the turn ended while it ran.{expected}");
+        let stopped = format!("Stopped: the turn ended while this call was running.{expected}");
         assert!(lines.contains(&stopped), "{lines:?}");
         world.wait_settled().await;
     }

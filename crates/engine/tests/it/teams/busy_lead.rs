@@ -66,7 +66,7 @@ async fn is_heard(hall: Hall, tasks: usize) {
     assert_eq!(hall.world.wait_answer(&asked).await.state, JobState::Done);
     let shown = hall.shown("lead").into_iter().rfind(|prompt| prompt.contains("are you there?")).unwrap();
     assert!(shown.contains(&format!("result {}", tasks - 1)), "the newest result is there whole");
-    assert!(shown.contains(&format!("{} results that came while you were busy", tasks - 50)), "{shown}");
+    assert!(shown.contains(&format!("{} results that arrived while you were busy", tasks - 50)), "{shown}");
     hall.rest().await;
     assert!(hall.world.send_and_wait("and now?").await.error_code.is_none());
 }

@@ -74,10 +74,10 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
     }
     claim().await.unwrap();
     let last = done(&actor(&ann.session_key)).await.unwrap_err();
-    assert!(last.to_string().ends_with("the task has failed, and the lead knows."), "{last}");
+    assert!(last.to_string().ends_with("the task has failed, and the lead is notified."), "{last}");
     hall.rest().await;
     assert_eq!(code(&claim().await), "task_ended");
-    assert_eq!(hall.times("lead", "Status: error\nResult: Its check did not pass 5 times: exit code 1"), 1);
+    assert_eq!(hall.times("lead", "Status: error\nResult: Its check failed 5 times: exit code 1"), 1);
 }
 
 /// A hall where `ann` holds a task whose check always ends like this.
@@ -108,13 +108,13 @@ async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
         files: None,
         program: None,
     };
-    let crashed = ToolOutcome { facts: Some(facts), ..ToolOutcome::error("the worker process ended") };
+    let crashed = ToolOutcome { facts: Some(facts), ..ToolOutcome::error("the worker process crashed") };
     let (hall, by) = with_check(hall, crashed).await;
     let engine = &hall.world.engine;
     for _ in 0..6 {
         let done = engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "done")).await;
         let why = done.unwrap_err().to_string();
-        assert!(why.starts_with("the check could not be made"), "{why}");
+        assert!(why.starts_with("the check could not run"), "{why}");
     }
     let task = engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap().remove(0);
     assert_eq!((task.state, task.note, failed_checks(&hall).await), (TeamTaskState::Claimed, None, 0));

@@ -40,7 +40,7 @@ pub const OPEN: u32 = 40;
 /// Whom a prompt is for: the block of the team says so.
 pub fn who(prompt: &Prompt) -> String {
     let text = said(prompt);
-    match text.split("You are its member '").nth(1) {
+    match text.split("You are the member '").nth(1) {
         Some(rest) => rest.split('\'').next().unwrap_or_default().to_owned(),
         None => "lead".to_owned(),
     }

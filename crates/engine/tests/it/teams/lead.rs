@@ -58,7 +58,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     for expected in [
         "=== TEAM STATE ===",
         "Team: web (active)",
-        "You are its lead.",
+        "You are the lead.",
         ann_line.as_str(),
         "- bob (member, agent:main:teammate:",
         "Tasks: 0 pending, 1 in progress, 1 blocked, 0 done, 0 failed of 2",
@@ -377,7 +377,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     let text = "Status: error\nResult: no paint";
     assert!(hall.times("lead", text) > 0);
     assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(text).count() <= 1), "never twice in one");
-    assert!(hall.times("lead", "stays blocked") > 0);
+    assert!(hall.times("lead", "stay blocked") > 0);
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
     let log = engine.list_task_events(TEAM, 0, 99).await.unwrap();
     assert!(log.iter().any(|event| event.kind == tasks::TaskEventKind::Failed));

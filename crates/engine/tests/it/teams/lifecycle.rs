@@ -208,7 +208,7 @@ async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     .await;
     gate.add_permits(9);
     hall.rest().await;
-    assert!(hall.times("lead", "still at work") > 0);
+    assert!(hall.times("lead", "still running") > 0);
     assert!(hall.path(TEAM).exists());
 }
 
@@ -245,7 +245,7 @@ async fn children_at_work_keep_the_team(hall: Hall) {
     hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
     child.add_permits(9);
     hall.rest().await;
-    assert!(hall.times("lead", "still at work") > 0);
+    assert!(hall.times("lead", "still running") > 0);
 }
 
 /// Sessions of members that are open. An earlier life of one has no place in the team.

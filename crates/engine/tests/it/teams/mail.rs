@@ -284,7 +284,7 @@ async fn nobody_is_told_idle_while_shutting_down(hall: Hall) {
     // Nor was it written to be seen later.
     let kept = std::fs::read_dir(hall.path(".trash")).unwrap().next().unwrap().unwrap().path();
     let inbox = std::fs::read_to_string(kept.join("inbox/lead/messages.jsonl")).unwrap();
-    assert!(inbox.contains("has ended") && !inbox.contains("\"type\":\"idle\""), "{inbox}");
+    assert!(inbox.contains("has shut down") && !inbox.contains("\"type\":\"idle\""), "{inbox}");
 }
 
 async fn others_see_the_summary_only(hall: Hall) {
@@ -371,7 +371,7 @@ async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
     assert_eq!(
         code(&hall.send(&lead(), "lead", "x").await),
         "invalid_message",
-        "nobody writes to themselves"
+        "you cannot send a message to yourself"
     );
     hall.rest().await;
     hall.script(

@@ -92,7 +92,7 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
     all_is_read(&hall).await;
     let shown = hall.shown("ann");
     let in_part = |text: &&String| {
-        ["the beginning", "characters left out: too long for this model", "the end"]
+        ["the beginning", "characters omitted: too long for this model", "the end"]
             .iter()
             .all(|words| text.contains(words))
     };

@@ -103,7 +103,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
         "{before:?}"
     );
     assert_eq!(hall.times("ann", "plan_approval_request, and wait for the lead's answer"), 2, "it hears why");
-    assert_eq!(hall.times("ann", "You can only read for now."), 3);
+    assert_eq!(hall.times("ann", "Until then, you have read-only tools."), 3);
     assert!(hall.times("lead", "ann is idle: plan waits for approval.") > 0);
     let asked = format!(
         "type=\"plan_approval_request\" summary=\"First blue, then red.\" request_id=\"{}\"",
@@ -119,7 +119,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     hall.rest().await;
     assert_eq!(plan_of(&hall).await, None);
     assert!(tools(&hall).last().is_some_and(|tools| holds(tools, "TaskClaim")));
-    assert!(hall.times("ann", "Your plan is approved: begin. Good.") > 0);
+    assert!(hall.times("ann", "Your plan is approved. Start now. Good.") > 0);
     let held = hall.world.engine.list_tasks(&lead(), TEAM, Default::default()).await.unwrap();
     assert_eq!((held[0].no, held[0].lease.as_ref().map(|lease| lease.owner.as_str())), (no, Some("ann")));
 }

@@ -86,7 +86,7 @@ async fn a_long_task_goes_on_in_the_next_turn_without_a_pause(hall: Hall) {
     let turns = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 99)).await.unwrap();
     assert!(turns.len() >= 3, "{}", turns.len());
     assert!(turns.iter().all(|turn| turn.state == JobState::Done), "{turns:?}");
-    assert!(hall.times("ann", "limit of rounds") > 0, "it is told why");
+    assert!(hall.times("ann", "round limit") > 0, "it is told why");
     let idle = hall.inbox("lead").iter().filter(|message| message.to_string().contains("failed")).count();
     assert_eq!(idle, 0, "nobody is told that it failed");
 }

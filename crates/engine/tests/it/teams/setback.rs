@@ -43,7 +43,7 @@ impl Outage {
         let model = ScriptedProvider::new(move |prompt| match flag.load(Ordering::SeqCst) {
             true => down(),
             // Whoever is told of a free task takes it.
-            false if said(prompt).contains("is free: ") && !said(prompt).contains("result ") => {
+            false if said(prompt).contains("is available: ") && !said(prompt).contains("result ") => {
                 call("TaskClaim", serde_json::json!({ "team_name": TEAM }))
             }
             false => say("noted"),

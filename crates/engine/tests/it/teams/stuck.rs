@@ -199,8 +199,7 @@ async fn force_needs_a_person(hall: Hall) {
     let stop = call("TeamShutdown", json!({ "team_name": TEAM, "force": true }));
     hall.script("lead", vec![stop.clone(), say("so be it")]);
     hall.send(&ann, "lead", "stop everybody by force").await.unwrap();
-    hall.until("the lead tried", async || hall.times("lead", "Only a person stops a team by force") > 0)
-        .await;
+    hall.until("the lead tried", async || hall.times("lead", "Only a person can force a shutdown") > 0).await;
     hall.rest().await;
     assert_eq!(hall.world.engine.list_teams(false).await.unwrap()[0].status, TeamStatus::Active);
     hall.script("lead", vec![stop, say("stopped")]);
@@ -246,7 +245,8 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
         ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     hall.world.engine.send_team_message(&actor(&ann.session_key), TEAM, no).await.unwrap();
-    let goes_on = |one: &Value| one["content"].as_str().unwrap().starts_with("The team goes on: ann");
+    let goes_on =
+        |one: &Value| one["content"].as_str().unwrap().starts_with("The shutdown is cancelled: ann");
     hall.until("that is told", async || hall.inbox("lead").iter().any(goes_on)).await;
     // Another life finds what it has written and writes none of it again.
     let lines = hall.inbox("lead").len();

@@ -21,7 +21,7 @@ const MAX_GRAPH_NODES: usize = 40_000;
 
 /// The reason why a schema is not supported for constrained decoding.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this schema can not be kept: {0}")]
+#[error("this schema is not supported: {0}")]
 pub(in super::super) struct UnsupportedSchema(pub String);
 
 /// Compiles a schema into a constraint at its start.
@@ -67,7 +67,7 @@ impl GraphBuilder<'_> {
 
     fn add_choice(&mut self, starts: Vec<usize>) -> Result<usize, UnsupportedSchema> {
         match starts[..] {
-            [] => Err(UnsupportedSchema("it offers no choice".to_owned())),
+            [] => Err(UnsupportedSchema("it has no alternatives".to_owned())),
             [only] => Ok(only),
             _ => {
                 let place = self.add_node()?;
@@ -84,7 +84,7 @@ impl GraphBuilder<'_> {
         if let Some(target) = schema["$ref"].as_str() {
             let root = self.root;
             let found = target.strip_prefix('#').and_then(|path| root.pointer(path));
-            let found = found.ok_or_else(|| UnsupportedSchema(format!("{target} is not in it")))?;
+            let found = found.ok_or_else(|| UnsupportedSchema(format!("it does not contain {target}")))?;
             return self.add_value(found, depth + 1, next);
         }
         if let Some(value) = schema.get("const") {
@@ -127,7 +127,7 @@ impl GraphBuilder<'_> {
                 self.add_choice(choices)
             }
             "null" => self.add_literal("null", next),
-            other => Err(UnsupportedSchema(format!("it has the type {other}"))),
+            other => Err(UnsupportedSchema(format!("its type is {other}"))),
         }
     }
 
@@ -156,7 +156,9 @@ impl GraphBuilder<'_> {
         let most = schema["maxItems"].as_u64().unwrap_or(MAX_LIST_ITEMS).min(MAX_LIST_ITEMS);
         let least = schema["minItems"].as_u64().unwrap_or(0);
         if least > most {
-            return Err(UnsupportedSchema(format!("it wants {least} items; {most} are kept")));
+            return Err(UnsupportedSchema(format!(
+                "it requires {least} items; at most {most} are supported"
+            )));
         }
         let items = schema.get("items").cloned().unwrap_or(Value::Null);
         let close = self.add_literal("]", next)?;
@@ -174,7 +176,9 @@ impl GraphBuilder<'_> {
         let most = schema["maxLength"].as_u64().unwrap_or(DEFAULT_MAX_TEXT_CHARS).min(MAX_TEXT_CHARS);
         let least = schema["minLength"].as_u64().unwrap_or(0);
         if least > most {
-            return Err(UnsupportedSchema(format!("it wants {least} characters; {most} are kept")));
+            return Err(UnsupportedSchema(format!(
+                "it requires {least} characters; at most {most} are supported"
+            )));
         }
         let inside = self.add_node()?;
         self.add_edge(inside, (b'"', b'"'), next, CharCount::Keep);

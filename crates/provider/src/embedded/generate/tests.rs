@@ -135,5 +135,5 @@ fn damaged_files_are_refused_in_words_and_never_crash() {
             let _ = open(&bad);
         }
     }
-    assert!(open(b"not a model at all").unwrap_err().to_string().contains("no GGUF file"));
+    assert!(open(b"not a model at all").unwrap_err().to_string().contains("not a GGUF file"));
 }

@@ -91,7 +91,7 @@ pub fn requeue_earlier_epochs(
     );
     let mut events = Vec::new();
     for one in tx.query(SQL, params![to, life], envelope_from_row)? {
-        events.extend(retry_or_dead_letter(tx, &one, "the process that had it ended", Some(now), now)?);
+        events.extend(retry_or_dead_letter(tx, &one, "the process that held it ended", Some(now), now)?);
     }
     Ok(events)
 }

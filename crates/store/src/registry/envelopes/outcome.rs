@@ -111,7 +111,13 @@ pub fn sweep_expired(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<E
         select!("WHERE state IN ('queued', 'failed') AND expires_at <= $1 ORDER BY expires_at LIMIT $2");
     let mut events = Vec::new();
     for one in tx.query(FIND_LEASES_ENDED, params![now, limit], envelope_from_row)? {
-        events.extend(retry_or_dead_letter(tx, &one, "its lease ended without an answer", None, now)?);
+        events.extend(retry_or_dead_letter(
+            tx,
+            &one,
+            "its lease expired without an acknowledgment",
+            None,
+            now,
+        )?);
     }
     for one in tx.query(FIND_EXPIRED, params![now, limit], envelope_from_row)? {
         events.extend(dead_letter(tx, &one, EXPIRED_REASON, now)?);
