@@ -1,556 +1,711 @@
 // Written by scripts/types.mjs from the OpenAPI document of a control plane. Do not edit.
 
 export type AuditChainView = {
+  /** The sequence number of the first bad entry. Null if the chain is intact. */
   broken_at?: number | null;
+  /** The number of verified entries. */
   entries: number;
-  /** Of the last entry: written down elsewhere, it shows whether the end was cut off. */
+  /** The hash of the last entry. A copy kept elsewhere shows whether entries at the end were removed. */
   head: string;
+  /** Whether the chain is intact. */
   intact: boolean;
+  /** What is wrong with it. Null if the chain is intact. */
   reason?: string | null;
 };
 
 export type AuditEntry = {
+  /** What was done, such as `instance.start`. */
   action: string;
+  /** The hash of the object after the change, if known. */
   after?: string | null;
+  /** When the change was made. */
   at: string;
+  /** The hash of the object before the change, if known. */
   before?: string | null;
+  /** Details, such as the name of the instance. */
   detail: string;
-  /** Of this entry and, through the one before it, of all before it. */
+  /** A hash over this entry and the hash of the previous one, which covers all earlier entries. */
   hash: string;
+  /** The sequence number of the entry. */
   seq: number;
+  /** The id of the changed object. */
   target: string;
-  /** `operator`, `token:<id>`, `instance:<id>` or `supervisor`. */
+  /** Who made the change: `operator`, `token:<id>`, `instance:<id>` or `supervisor`. */
   who: string;
 };
 
 export type AuditEntryList = {
+  /** The entries of this page, newest first. */
   entries: AuditEntry[];
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
 };
 
 export type BootstrapFileView = {
+  /** The size in bytes. */
   bytes: number;
-  /** Below the workspace, or absolute. */
+  /** The path relative to the workspace, or absolute. */
   file: string;
 };
 
-/** A browser that is logged in. */
+/** A browser login. */
 export type BrowserLogin = {
-  /** What the browser calls itself. */
+  /** The user agent of the browser. */
   client: string;
+  /** When the browser logged in. */
   created_at: string;
-  /** Whether this call is made with it. */
+  /** Whether this call is made with this login. */
   current: boolean;
+  /** When the login expires. */
   expires_at: string;
+  /** The id of the login. */
   id: string;
-  /** The token it logged in with; null for the server's own. */
+  /** The id of the token that created the login. Null for the server's own token. */
   token?: string | null;
-  /** When it was used last, to within ten minutes. */
+  /** When the login was last used, to within ten minutes. */
   used_at: string;
 };
 
 export type BrowserLoginList = {
+  /** The active logins. */
   logins: BrowserLogin[];
 };
 
 export type BuildView = {
-  /** Of the control plane, which is the program it starts instances with. */
+  /** The version of the control plane, which is also the program it starts instances with. */
   control_plane: string;
-  /** Of the running instance; null where it does not run. */
+  /** The version of the running instance. Null if it is not running. */
   instance?: string | null;
 };
 
 export type ConfigChangeView = {
-  /** Null where there is nothing any more. */
+  /** The new value, or null if it is removed. Secrets are masked. */
   after: unknown;
-  /** Null where there was nothing. Secrets are masked. */
+  /** The current value, or null if it is not set. Secrets are masked. */
   before: unknown;
+  /** The path of the value. */
   path: string;
 };
 
 export type ConfigDiff = {
+  /** The values that would change. */
   changes: ConfigChangeView[];
+  /** The number of values that would stay the same. */
   unchanged_count: number;
 };
 
-/** A whole config, or a patch of the one there is. */
+/** A complete config, or a patch of the current one. */
 export type ConfigDraft = {
+  /** The complete config as a JSON object. */
   config?: Record<string, unknown> | null;
+  /** A JSON merge patch of the current config. */
   patch?: Record<string, unknown> | null;
+  /** The complete config as TOML text. */
   toml?: string | null;
 };
 
 export type ConfigErrorView = {
+  /** How to fix it. */
   hint?: string | null;
+  /** The line in the file, if known. */
   line?: number | null;
+  /** What is wrong. */
   message: string;
+  /** The path of the setting. */
   path: string;
 };
 
 export type ConfigValidation = {
+  /** Everything that is wrong with it. */
   errors: ConfigErrorView[];
+  /** Whether the config is valid. */
   valid: boolean;
 };
 
 export type ConfigView = {
+  /** The config as a JSON object with secrets masked. */
   config: Record<string, unknown>;
-  /** Why the file can not be read; nothing of it is shown then, and a whole config can be put in its place. */
+  /** Why the file cannot be parsed. None of it is shown then; it can only be replaced as a whole. */
   error?: string | null;
+  /** The version of the config, for `If-Match`. */
   etag: string;
+  /** Every masked secret. */
   secrets: SecretView[];
-  /** The file. Secrets are masked; a mask that comes back keeps what is stored. */
+  /** The config file with secrets masked. Leaving a mask in place keeps the stored secret. */
   toml: string;
 };
 
 export type ConfigWriteResult = {
+  /** The new version of the config. */
   etag: string;
-  /** `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`: what is listed takes effect at its next start, the rest does now. */
+  /** `saved`: the instance is not running and starts with this config. `reloaded`: the running instance uses it. `restart_required`: the listed sections take effect at the next start, all others are in use. */
   outcome: string;
+  /** Sections that take effect at the next start. */
   restart_required: string[];
 };
 
 export type CreatedTokenView = Token & {
-  /** The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`. */
+  /** The token itself, shown only once. Null if this call repeats one with the same `Idempotency-Key`. */
   secret?: string | null;
 };
 
-/** A message as lists show it: without what it says. */
+/** A message in a list, without its payload. */
 export type Envelope = {
+  /** How often delivery was attempted. */
   attempts: number;
+  /** An id shared by a message and everything that follows from it. */
   correlation_id?: string | null;
+  /** When the message was sent. */
   created_at: string;
-  /** Why it was not taken up the last time. */
+  /** Why the last delivery failed. */
   error?: string | null;
+  /** When delivery is given up. */
   expires_at: string;
-  /** The ids of both instances. */
+  /** The id of the sending instance. */
   from: string;
-  /** Their names now; null of one that was deleted. */
+  /** The current name of the sender. Null if it was deleted. */
   from_name?: string | null;
+  /** How many instances the message has passed through. */
   hop_count: number;
+  /** The id of the message. */
   id: string;
+  /** The sender's idempotency key. */
   idempotency_key?: string | null;
+  /** How often delivery is retried before it is given up. */
   max_retries: number;
-  /** Something in it was a secret and was taken out. */
+  /** Whether secrets were removed from the payload. */
   redacted: boolean;
-  /** `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`. */
+  /** `queued`, `delivered`, `acknowledged`, `failed` (will be retried) or `dead_letter`. */
   state: string;
+  /** The id of the receiving instance. */
   to: string;
+  /** The current name of the recipient. Null if it was deleted. */
   to_name?: string | null;
-  /** The trace of the turn that wrote it, which goes on where it arrives. */
+  /** The trace of the turn that sent the message. It continues in the receiving instance. */
   trace_id?: string | null;
+  /** The type, such as `task.handoff`. */
   type: string;
+  /** When the message was last changed. */
   updated_at: string;
 };
 
 export type EnvelopeDetail = Envelope & {
-  /** All that happened to it, in order. */
+  /** The events of the message in order. */
   events: EnvelopeEventView[];
+  /** The content of the message. */
   payload: Record<string, unknown>;
 };
 
-/** Something that happened to a message. It never holds what the message says. */
+/** An event of a message. It never contains the payload. */
 export type EnvelopeEventView = {
+  /** When the event happened. */
   at: string;
+  /** The correlation id of the message. */
   correlation_id?: string | null;
+  /** Details, such as the reason of a failure. */
   detail?: string | null;
-  /** The ids of both instances. */
+  /** The id of the sending instance. */
   from: string;
-  /** Their names now; null of one that was deleted. */
+  /** The current name of the sender. Null if it was deleted. */
   from_name?: string | null;
   /** `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`. */
   kind: string;
+  /** The id of the message. */
   message_id: string;
+  /** The type of the message. */
   message_type: string;
-  /** The state it left the message in. */
+  /** The state of the message after the event. */
   state: string;
+  /** The id of the receiving instance. */
   to: string;
+  /** The current name of the recipient. Null if it was deleted. */
   to_name?: string | null;
 };
 
 export type EnvelopeList = {
+  /** The messages of this page. */
   messages: Envelope[];
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
 };
 
 export type EnvelopeReceipt = {
-  /** The key was used before: this is the first message with it. */
+  /** Whether the key was used before. The response then describes the first message. */
   deduplicated: boolean;
+  /** When the message expires. Null for a repeated message. */
   expires_at?: string | null;
+  /** The hop count after acceptance. Null for a repeated message. */
   hop_count?: number | null;
+  /** The id of the message. */
   id: string;
-  /** Something in the payload was a secret and was taken out; null of an earlier message. */
+  /** Whether secrets were removed from the payload. Null for a repeated message. */
   redacted?: boolean | null;
+  /** The state of the message. */
   state: string;
 };
 
-/** The body of every error. */
+/** The body of every error response. */
 export type ErrorBody = {
+  /** The error. */
   error: ErrorBodyDetail;
 };
 
 export type ErrorBodyDetail = {
-  /** Stable: programs may depend on it. */
+  /** A stable code that programs may depend on. */
   code: string;
-  /** More for programs, where there is more. */
+  /** Additional data for programs, if there is any. */
   details?: Record<string, unknown> | null;
-  /** What to do about it. */
+  /** How to fix it. */
   hint?: string | null;
+  /** What went wrong, for people. */
   message: string;
 };
 
 export type FailPendingBody = {
-  /** Why, for people. */
+  /** The reason, for people. */
   error?: string;
-  /** As it was handed out. */
+  /** The lease id from the poll. */
   lease: string;
 };
 
 export type FleetHealth = {
+  /** The instances that are not archived. */
   instances: InstanceHealth[];
-  /** `ok`, or `degraded` where an instance that should run does not, or does not answer. */
+  /** `ok`, or `degraded` if an instance that should run does not run or does not answer. */
   status: string;
+  /** Milliseconds since the control plane started. */
   uptime_ms: number;
+  /** The version of the control plane. */
   version: string;
 };
 
-/** A place in the other files, and a sentence about it. */
+/** A remark about a key of the source config. */
 export type ImportNote = {
+  /** The path of the key. */
   path: string;
+  /** What it is about. */
   reason: string;
 };
 
 export type ImportReport = {
+  /** The imported agents. */
   agents: string[];
+  /** The number of bindings. */
   bindings: number;
-  /** Keys that mean something else here than they did there. */
+  /** Keys with a different meaning in Polyclaw. */
   changed: ImportNote[];
-  /** As `channel:account`. */
+  /** The imported chat accounts as `channel:account`. */
   channels: string[];
-  /** Each folder that is copied, and where to. */
+  /** Each copied folder with its destination. */
   folders: string[];
-  /** Keys that have no effect here. */
+  /** Keys that have no effect in Polyclaw. */
   ignored: ImportNote[];
-  /** Secrets that stay where they are, and what waits for them. */
+  /** Secrets that were not imported, and what needs them. */
   left: ImportNote[];
+  /** The number of messages in them. */
   messages: number;
-  /** What the instance is called. */
+  /** The name of the instance. */
   name: string;
+  /** The imported model providers. */
   providers: string[];
+  /** The number of cron jobs. */
   schedules: number;
-  /** The names under which secrets are kept. */
+  /** The names under which secrets are stored. */
   secrets: string[];
+  /** The number of conversations. */
   sessions: number;
+  /** The number of workspaces. */
   workspaces: number;
 };
 
 export type ImportResult = {
-  /** The same was brought in before: nothing was changed. */
+  /** Whether the same source was imported before, so that nothing was changed. */
   already: boolean;
   instance?: Instance | null;
+  /** What was found and imported. */
   report: ImportReport;
-  /** The run, as it is recorded; none for a dry run. */
+  /** The id of the import. Null for a dry run. */
   run?: string | null;
 };
 
 export type ImportRun = {
+  /** When the import started. */
   created_at: string;
+  /** When the import ended. */
   ended_at?: string | null;
+  /** The id of the import. */
   id: string;
+  /** The imported instance, if it still exists. */
   instance_id?: string | null;
+  /** The path of the imported config. */
   source: string;
-  /** `begun`, `done` or `undone`. */
+  /** `running`, `done` or `rolled_back`. */
   state: string;
 };
 
 export type ImportRuns = {
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
+  /** The imports of this page. */
   runs: ImportRun[];
 };
 
 export type Instance = {
+  /** When the instance was archived. Null if it is active. */
   archived_at?: string | null;
+  /** When the instance was created. */
   created_at: string;
-  /** What was asked for last: `running` or `stopped`. */
+  /** The last requested state: `running` or `stopped`. */
   desired_state: string;
-  /** Why it does not run although it should, or that it runs and does not answer. */
+  /** Why the instance does not run although it should, or that it does not answer. */
   error?: string | null;
+  /** The id of the instance. */
   id: string;
+  /** The name of the instance. */
   name: string;
+  /** The process id, if it is running. */
   pid?: number | null;
+  /** The port that the instance listens on. */
   port: number;
-  /** `never`, `on-failure` or `always`. */
+  /** When the instance is restarted automatically: `never`, `on-failure` or `always`. */
   restart: string;
-  /** Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
+  /** The current status: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
   status: string;
 };
 
 export type InstanceDetailsView = {
-  /** The files that tell agents who they are. */
+  /** Files that define the identity and instructions of agents. */
   bootstrap_files: BootstrapFileView[];
+  /** The program versions. */
   build: BuildView;
-  /** The accounts of each channel. */
+  /** The configured accounts of each channel. */
   channels: Record<string, unknown>;
-  /** In force, defaults included, secrets hidden; null where the file can not be read. */
+  /** The effective config including defaults, with secrets masked. Null if the file cannot be read. */
   config: Record<string, unknown>;
+  /** Why the config cannot be read. */
   config_error?: string | null;
+  /** The instance. */
   instance: Instance;
+  /** The default model, and the configured providers and models. */
   models: Record<string, unknown>;
+  /** Uptime and health of the running instance. */
   runtime: RuntimeView;
 };
 
 export type InstanceHealth = {
-  /** The instance's own word; null where it does not run or does not answer. */
+  /** The health the instance reports: `ok`, `degraded` or `draining`. Null if it does not run or does not answer. */
   health?: string | null;
+  /** The id of the instance. */
   id: string;
+  /** The name of the instance. */
   name: string;
+  /** The process id, if it is running. */
   pid?: number | null;
+  /** The status, such as `running` or `stopped`. */
   status: string;
-  /** Likewise how long it has been up. */
+  /** Milliseconds since it started, as it reports. Null if it does not run or does not answer. */
   uptime_ms?: number | null;
 };
 
 export type InstanceList = {
+  /** The instances of this page. */
   instances: Instance[];
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
 };
 
-/** Null where nothing is known: never a zero that nobody counted. */
+/** Usage of an instance. Unknown numbers are null, never zero. */
 export type InstanceUsageView = {
+  /** Cost in US dollars. */
   cost_usd?: number | null;
+  /** Whether there was any usage. */
   data_available: boolean;
+  /** Input tokens. */
   input_tokens?: number | null;
+  /** Why usage is unavailable. */
   message?: string | null;
+  /** Output tokens. */
   output_tokens?: number | null;
+  /** The number of model calls. */
   request_count: number;
+  /** Input and output tokens. */
   total_tokens?: number | null;
-  /** Requests whose provider did not say what they took: the sums leave them out. */
+  /** Calls without reported usage. The sums do not include them. */
   unknown_count: number;
+  /** The requested time window. */
   window: UsageWindow;
 };
 
 export type LeaseBody = {
-  /** As it was handed out. */
+  /** The lease id from the poll. */
   lease: string;
 };
 
 export type LogLines = {
-  /** What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is. */
+  /** Whether the file of the cursor was deleted, so that the page starts with the oldest line. */
   gap: boolean;
+  /** Whether more lines are available now. */
   has_more: boolean;
+  /** The lines, oldest first. */
   lines: string[];
-  /** Where the next page begins, also when nothing is there yet; null for `tail`. */
+  /** The cursor of the next page, even if that is still empty. Null for `tail`. */
   next_cursor?: string | null;
+  /** How much of the log is kept. */
   retention: LogRetention;
 };
 
-/** A log is moved aside when it is full, and goes when too many are. */
+/** The log rotation: a full file is set aside, and the oldest one is deleted. */
 export type LogRetention = {
+  /** The size at which a file is rotated, in bytes. */
   file_bytes: number;
+  /** The number of rotated files that are kept. */
   files_kept: number;
 };
 
 export type LoginLink = {
-  /** Lets one browser in, once. */
+  /** A one-time code that logs in one browser. */
   code: string;
+  /** When the code expires. */
   expires_at: string;
-  /** Where to open it, under the address of the server. */
+  /** The path that logs in, relative to the address of the server. */
   path: string;
 };
 
 export type NewClone = {
+  /** The name of the clone: letters, digits and hyphens. */
   new_name: string;
+  /** The port of the clone. Defaults to the first free port from 18801. */
   port?: number | null;
 };
 
-/** A whole config, as TOML or as a table. */
+/** A complete config as TOML or as JSON. */
 export type NewConfig = {
+  /** The config as a JSON object. */
   config?: Record<string, unknown> | null;
-  /** In place of `If-Match`. */
+  /** The expected version, instead of `If-Match`. */
   etag?: string | null;
+  /** The config as TOML text. */
   toml?: string | null;
 };
 
 export type NewEnvelopeBody = {
-  /** The same in a question and everything that follows from it. */
+  /** An id shared by a message and everything that follows from it. */
   correlation_id?: string | null;
-  /** For an operator: the instance they write for. An instance writes for itself. */
+  /** The sending instance, by id or name. Required for operators; an instance can only send for itself. */
   from?: string | null;
-  /** Through how many instances the sender knows it to have gone. Never less than the broker knows. */
+  /** How many instances the message has passed through, as far as the sender knows. The broker raises a value that is too low. */
   hop_count?: number;
-  /** Sent twice within a day with the same key, a message is there once. */
+  /** Messages with the same key within a day are stored only once. */
   idempotency_key?: string | null;
-  /** At most 64 KiB as JSON. */
+  /** The content, at most 64 KiB as JSON. */
   payload?: Record<string, unknown>;
-  /** By id or name. */
+  /** The receiving instance, by id or name. */
   to: string;
-  /** The trace of the turn that writes it: it goes on in the other instance. */
+  /** The trace of the turn that sends the message. It continues in the receiving instance. */
   trace_id?: string | null;
-  /** Words joined by dots, such as `task.handoff`. */
+  /** The type: words joined by dots, such as `task.handoff`. */
   type: string;
 };
 
 export type NewImport = {
-  /** Workspaces that are not in the folder of the config are copied too. */
+  /** Also copy workspaces outside the config's folder. */
   allow_outside?: boolean;
-  /** Nothing is changed: the report says what would be. */
+  /** Only report what would be imported and change nothing. */
   dry_run?: boolean;
-  /** What the instance is called; the folder's name if not given. */
+  /** The name of the instance. Defaults to the name of the folder. */
   name?: string | null;
-  /** An openclaw.json on the machine of the control plane, or the folder it is in; absolute. */
+  /** The absolute path of an `openclaw.json` on the machine of the control plane, or of its folder. */
   path: string;
-  /** The first free one from 18801 on if not given. */
+  /** The port of the instance. Defaults to the first free port from 18801. */
   port?: number | null;
-  /** Secrets that stand there in the open are kept in the instance's store of secrets. */
+  /** Move plain-text secrets to the instance's secret store. */
   with_secrets?: boolean;
 };
 
 export type NewInstance = {
-  /** What agents use that name no model of their own. */
+  /** The default model of its agents. */
   model?: string | null;
-  /** Letters, digits and hyphens. */
+  /** The name: letters, digits and hyphens. */
   name: string;
-  /** The first free one from 18801 on if not given. */
+  /** The port. Defaults to the first free port from 18801. */
   port?: number | null;
-  /** A section of `[providers]`, by the name of a known kind. */
+  /** The model provider to configure, such as `openai`. */
   provider?: string | null;
-  /** `on-failure` if not given. */
+  /** When the instance is restarted automatically: `never`, `on-failure` (default) or `always`. */
   restart?: string | null;
 };
 
 export type NewRuleBody = {
+  /** Whether a message starts a stopped recipient. */
   auto_start?: boolean;
-  /** Both by id or name. */
+  /** The sending instance, by id or name. */
   from: string;
-  /** 5 if not given. */
+  /** How often delivery is retried before it is given up. Default 5. */
   max_retries?: number | null;
+  /** The receiving instance, by id or name. */
   to: string;
-  /** 3600 if not given. */
+  /** How many seconds a message may wait before it is given up. Default 3600. */
   ttl_secs?: number | null;
-  /** One type, or all below one: `task.*`. */
+  /** A message type, or all types below one: `task.*`. */
   type: string;
 };
 
 export type NewToken = {
-  /** For people: whose it is, what for. */
+  /** A name for people, such as the owner or the purpose. */
   name: string;
-  /** `read`, `operate` or `admin`. */
+  /** The access of the token: `read`, `operate` or `admin`. */
   scope: string;
 };
 
 export type PastTurn = {
+  /** The agent that answered. */
   agent_id: string;
+  /** The channel the message came from. */
   channel?: string | null;
+  /** When the turn was queued. */
   created_at: string;
+  /** Milliseconds from start to end. Null while the turn has not ended. */
   duration_ms?: number | null;
+  /** The code of the error, if the turn failed. */
   error_code?: string | null;
+  /** The id of the turn. */
   id: string;
+  /** The model that answered. */
   model?: string | null;
-  /** How the reply began, or what went wrong. */
+  /** The beginning of the reply, or the error. */
   outcome?: string | null;
+  /** The session of the turn. */
   session_key: string;
+  /** The state of the turn: `queued`, `running`, `done`, `failed`, `cancelled` or `steered` (interrupted by a newer message). */
   status: string;
-  /** How the message began. */
+  /** The beginning of the message. */
   summary?: string | null;
-  /** Follows one message through every turn it caused. */
+  /** The trace of the turn. A trace connects all turns caused by one message. */
   trace_id: string;
 };
 
 export type PastTurnList = {
+  /** Whether the history could be read. */
   data_available: boolean;
-  /** Why there is nothing to be known. */
+  /** Why the history could not be read. */
   message?: string | null;
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
+  /** The turns of this page. */
   tasks: PastTurn[];
 };
 
-/** A message that is yours until its lease ends. */
+/** A message leased to the caller. */
 export type PendingEnvelope = Envelope & {
-  /** Shown with every word about it. */
+  /** The id of the lease, required to acknowledge, fail or renew. */
   lease: string;
+  /** When the lease expires. */
   leased_until: string;
+  /** The content of the message. */
   payload: Record<string, unknown>;
 };
 
 export type PendingEnvelopeList = {
+  /** The leased messages. */
   messages: PendingEnvelope[];
 };
 
 export type RenewedLease = {
+  /** When the renewed lease expires. */
   leased_until: string;
 };
 
 export type RestartPolicyBody = {
-  /** `never`, `on-failure` or `always`. */
+  /** When the instance is restarted automatically: `never`, `on-failure` or `always`. */
   restart: string;
 };
 
 export type RoutingRule = {
-  /** Whether a message starts a recipient that was stopped. */
+  /** Whether a message starts a stopped recipient. */
   auto_start: boolean;
+  /** When the rule was created. */
   created_at: string;
-  /** The ids of both instances. */
+  /** The id of the sending instance. */
   from: string;
-  /** Their names now. */
+  /** The current name of the sender. */
   from_name?: string | null;
+  /** The id of the rule. */
   id: string;
-  /** How often it is tried to hand a message over. */
+  /** How often delivery is retried before it is given up. */
   max_retries: number;
+  /** The id of the receiving instance. */
   to: string;
+  /** The current name of the recipient. */
   to_name?: string | null;
-  /** How long a message may wait. */
+  /** How many seconds a message may wait before it is given up. */
   ttl_secs: number;
-  /** One type, or all below one: `task.*`. */
+  /** A message type, or all types below one: `task.*`. */
   type: string;
 };
 
 export type RuleList = {
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
+  /** The rules of this page. */
   rules: RoutingRule[];
 };
 
-/** What is not given stays as it is. */
+/** Changes of a rule. Omitted fields stay as they are. */
 export type RulePatch = {
+  /** Whether a message starts a stopped recipient. */
   auto_start?: boolean | null;
+  /** How often delivery is retried before it is given up. */
   max_retries?: number | null;
+  /** How many seconds a message may wait before it is given up. */
   ttl_secs?: number | null;
+  /** A message type, or all types below one: `task.*`. */
   type?: string | null;
 };
 
 export type RuntimeView = {
-  /** The instance's own word: `ok`, `degraded` or `draining`. */
+  /** The health the instance reports: `ok`, `degraded` or `draining`. */
   health?: string | null;
+  /** Milliseconds since it started. Null if it is not running. */
   uptime_ms?: number | null;
 };
 
 export type SecretView = {
-  /** Tells two apart without giving either away. */
+  /** Distinguishes secrets without revealing them: the last characters of a long one, else `configured`. */
   fingerprint: string;
+  /** The path of the secret in the config. */
   path: string;
 };
 
 export type Token = {
+  /** When the token was created. */
   created_at: string;
+  /** The id of the token. */
   id: string;
+  /** The name of the token. */
   name: string;
+  /** When the token was revoked. Null if it is valid. */
   revoked_at?: string | null;
-  /** `read`, `operate` or `admin`. */
+  /** The access of the token: `read`, `operate` or `admin`. */
   scope: string;
 };
 
 export type TokenList = {
+  /** The cursor of the next page. Null on the last page. */
   next_cursor?: string | null;
+  /** The tokens of this page. */
   tokens: Token[];
 };
 
 export type UnarchiveBody = {
-  /** The one it had, or a free one, if not given. */
+  /** The port. Defaults to the previous port, or a free one if that is taken. */
   port?: number | null;
 };
 
 export type UsageWindow = "1h" | "24h" | "7d" | "30d";
 
 export type VersionView = {
-  /** What the token may do that asks: `read`, `operate` or `admin`. */
+  /** The scope of the calling token: `read`, `operate` or `admin`. */
   scope: string;
+  /** The version of the control plane. */
   version: string;
 };
