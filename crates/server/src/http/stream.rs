@@ -8,32 +8,19 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
+use polyclaw_api::stream::StreamQuery;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{FrameReplay, HubFrame, HubSubscription};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::IntoParams;
 
 use crate::control::connection_lifetime::{ConnectionEnd, ConnectionLifetime};
 use crate::error::{Error, Result};
 use crate::extract::{QueryParams, SessionKeyPath};
 use crate::sse;
 use crate::state::AppState;
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct StreamQuery {
-    /// Continue after this frame: its number, or the `id` of an event of this stream. The header `Last-Event-ID` does
-    /// the same.
-    after: Option<String>,
-    /// A one-time code from `POST /logins`, for clients that cannot send headers.
-    #[serde(rename = "code")]
-    #[param(rename = "code")]
-    _code: Option<String>,
-}
 
 /// A frame as sent to readers.
 #[derive(Serialize, JsonSchema)]
