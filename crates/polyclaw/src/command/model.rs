@@ -123,9 +123,9 @@ fn list_weights(models: &ModelDir, context: &CommandContext) -> std::io::Result<
         let size = format!("{} MB", weights.megabytes());
         vec![weights.name.to_owned(), found.as_str().to_owned(), size, weights.about.to_owned()]
     });
-    context
-        .output
-        .print_value(&value, |output| output.format_table(&["MODEL", "STATE", "DOWNLOAD", "DESCRIPTION"], &rows))
+    context.output.print_value(&value, |output| {
+        output.format_table(&["MODEL", "STATE", "DOWNLOAD", "DESCRIPTION"], &rows)
+    })
 }
 
 /// Builds the prompt of the main agent without a config, with all tools.
