@@ -20,6 +20,7 @@ pub mod delivery;
 pub mod embedding;
 pub mod envelope;
 pub mod event;
+pub mod frame;
 pub mod glob;
 pub mod hex;
 pub mod id;

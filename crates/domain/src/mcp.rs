@@ -1,6 +1,6 @@
 //! MCP servers: the names of their tools here, and their status.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Maximum length of a tool name that the models of all providers accept.
 const MAX_TOOL_NAME_LEN: usize = 64;
@@ -24,7 +24,7 @@ pub struct McpServerStatus {
     pub error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerState {
     /// Not needed yet.

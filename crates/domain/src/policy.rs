@@ -117,7 +117,7 @@ pub struct PolicyLayers<'a> {
     pub awaits_plan: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyLayer {
     Instance,

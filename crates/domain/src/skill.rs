@@ -6,7 +6,7 @@ mod lint;
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::SkillPolicy;
 use crate::{glob, sanitize};
@@ -47,7 +47,7 @@ pub struct Skill {
 }
 
 /// Where a skill was found, nearest first. If several have the same name, the nearest is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillLocation {
     /// `skills` in the agent's own overlay folder.
@@ -114,7 +114,7 @@ impl SkillPolicy {
 }
 
 /// Why an agent has or lacks a skill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillEligibility {
     /// No allow list is set: every skill is allowed.

@@ -247,7 +247,7 @@ async fn publish_decision(engine: &Engine, asked: &StoredApproval, state: Approv
 }
 
 fn decision_frame(asked: &StoredApproval, state: ApprovalState) -> FrameKind {
-    FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() }
+    FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str().to_owned() }
 }
 
 /// Whether a turn has an approval request that is open or was just decided.

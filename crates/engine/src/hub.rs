@@ -1,19 +1,18 @@
 //! Live frames: tokens, tool events and state changes. They are numbered, retained for a while and sent to the
 //! subscribers of a session. Losing the hub loses no data; everything that matters is in the database.
 
-mod frame;
 mod partial_text;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use polyclaw_domain::frame::{DelegateSpeaker, FrameKind, HubFrame};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 use tokio::sync::mpsc;
 
-pub use frame::{DelegateSpeaker, FrameKind, HubFrame};
 use partial_text::PartialTexts;
 
 /// Frames retained for replay, over all sessions.

@@ -41,7 +41,7 @@ pub use delegation_stats::{DelegationCounts, DelegationEdge, DelegationLatency};
 pub(crate) use git_head::read_head_commit;
 pub(crate) use held_announces::{HeldNotice, release_held_below};
 pub(crate) use run_wait::WaitMode;
-pub use session_tree::{SessionActivity, SessionNode};
+pub use session_tree::SessionNode;
 pub(crate) use spawn::{
     RunRequester, SpawnRequest, authority_in, check_sandbox_mode, reply_addresses, requesters_of_turn,
 };

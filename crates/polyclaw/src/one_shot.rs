@@ -241,7 +241,8 @@ mod tests {
     fn whoever_asked_a_daemon_that_went_away_is_told_not_to_ask_twice() {
         let client = ApiClient::for_url("http://127.0.0.1:1", None).unwrap();
         let ask = OneShotRequest::new(&client, "agent:main:main", None, "hi".to_owned());
-        for (taken, became) in [(true, "your message was taken"), (false, "your message may have been taken")]
+        for (taken, became) in
+            [(true, "your message was accepted"), (false, "your message may have been accepted")]
         {
             let failure = ask.daemon_gone_failure(
                 CommandFailure::new(FailureExit::Unavailable, CONNECTION_LOST_CODE, "it broke"),

@@ -21,6 +21,6 @@ mod tokens;
 mod tunnel;
 mod ws;
 
-pub use imports::ImportResult;
+pub use imports::import_result;
 pub use router::{control_router, openapi};
 pub use state::{ControlSetup, ControlState};

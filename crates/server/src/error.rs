@@ -3,9 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use polyclaw_api::error::{ErrorBody, ErrorBodyDetail};
 use polyclaw_engine::ErrorCategory;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::auth::NamesSource;
 
@@ -103,28 +102,6 @@ pub enum Error {
     TurnFailed { code: String, sentence: String },
     #[error("internal error; see the log")]
     Panicked,
-}
-
-/// The body of every error response.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
-    /// The error.
-    pub error: ErrorBodyDetail,
-}
-
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorBodyDetail {
-    /// A stable code that programs may depend on.
-    pub code: String,
-    /// What went wrong, for people.
-    pub message: String,
-    /// How to fix it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// Additional data for programs, if there is any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub details: Option<serde_json::Value>,
 }
 
 impl Error {

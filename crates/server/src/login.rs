@@ -9,9 +9,9 @@ use axum::extract::State;
 use axum::http::header::{SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use polyclaw_api::logins::{RedeemCodeBody, StartedLogin};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::logins::StoredLogin;
-use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use crate::auth::{BrowserAuth, BrowserPrincipal};
@@ -69,20 +69,6 @@ pub trait LoginHost: AsRef<BrowserAuth> {
     fn now(&self) -> Millis;
     /// Returns an unguessable string.
     fn new_nonce(&self) -> String;
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RedeemCodeBody {
-    code: String,
-}
-
-#[derive(Serialize)]
-struct StartedLogin {
-    id: String,
-    /// The half of the login that the page stores and sends in `Polyclaw-Login`.
-    key: String,
-    expires_at: Millis,
 }
 
 /// `POST /login`: exchanges a one-time code for a login. Sets its cookie and returns its key.

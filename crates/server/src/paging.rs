@@ -1,10 +1,8 @@
 //! Paged lists. A cursor is the position where the next page starts, so pages stay correct while rows are added.
 //! Cursors are opaque, because the sort order may change, and a cursor of another list is rejected.
 
+use polyclaw_api::paging::PageQuery;
 use polyclaw_domain::hex::{decode_hex, encode_hex};
-
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use crate::error::{Error, Result};
 
@@ -18,24 +16,6 @@ pub struct PagePosition {
     pub id: String,
 }
 
-/// The query of a list without other parameters.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PageQuery {
-    /// Page size. At most 1000, default 100.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-impl PageQuery {
-    pub fn to_request(&self, list: &'static str) -> Result<PageRequest> {
-        PageRequest::from_query(list, self.limit, self.cursor.as_deref())
-    }
-}
-
 /// The requested page.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
@@ -45,6 +25,11 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
+    /// Parses the page parameters of a list without others.
+    pub fn from_page_query(list: &'static str, query: &PageQuery) -> Result<Self> {
+        Self::from_query(list, query.limit, query.cursor.as_deref())
+    }
+
     /// Parses the page parameters. `list` names the list, so that its cursors are distinct.
     pub fn from_query(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
         let after = match cursor {

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
+use polyclaw_api::error::ErrorBody;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -42,7 +43,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Events are `Frame`s. A frame larger than 1 MiB closes the socket; send images with
 /// `POST /sessions/{key}/messages`.
 #[utoipa::path(get, path = "/ws", tag = "sessions",
-    responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "The request is not a WebSocket upgrade", body = crate::error::ErrorBody)))]
+    responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "The request is not a WebSocket upgrade", body = ErrorBody)))]
 pub async fn open_socket(
     State(app): State<AppState>,
     by: AccessLevel,

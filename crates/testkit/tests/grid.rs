@@ -6,13 +6,14 @@ const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("folder", &["tree"]),
     ("tree", &[]),
+    ("api", &["domain"]),
     ("store", &["domain"]),
     ("engine", &["domain", "folder", "store", "tree"]),
     ("control", &["domain", "folder", "store", "tree"]),
     ("provider", &["domain"]),
     ("tool", &["domain", "folder", "tree"]),
     ("channel", &["domain"]),
-    ("server", &["domain", "store", "engine", "control"]),
+    ("server", &["api", "domain", "store", "engine", "control"]),
     ("testkit", &["domain", "store", "engine"]),
 ];
 
@@ -92,8 +93,8 @@ fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
     let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
     assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
     let manifests = [
-        "domain", "folder", "tree", "store", "engine", "control", "tool", "channel", "server", "testkit",
-        "polyclaw",
+        "api", "domain", "folder", "tree", "store", "engine", "control", "tool", "channel", "server",
+        "testkit", "polyclaw",
     ];
     for manifest in manifests {
         let path =

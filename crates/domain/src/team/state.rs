@@ -37,7 +37,7 @@ impl MemberStatus {
 }
 
 /// Number of tasks by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 pub struct TaskCounts {
     pub pending: usize,
     pub blocked: usize,

@@ -2,26 +2,16 @@
 
 use polyclaw_domain::id::TraceId;
 use polyclaw_domain::run::SubagentRun;
-use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session::{Session, SessionActivity, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::sessions::SessionFilter;
 use polyclaw_store::{Tx, jobs, runs, sessions, usage};
-use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
 /// Larger trees are truncated.
 const MAX_TREE_SESSIONS: usize = 1_000;
-
-/// The activity of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionActivity {
-    Running,
-    Queued,
-    Idle,
-}
 
 #[derive(Clone, Debug)]
 pub struct SessionNode {

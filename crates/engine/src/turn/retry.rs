@@ -95,7 +95,7 @@ impl ModelRetryPolicy {
             RetryDecision::Retry(wait) => Some(FrameKind::Retrying {
                 turn_id,
                 model: error.model.clone(),
-                reason: error.class.as_str(),
+                reason: error.class.as_str().to_owned(),
                 attempt: self.retries,
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             }),

@@ -55,10 +55,10 @@ pub async fn question(world: &World) -> ApprovalId {
 }
 
 /// The next approval request that is closed, with its state.
-async fn closed(watch: &mut HubSubscription) -> (ApprovalId, &'static str) {
+async fn closed(watch: &mut HubSubscription) -> (ApprovalId, String) {
     loop {
         if let FrameKind::ApprovalDecided { approval_id, state } = &watch.recv().await.unwrap().kind {
-            return (approval_id.clone(), state);
+            return (approval_id.clone(), state.clone());
         }
     }
 }
@@ -100,7 +100,11 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let mut watch = world.engine.hub.subscribe(&inbound.session);
     let accepted = world.engine.accept_message(inbound).await.unwrap();
     let id = question(&world).await;
-    assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
+    assert_eq!(
+        closed(&mut watch).await,
+        (id.clone(), "expired".to_owned()),
+        "whoever shows it takes it away"
+    );
     let late = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(late, Err(Error::InvalidState(why)) if why.contains("expired")));
     assert_eq!(world.wait_answer(&accepted).await.text, "fine");
@@ -127,7 +131,7 @@ async fn another_message_is_no_approval() {
     let mut watch = world.engine.hub.subscribe(&World::inbound("me", "").session);
     let yes = world.engine.accept_message(from_terminal("yes, do it")).await.unwrap();
     assert_eq!(world.wait_answer(&yes).await.text, "fine");
-    assert_eq!(closed(&mut watch).await, (id, "expired"));
+    assert_eq!(closed(&mut watch).await, (id, "expired".to_owned()));
     world.wait_answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
     assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");

@@ -6,10 +6,10 @@ use polyclaw_domain::command::CallerRole;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::run::{RunStatus, SubagentRun};
-use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::session::{SessionActivity, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::IngressMessage;
-use polyclaw_engine::subagents::{SessionActivity, SessionNode};
+use polyclaw_engine::subagents::SessionNode;
 use polyclaw_store::{jobs, sessions};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use polyclaw_control::ControlCaller;
 use polyclaw_control::import::ImportRequest;
-use polyclaw_server::control::ImportResult;
+use polyclaw_server::control::import_result;
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
@@ -109,7 +109,7 @@ async fn import_offline(context: &CommandContext, order: ImportRequest) -> anyho
     control.recover().await.map_err(CommandFailure::from)?;
     let outcome =
         control.import_home(&ControlCaller::operator(), order).await.map_err(CommandFailure::from)?;
-    Ok(serde_json::to_value(ImportResult::from(outcome))?)
+    Ok(serde_json::to_value(import_result(outcome))?)
 }
 
 fn report_text(answer: &Value, dry_run: bool) -> String {

@@ -181,7 +181,7 @@ mod tests {
                 .await
                 .unwrap_err()
                 .message
-                .contains("broke off at 5")
+                .contains("stopped at 5")
         );
         download_part(&address, &PART, &to, &progress).await.unwrap();
         assert_eq!(fs::read(&to).unwrap(), b"0123456789");
@@ -199,9 +199,9 @@ mod tests {
             (None, unmeasured("<ht>"), "less than the 10 bytes", None),
             (None, unmeasured(page), "more than the 10 bytes", None),
             (Some("012"), answer("200 OK", 4, "<ht>"), "less than the 10 bytes", Some("012")),
-            (Some("012"), rest("0-9/10", "0123456789"), "another part", Some("012")),
-            (Some("012"), rest("3-9/27", "3456789"), "another part", Some("012")),
-            (Some("012"), answer("206 Partial Content", 7, "3456789"), "another part", Some("012")),
+            (Some("012"), rest("0-9/10", "0123456789"), "wrong part", Some("012")),
+            (Some("012"), rest("3-9/27", "3456789"), "wrong part", Some("012")),
+            (Some("012"), answer("206 Partial Content", 7, "3456789"), "wrong part", Some("012")),
             (Some("012"), answer("404 Not Found", 0, ""), "404", Some("012")),
         ];
         for (before, answer, reply, after) in cases {

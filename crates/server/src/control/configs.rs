@@ -5,14 +5,17 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use polyclaw_api::control::configs::{
+    ConfigChangeView, ConfigDiff, ConfigDraft, ConfigErrorView, ConfigValidation, ConfigView,
+    ConfigWriteResult, NewConfig, SecretView,
+};
+use polyclaw_api::error::ErrorBody;
 use polyclaw_control::ControlCaller;
 use polyclaw_control::config::{
     ConfigDifference, ConfigEdit, ConfigWriteOutcome, ReferenceMode, WritePrecondition, WrittenConfig,
 };
 use polyclaw_domain::instance::TokenAccess;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
@@ -20,122 +23,17 @@ use crate::extract::{JsonBody, PathId};
 
 const MAY_WRITE_SECRETS: HeaderName = HeaderName::from_static("x-allow-secret-write");
 
-#[derive(Serialize, ToSchema)]
-pub struct ConfigView {
-    /// The version of the config, for `If-Match`.
-    etag: String,
-    /// The config file with secrets masked. Leaving a mask in place keeps the stored secret.
-    toml: String,
-    /// The config as a JSON object with secrets masked.
-    #[schema(value_type = Object)]
-    config: Value,
-    /// Every masked secret.
-    secrets: Vec<SecretView>,
-    /// Why the file cannot be parsed. None of it is shown then; it can only be replaced as a whole.
-    error: Option<String>,
+fn config_write_result(written: WrittenConfig) -> ConfigWriteResult {
+    let (outcome, restart_required) = match written.outcome {
+        ConfigWriteOutcome::Saved => ("saved", Vec::new()),
+        ConfigWriteOutcome::Reloaded => ("reloaded", Vec::new()),
+        ConfigWriteOutcome::RestartRequired(sections) => ("restart_required", sections),
+    };
+    ConfigWriteResult { etag: written.etag, outcome: outcome.to_owned(), restart_required }
 }
 
-#[derive(Serialize, ToSchema)]
-pub struct SecretView {
-    /// The path of the secret in the config.
-    path: String,
-    /// Distinguishes secrets without revealing them: the last characters of a long one, else `configured`.
-    fingerprint: String,
-}
-
-/// A complete config as TOML or as JSON.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewConfig {
-    /// The config as TOML text.
-    toml: Option<String>,
-    /// The config as a JSON object.
-    #[schema(value_type = Option<Object>)]
-    config: Option<Map<String, Value>>,
-    /// The expected version, instead of `If-Match`.
-    etag: Option<String>,
-}
-
-/// A complete config, or a patch of the current one.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConfigDraft {
-    /// The complete config as TOML text.
-    toml: Option<String>,
-    /// The complete config as a JSON object.
-    #[schema(value_type = Option<Object>)]
-    config: Option<Map<String, Value>>,
-    /// A JSON merge patch of the current config.
-    #[schema(value_type = Option<Object>)]
-    patch: Option<Map<String, Value>>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ConfigWriteResult {
-    /// The new version of the config.
-    etag: String,
-    /// `saved`: the instance is not running and starts with this config. `reloaded`: the running instance uses it.
-    /// `restart_required`: the listed sections take effect at the next start, all others are in use.
-    outcome: &'static str,
-    /// Sections that take effect at the next start.
-    restart_required: Vec<String>,
-}
-
-impl From<WrittenConfig> for ConfigWriteResult {
-    fn from(written: WrittenConfig) -> Self {
-        let (outcome, restart_required) = match written.outcome {
-            ConfigWriteOutcome::Saved => ("saved", Vec::new()),
-            ConfigWriteOutcome::Reloaded => ("reloaded", Vec::new()),
-            ConfigWriteOutcome::RestartRequired(sections) => ("restart_required", sections),
-        };
-        Self { etag: written.etag, outcome, restart_required }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ConfigValidation {
-    /// Whether the config is valid.
-    valid: bool,
-    /// Everything that is wrong with it.
-    errors: Vec<ConfigErrorView>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ConfigErrorView {
-    /// The line in the file, if known.
-    line: Option<usize>,
-    /// The path of the setting.
-    path: String,
-    /// What is wrong.
-    message: String,
-    /// How to fix it.
-    hint: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ConfigDiff {
-    /// The values that would change.
-    changes: Vec<ConfigChangeView>,
-    /// The number of values that would stay the same.
-    unchanged_count: usize,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ConfigChangeView {
-    /// The path of the value.
-    path: String,
-    /// The current value, or null if it is not set. Secrets are masked.
-    #[schema(value_type = Value)]
-    before: Option<Value>,
-    /// The new value, or null if it is removed. Secrets are masked.
-    #[schema(value_type = Value)]
-    after: Option<Value>,
-}
-
-impl From<ConfigDifference> for ConfigChangeView {
-    fn from(one: ConfigDifference) -> Self {
-        Self { path: one.path, before: one.before, after: one.after }
-    }
+fn config_change_view(one: ConfigDifference) -> ConfigChangeView {
+    ConfigChangeView { path: one.path, before: one.before, after: one.after }
 }
 
 /// Returns the config file with secrets masked.
@@ -160,7 +58,7 @@ pub async fn show_config(
 
 /// Replaces the config.
 #[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, 
-    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody), (status = 502, description = "The instance is unreachable", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = ErrorBody), (status = 428, description = "The version is missing", body = ErrorBody), (status = 502, description = "The instance is unreachable", body = ErrorBody)))]
 pub async fn replace_config(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
@@ -176,7 +74,7 @@ pub async fn replace_config(
 /// Changes the config with a JSON merge patch.
 /// Unnamed values, comments and the order stay as they are.
 #[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, 
-    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody), (status = 502, description = "The instance is unreachable", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "The config was changed meanwhile", body = ErrorBody), (status = 428, description = "The version is missing", body = ErrorBody), (status = 502, description = "The instance is unreachable", body = ErrorBody)))]
 pub async fn patch_config(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
@@ -226,10 +124,7 @@ pub async fn diff_config(
 ) -> Result<Json<ConfigDiff>> {
     let (changes, unchanged_count) =
         app.control.compare_config(&id, &draft_edit(draft)?, by.access.into()).await?;
-    Ok(Json(ConfigDiff {
-        changes: changes.into_iter().map(ConfigChangeView::from).collect(),
-        unchanged_count,
-    }))
+    Ok(Json(ConfigDiff { changes: changes.into_iter().map(config_change_view).collect(), unchanged_count }))
 }
 
 fn draft_edit(draft: ConfigDraft) -> Result<ConfigEdit> {
@@ -269,7 +164,7 @@ async fn write_config(
     terms: WritePrecondition,
 ) -> Result<Response> {
     let written = app.control.write_config(by, id, edit, &terms).await?;
-    Ok(([(ETAG, quote_etag(&written.etag))], Json(ConfigWriteResult::from(written))).into_response())
+    Ok(([(ETAG, quote_etag(&written.etag))], Json(config_write_result(written))).into_response())
 }
 
 fn quote_etag(etag: &str) -> String {

@@ -7,10 +7,9 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
+use polyclaw_api::control::health::{FleetHealth, InstanceHealth, LivenessView, VersionView};
 use polyclaw_control::ControlCaller;
 use polyclaw_domain::instance::InstanceStatus;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::Result;
@@ -27,48 +26,6 @@ const INSTANCE_STATUSES: [InstanceStatus; 9] = [
     InstanceStatus::Unknown,
     InstanceStatus::Error,
 ];
-
-#[derive(Serialize, ToSchema)]
-pub struct FleetHealth {
-    /// `ok`, or `degraded` if an instance that should run does not run or does not answer.
-    status: &'static str,
-    /// The version of the control plane.
-    version: String,
-    /// Milliseconds since the control plane started.
-    uptime_ms: i64,
-    /// The instances that are not archived.
-    instances: Vec<InstanceHealth>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct InstanceHealth {
-    /// The id of the instance.
-    id: String,
-    /// The name of the instance.
-    name: String,
-    /// The status, such as `running` or `stopped`.
-    status: &'static str,
-    /// The process id, if it is running.
-    pid: Option<i32>,
-    /// The health the instance reports: `ok`, `degraded` or `draining`. Null if it does not run or does not answer.
-    health: Option<String>,
-    /// Milliseconds since it started, as it reports. Null if it does not run or does not answer.
-    uptime_ms: Option<i64>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct VersionView {
-    /// The version of the control plane.
-    version: String,
-    /// The scope of the calling token: `read`, `operate` or `admin`.
-    scope: &'static str,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct LivenessView {
-    /// Always `ok`.
-    status: &'static str,
-}
 
 /// Returns the health of all instances that are not archived.
 #[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
@@ -95,7 +52,14 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
             let health = reply.as_ref().and_then(|reply| reply["status"].as_str().map(str::to_owned));
             let uptime_ms = reply.as_ref().and_then(|reply| reply["uptime_ms"].as_i64());
             let (id, name) = (view.id.to_string(), view.name.to_string());
-            InstanceHealth { id, name, status: view.status.as_str(), pid: view.pid, health, uptime_ms }
+            InstanceHealth {
+                id,
+                name,
+                status: view.status.as_str().to_owned(),
+                pid: view.pid,
+                health,
+                uptime_ms,
+            }
         }
     });
     let instances: Vec<InstanceHealth> = futures_util::future::join_all(asked).await;
@@ -103,7 +67,7 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
         |one: &InstanceHealth| one.status == InstanceStatus::Running.as_str() && one.health.is_none();
     let degraded = fails_at_once || instances.iter().any(is_silent);
     Ok(Json(FleetHealth {
-        status: if degraded { "degraded" } else { "ok" },
+        status: if degraded { "degraded" } else { "ok" }.to_owned(),
         version: app.version.clone(),
         uptime_ms: app.control.now().since(app.started),
         instances,
@@ -112,7 +76,7 @@ pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetH
 
 /// Returns whether the control plane is alive. Needs no token, because it reveals nothing.
 pub async fn show_liveness() -> Json<LivenessView> {
-    Json(LivenessView { status: "ok" })
+    Json(LivenessView { status: "ok".to_owned() })
 }
 
 /// Returns the version of the control plane and the scope of the caller.
@@ -121,7 +85,7 @@ pub async fn show_version(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
 ) -> Json<VersionView> {
-    Json(VersionView { version: app.version.clone(), scope: by.access.as_str() })
+    Json(VersionView { version: app.version.clone(), scope: by.access.as_str().to_owned() })
 }
 
 /// Returns the metrics of the control plane in the Prometheus text format.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use polyclaw_api::control::instances::{
+    InstanceList, InstanceView, ListInstancesQuery, NewClone, NewInstance, RestartPolicyBody, StopTimeout,
+    UnarchiveBody,
+};
+use polyclaw_api::error::ErrorBody;
 use polyclaw_control::{ControlCaller, DRAIN_TIMEOUT, InstanceSnapshot, NewInstanceSpec};
-use polyclaw_domain::instance::RestartPolicy;
-use polyclaw_domain::time::Millis;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
@@ -19,133 +20,27 @@ use crate::paging::{PagePosition, PageRequest};
 /// The longest time a stop may take before the process is killed.
 const MAX_DRAIN_SECONDS: u64 = 300;
 
-#[derive(Clone, Serialize, ToSchema)]
-#[schema(as = Instance)]
-pub struct InstanceView {
-    /// The id of the instance.
-    id: String,
-    /// The name of the instance.
-    name: String,
-    /// The current status: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`,
-    /// `unknown`, `error` or `archived`.
-    status: &'static str,
-    /// The port that the instance listens on.
-    port: u16,
-    /// The process id, if it is running.
-    pid: Option<i32>,
-    /// The last requested state: `running` or `stopped`.
-    desired_state: &'static str,
-    /// When the instance is restarted automatically: `never`, `on-failure` or `always`.
-    restart: &'static str,
-    /// Why the instance does not run although it should, or that it does not answer.
-    error: Option<String>,
-    /// When the instance was archived. Null if it is active.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    archived_at: Option<Millis>,
-    /// When the instance was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-}
-
-impl From<InstanceSnapshot> for InstanceView {
-    fn from(view: InstanceSnapshot) -> Self {
-        Self {
-            id: view.id.to_string(),
-            name: view.name.to_string(),
-            status: view.status.as_str(),
-            port: view.port,
-            pid: view.pid,
-            desired_state: view.desired_state.as_str(),
-            restart: view.restart.as_str(),
-            error: view.error,
-            archived_at: view.archived_at,
-            created_at: view.created_at,
-        }
+pub fn instance_view(view: InstanceSnapshot) -> InstanceView {
+    InstanceView {
+        id: view.id.to_string(),
+        name: view.name.to_string(),
+        status: view.status.as_str().to_owned(),
+        port: view.port,
+        pid: view.pid,
+        desired_state: view.desired_state.as_str().to_owned(),
+        restart: view.restart.as_str().to_owned(),
+        error: view.error,
+        archived_at: view.archived_at,
+        created_at: view.created_at,
     }
 }
 
-#[derive(Serialize, ToSchema)]
-pub struct InstanceList {
-    /// The instances of this page.
-    instances: Vec<InstanceView>,
-    /// The cursor of the next page. Null on the last page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListInstancesQuery {
-    /// Include archived instances, after the active ones.
-    #[serde(default)]
-    #[param(required = false)]
-    include_archived: bool,
-    /// Page size. At most 1000, default 100.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewInstance {
-    /// The name: letters, digits and hyphens.
-    #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
-    name: String,
-    /// The port. Defaults to the first free port from 18801.
-    port: Option<u16>,
-    /// The model provider to configure, such as `openai`.
-    provider: Option<String>,
-    /// The default model of its agents.
-    model: Option<String>,
-    /// When the instance is restarted automatically: `never`, `on-failure` (default) or `always`.
-    #[schema(value_type = Option<String>, pattern = "^(never|on-failure|always)$")]
-    restart: Option<RestartPolicy>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewClone {
-    /// The name of the clone: letters, digits and hyphens.
-    #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
-    new_name: String,
-    /// The port of the clone. Defaults to the first free port from 18801.
-    port: Option<u16>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UnarchiveBody {
-    /// The port. Defaults to the previous port, or a free one if that is taken.
-    port: Option<u16>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RestartPolicyBody {
-    /// When the instance is restarted automatically: `never`, `on-failure` or `always`.
-    #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
-    restart: RestartPolicy,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct StopTimeout {
-    /// How many seconds running work may take to reach a safe point before the process is killed. Default 30.
-    #[param(maximum = 300)]
-    timeout: Option<u64>,
-}
-
-impl StopTimeout {
-    fn duration(&self) -> Result<Duration> {
-        match self.timeout {
-            None => Ok(DRAIN_TIMEOUT),
-            Some(seconds) if seconds <= MAX_DRAIN_SECONDS => Ok(Duration::from_secs(seconds)),
-            Some(_) => {
-                Err(Error::invalid_field("timeout", format!("must be at most {MAX_DRAIN_SECONDS} seconds")))
-            }
+fn stop_timeout(given: &StopTimeout) -> Result<Duration> {
+    match given.timeout {
+        None => Ok(DRAIN_TIMEOUT),
+        Some(seconds) if seconds <= MAX_DRAIN_SECONDS => Ok(Duration::from_secs(seconds)),
+        Some(_) => {
+            Err(Error::invalid_field("timeout", format!("must be at most {MAX_DRAIN_SECONDS} seconds")))
         }
     }
 }
@@ -153,7 +48,7 @@ impl StopTimeout {
 type InstanceResponse = Result<Json<InstanceView>>;
 
 fn instance_result(view: polyclaw_control::Result<InstanceSnapshot>) -> InstanceResponse {
-    Ok(Json(view?.into()))
+    Ok(Json(instance_view(view?)))
 }
 
 /// Lists instances in order of creation.
@@ -172,7 +67,7 @@ pub async fn list_instances(
     };
     let mut page: Vec<InstanceSnapshot> = views.into_iter().skip(from).take(paging.row_limit()).collect();
     let next_cursor = paging.cut_page(&mut page, |view| PagePosition { at: 0, id: view.id.to_string() });
-    Ok(Json(InstanceList { instances: page.into_iter().map(InstanceView::from).collect(), next_cursor }))
+    Ok(Json(InstanceList { instances: page.into_iter().map(instance_view).collect(), next_cursor }))
 }
 
 /// Creates an instance without starting it.
@@ -190,7 +85,7 @@ pub async fn create_instance(
         restart: new.restart,
     };
     let made = app.control.create_instance(&by, &spec).await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok((StatusCode::CREATED, Json(instance_view(made))))
 }
 
 /// Returns an instance by id or name.
@@ -211,7 +106,7 @@ pub async fn update_instance(
 }
 
 /// Starts an instance and waits until it answers.
-#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = crate::error::ErrorBody)))]
+#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = ErrorBody)))]
 pub async fn start_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
@@ -228,18 +123,18 @@ pub async fn stop_instance(
     PathId(id): PathId,
     QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.stop_instance(&by, &id, timeout.duration()?).await)
+    instance_result(app.control.stop_instance(&by, &id, stop_timeout(&timeout)?).await)
 }
 
 /// Restarts an instance, or starts it if it is not running.
-#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = crate::error::ErrorBody)))]
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "The instance did not start", body = ErrorBody)))]
 pub async fn restart_instance(
     State(app): State<ControlState>,
     Extension(by): Extension<ControlCaller>,
     PathId(id): PathId,
     QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.restart_instance(&by, &id, timeout.duration()?).await)
+    instance_result(app.control.restart_instance(&by, &id, stop_timeout(&timeout)?).await)
 }
 
 /// Stops and archives an instance.
@@ -251,7 +146,7 @@ pub async fn archive_instance(
     PathId(id): PathId,
     QueryParams(timeout): QueryParams<StopTimeout>,
 ) -> InstanceResponse {
-    instance_result(app.control.archive_instance(&by, &id, timeout.duration()?).await)
+    instance_result(app.control.archive_instance(&by, &id, stop_timeout(&timeout)?).await)
 }
 
 /// Restores an archived instance.
@@ -275,7 +170,7 @@ pub async fn clone_instance(
     JsonBody(wanted): JsonBody<NewClone>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
     let made = app.control.clone_instance(&by, &id, &wanted.new_name, wanted.port).await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok((StatusCode::CREATED, Json(instance_view(made))))
 }
 
 /// Deletes an archived instance with all its data.

@@ -9,12 +9,11 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
+use polyclaw_api::control::logs::{LogLines, LogReadMode, LogRetention, ReadLogQuery};
 use polyclaw_control::log;
 use polyclaw_domain::redact::RedactionStream;
-use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
-use utoipa::{IntoParams, ToSchema};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
@@ -22,54 +21,6 @@ use crate::extract::{PathId, QueryParams};
 
 const DEFAULT_LINES: usize = 50;
 const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
-
-#[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogReadMode {
-    /// The last lines of the log.
-    #[default]
-    Tail,
-    /// All lines, page by page, oldest first.
-    Page,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ReadLogQuery {
-    /// `tail` returns the last lines. `page` returns all lines page by page, oldest first.
-    #[serde(default)]
-    #[param(inline, required = false)]
-    mode: LogReadMode,
-    /// The number of lines. Default 50, at most 10,000.
-    #[param(minimum = 1)]
-    lines: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct LogLines {
-    /// The lines, oldest first.
-    lines: Vec<String>,
-    /// The cursor of the next page, even if that is still empty. Null for `tail`.
-    next_cursor: Option<String>,
-    /// Whether more lines are available now.
-    has_more: bool,
-    /// Whether the file of the cursor was deleted, so that the page starts with the oldest line.
-    gap: bool,
-    /// How much of the log is kept.
-    retention: LogRetention,
-}
-
-/// The log rotation: a full file is set aside, and the oldest one is deleted.
-#[derive(Serialize, ToSchema)]
-pub struct LogRetention {
-    /// The size at which a file is rotated, in bytes.
-    file_bytes: u64,
-    /// The number of rotated files that are kept.
-    files_kept: usize,
-}
 
 const LOG_RETENTION: LogRetention =
     LogRetention { file_bytes: log::MAX_LOG_BYTES, files_kept: log::RETAINED_LOGS };

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use polyclaw_api::control::messages::EnvelopeView;
+use polyclaw_api::control::pending::{
+    FailPendingBody, LeaseBody, PendingEnvelope, PendingEnvelopeList, PollPendingQuery, RenewedLease,
+};
 use polyclaw_control::ControlCaller;
 use polyclaw_control::message::{MAX_POLL_WAIT, PollRequest};
 use polyclaw_domain::id::EnvelopeId;
-use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::envelopes::StoredEnvelope;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-use super::messages::{EnvelopeView, payload_json};
+use super::messages::{envelope_view, payload_json};
 use super::state::ControlState;
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathId, QueryParams};
@@ -21,82 +21,13 @@ use crate::extract::{JsonBody, PathId, QueryParams};
 const MAX_POLLED_MESSAGES: usize = 100;
 const MAX_NONCE_LEN: usize = 100;
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PollPendingQuery {
-    /// How many seconds to wait for a message if there is none. Default 0, at most 60.
-    #[param(maximum = 60)]
-    wait: Option<u64>,
-    /// The number of messages. Default 1, at most 100.
-    #[param(minimum = 1, maximum = 100)]
-    limit: Option<usize>,
-    /// Identifies the polling process. Messages leased to earlier processes of the instance are delivered again
-    /// immediately.
-    process_epoch: Option<String>,
-    /// A lease id chosen by the caller. Polling again with it after a lost response returns the same messages.
-    lease: Option<String>,
-    /// Only messages that answer others: `response`, `task.result` and `task.status`.
-    #[serde(default)]
-    #[param(required = false)]
-    only_answers: bool,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct PendingEnvelopeList {
-    /// The leased messages.
-    messages: Vec<PendingEnvelope>,
-}
-
-/// A message leased to the caller.
-#[derive(Serialize, ToSchema)]
-pub struct PendingEnvelope {
-    #[serde(flatten)]
-    message: EnvelopeView,
-    /// The content of the message.
-    #[schema(value_type = Object)]
-    payload: Value,
-    /// The id of the lease, required to acknowledge, fail or renew.
-    lease: String,
-    /// When the lease expires.
-    #[schema(value_type = String, format = DateTime)]
-    leased_until: Millis,
-}
-
-impl From<&StoredEnvelope> for PendingEnvelope {
-    fn from(one: &StoredEnvelope) -> Self {
-        Self {
-            message: EnvelopeView::from(one),
-            payload: payload_json(one),
-            lease: one.lease.clone().unwrap_or_default(),
-            leased_until: one.due_at,
-        }
+fn pending_envelope(one: &StoredEnvelope) -> PendingEnvelope {
+    PendingEnvelope {
+        message: envelope_view(one),
+        payload: payload_json(one),
+        lease: one.lease.clone().unwrap_or_default(),
+        leased_until: one.due_at,
     }
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LeaseBody {
-    /// The lease id from the poll.
-    lease: String,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FailPendingBody {
-    /// The lease id from the poll.
-    lease: String,
-    /// The reason, for people.
-    #[serde(default)]
-    #[schema(required = false)]
-    error: String,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct RenewedLease {
-    /// When the renewed lease expires.
-    #[schema(value_type = String, format = DateTime)]
-    leased_until: Millis,
 }
 
 /// Leases the due messages of an instance for 90 seconds each.
@@ -131,7 +62,7 @@ pub async fn poll_pending(
         only_answers: which.only_answers,
     };
     let taken = app.control.poll_messages(&by, &id, request).await?;
-    Ok(Json(PendingEnvelopeList { messages: taken.iter().map(PendingEnvelope::from).collect() }))
+    Ok(Json(PendingEnvelopeList { messages: taken.iter().map(pending_envelope).collect() }))
 }
 
 /// Acknowledges a message as processed.
@@ -144,7 +75,7 @@ pub async fn acknowledge_pending(
     JsonBody(held): JsonBody<LeaseBody>,
 ) -> Result<Json<EnvelopeView>> {
     let one = app.control.acknowledge_message(&by, &EnvelopeId::new(id), &held.lease).await?;
-    Ok(Json(EnvelopeView::from(&one)))
+    Ok(Json(envelope_view(&one)))
 }
 
 /// Reports a failed delivery.
@@ -157,7 +88,7 @@ pub async fn fail_pending(
     JsonBody(failure): JsonBody<FailPendingBody>,
 ) -> Result<Json<EnvelopeView>> {
     let one = app.control.fail_message(&by, &EnvelopeId::new(id), &failure.lease, &failure.error).await?;
-    Ok(Json(EnvelopeView::from(&one)))
+    Ok(Json(envelope_view(&one)))
 }
 
 /// Renews the lease of a message that is still being processed.

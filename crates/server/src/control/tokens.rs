@@ -4,77 +4,33 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::{Extension, Json};
+use polyclaw_api::control::tokens::{CreatedTokenView, NewToken, TokenList, TokenView};
+use polyclaw_api::logins::{BrowserLoginList, LoginLink};
+use polyclaw_api::paging::PageQuery;
 use polyclaw_control::ControlCaller;
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::tokens::AccessToken;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::auth::BrowserPrincipal;
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathId, QueryParams};
 use crate::http::logins::{
-    BrowserLoginList, CurrentLoginExtension, LoginLink, end_browser_login, login_list, resolve_login_id,
+    CurrentLoginExtension, end_browser_login, login_list, open_login_link, resolve_login_id,
 };
-use crate::paging::{PagePosition, PageQuery};
+use crate::paging::{PagePosition, PageRequest};
 
 const MAX_TOKEN_NAME_LEN: usize = 100;
 
-#[derive(Serialize, ToSchema)]
-pub struct TokenList {
-    /// The tokens of this page.
-    tokens: Vec<TokenView>,
-    /// The cursor of the next page. Null on the last page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = Token)]
-pub struct TokenView {
-    /// The id of the token.
-    id: String,
-    /// The name of the token.
-    name: String,
-    /// The access of the token: `read`, `operate` or `admin`.
-    scope: &'static str,
-    /// When the token was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    /// When the token was revoked. Null if it is valid.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    revoked_at: Option<Millis>,
-}
-
-impl From<AccessToken> for TokenView {
-    fn from(token: AccessToken) -> Self {
-        Self {
-            id: token.id,
-            name: token.name,
-            scope: token.access.as_str(),
-            created_at: token.created_at,
-            revoked_at: token.revoked_at,
-        }
+fn token_view(token: AccessToken) -> TokenView {
+    TokenView {
+        id: token.id,
+        name: token.name,
+        scope: token.access.as_str().to_owned(),
+        created_at: token.created_at,
+        revoked_at: token.revoked_at,
     }
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewToken {
-    /// A name for people, such as the owner or the purpose.
-    name: String,
-    /// The access of the token: `read`, `operate` or `admin`.
-    #[schema(value_type = String, pattern = "^(read|operate|admin)$")]
-    scope: TokenAccess,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct CreatedTokenView {
-    #[serde(flatten)]
-    token: TokenView,
-    /// The token itself, shown only once. Null if this call repeats one with the same `Idempotency-Key`.
-    secret: Option<String>,
 }
 
 /// Lists access tokens, newest first.
@@ -83,12 +39,12 @@ pub async fn list_tokens(
     State(app): State<ControlState>,
     QueryParams(page): QueryParams<PageQuery>,
 ) -> Result<Json<TokenList>> {
-    let paging = page.to_request("tokens")?;
+    let paging = PageRequest::from_page_query("tokens", &page)?;
     let behind = paging.after.clone().map(|place| (Millis(place.at), place.id));
     let mut found = app.control.list_tokens(behind, paging.row_limit()).await?;
     let next_cursor =
         paging.cut_page(&mut found, |token| PagePosition { at: token.created_at.0, id: token.id.clone() });
-    Ok(Json(TokenList { tokens: found.into_iter().map(TokenView::from).collect(), next_cursor }))
+    Ok(Json(TokenList { tokens: found.into_iter().map(token_view).collect(), next_cursor }))
 }
 
 /// Creates an access token.
@@ -103,7 +59,10 @@ pub async fn create_token(
         return Err(Error::invalid_field("name", format!("must have 1 to {MAX_TOKEN_NAME_LEN} characters")));
     }
     let made = app.control.create_token(&by, name, new.scope).await?;
-    Ok((StatusCode::CREATED, Json(CreatedTokenView { token: made.token.into(), secret: Some(made.secret) })))
+    Ok((
+        StatusCode::CREATED,
+        Json(CreatedTokenView { token: token_view(made.token), secret: Some(made.secret) }),
+    ))
 }
 
 /// Revokes an access token.
@@ -128,7 +87,7 @@ pub async fn create_login_link(
 ) -> Result<(StatusCode, Json<LoginLink>)> {
     app.control.record_login(&by).await?;
     let principal = by.token.map_or(BrowserPrincipal::Owner, BrowserPrincipal::Token);
-    let login = LoginLink::open_link(&app.auth, app.control.nonce(), principal, app.control.now());
+    let login = open_login_link(&app.auth, app.control.nonce(), principal, app.control.now());
     Ok((StatusCode::CREATED, Json(login)))
 }
 

@@ -1,11 +1,10 @@
 //! Attachments of a message. Text is given to the model, an image is shown to it, and a link is passed on as its URL.
 //! Anything a model could not see is rejected instead of silently dropped.
 
+use polyclaw_api::attachments::AttachmentBody;
 use polyclaw_domain::media::{self, Image, UnsupportedImage};
 use polyclaw_domain::message::{self, MessagePart, attached_images};
 use polyclaw_domain::redact::quote_safely;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 
@@ -16,22 +15,6 @@ const MAX_TOTAL_TEXT_CHARS: usize = 500_000;
 const MAX_NAME_CHARS: usize = 255;
 const MAX_MEDIA_TYPE_BYTES: usize = 127;
 const MAX_URL_BYTES: usize = 2048;
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AttachmentBody {
-    /// The file name.
-    name: String,
-    /// The media type, for example `text/markdown`. Audio and video are rejected. The actual type of an image is
-    /// detected from its data.
-    media_type: String,
-    /// The text content, given to the model. At most 500,000 characters over all attachments of a message.
-    text: Option<String>,
-    /// A URL instead of content. The model gets the URL, not what it points to.
-    url: Option<String>,
-    /// A base64-encoded image instead: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 per message.
-    data: Option<String>,
-}
 
 /// Parses the attachments of a message. Fails if any of them is unsupported.
 pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<MessagePart>> {
@@ -48,7 +31,7 @@ pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<Message
             "{chars} characters of text, but at most {MAX_TOTAL_TEXT_CHARS} are allowed"
         )));
     }
-    check_image_count(attachments.into_iter().map(AttachmentBody::into_part).collect::<Result<_>>()?)
+    check_image_count(attachments.into_iter().map(attachment_part).collect::<Result<_>>()?)
 }
 
 /// Checks that the parts do not contain too many images.
@@ -72,47 +55,42 @@ pub fn image_part(name: &str, media_type: &str, data: &str) -> Result<MessagePar
     Ok(MessagePart::Attachment(message::MessageAttachment::from_image(name, image)))
 }
 
-impl AttachmentBody {
-    fn into_part(self) -> Result<MessagePart> {
-        let kind = self.media_type.to_ascii_lowercase();
-        let is_plain = kind.len() <= MAX_MEDIA_TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_plain || !kind.contains('/') {
-            return Err(Error::invalid_field("attachments", "media_type must be like text/plain"));
-        }
-        let is_seen = kind.starts_with("image/");
-        if ["audio/", "video/"].iter().any(|node_name| kind.starts_with(node_name))
-            || (is_seen && self.data.is_none())
-        {
-            return Err(Error::AttachmentNotTaken(quote_safely(&kind)));
-        }
-        if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARS {
-            return Err(Error::invalid_field(
-                "attachments",
-                format!("name must have 1 to {MAX_NAME_CHARS} characters"),
-            ));
-        }
-        match (&self.text, &self.url, &self.data) {
-            (Some(_), None, None) => {}
-            (None, Some(url), None) if is_web_url(url) => {}
-            (None, Some(_), None) => {
-                return Err(Error::invalid_field("attachments", "url must start with http:// or https://"));
-            }
-            (None, None, Some(data)) => return image_part(&self.name, &kind, data),
-            _ => {
-                return Err(Error::invalid_field(
-                    "attachments",
-                    "exactly one of text, url and data is required",
-                ));
-            }
-        }
-        Ok(MessagePart::Attachment(message::MessageAttachment {
-            name: self.name,
-            media_type: self.media_type,
-            url: self.url,
-            text: self.text,
-            media: None,
-        }))
+fn attachment_part(attachment: AttachmentBody) -> Result<MessagePart> {
+    let kind = attachment.media_type.to_ascii_lowercase();
+    let is_plain = kind.len() <= MAX_MEDIA_TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_plain || !kind.contains('/') {
+        return Err(Error::invalid_field("attachments", "media_type must be like text/plain"));
     }
+    let is_seen = kind.starts_with("image/");
+    if ["audio/", "video/"].iter().any(|node_name| kind.starts_with(node_name))
+        || (is_seen && attachment.data.is_none())
+    {
+        return Err(Error::AttachmentNotTaken(quote_safely(&kind)));
+    }
+    if attachment.name.is_empty() || attachment.name.chars().count() > MAX_NAME_CHARS {
+        return Err(Error::invalid_field(
+            "attachments",
+            format!("name must have 1 to {MAX_NAME_CHARS} characters"),
+        ));
+    }
+    match (&attachment.text, &attachment.url, &attachment.data) {
+        (Some(_), None, None) => {}
+        (None, Some(url), None) if is_web_url(url) => {}
+        (None, Some(_), None) => {
+            return Err(Error::invalid_field("attachments", "url must start with http:// or https://"));
+        }
+        (None, None, Some(data)) => return image_part(&attachment.name, &kind, data),
+        _ => {
+            return Err(Error::invalid_field("attachments", "exactly one of text, url and data is required"));
+        }
+    }
+    Ok(MessagePart::Attachment(message::MessageAttachment {
+        name: attachment.name,
+        media_type: attachment.media_type,
+        url: attachment.url,
+        text: attachment.text,
+        media: None,
+    }))
 }
 
 fn is_web_url(url: &str) -> bool {

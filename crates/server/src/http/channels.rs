@@ -5,48 +5,12 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::channel::{ConnectionState, WebhookRequest};
-use serde::Serialize;
-use utoipa::ToSchema;
+use polyclaw_api::channels::{ChannelAccountList, ChannelAccountView};
+use polyclaw_domain::channel::WebhookRequest;
 
 use crate::error::{Error, Result};
 use crate::extract::read_body;
 use crate::state::AppState;
-
-#[derive(Serialize, ToSchema)]
-pub struct ChannelAccountList {
-    /// All accounts of chat platforms.
-    channels: Vec<ChannelAccountView>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ChannelAccountView {
-    /// The channel, such as `telegram`.
-    channel: String,
-    /// The account name in the config.
-    account: String,
-    /// `connected`, `connecting`, `disconnected`, `webhook_only` (the platform calls Polyclaw), `on_other_node`
-    /// (another node serves the account) or `restart_needed` (new in the config, used after a restart).
-    state: &'static str,
-    /// Why the account is disconnected.
-    reason: Option<String>,
-    /// The node that serves the account, if it is another one.
-    node: Option<String>,
-}
-
-impl From<(String, String, Option<ConnectionState>)> for ChannelAccountView {
-    fn from((channel, account, connection_state): (String, String, Option<ConnectionState>)) -> Self {
-        let (state, why, node) = match connection_state {
-            Some(ConnectionState::Connecting) => ("connecting", None, None),
-            Some(ConnectionState::Connected) => ("connected", None, None),
-            Some(ConnectionState::Disconnected(why)) => ("disconnected", Some(why), None),
-            Some(ConnectionState::WebhookOnly) => ("webhook_only", None, None),
-            Some(ConnectionState::OnOtherNode(node)) => ("on_other_node", None, Some(node)),
-            None => ("restart_needed", None, None),
-        };
-        Self { channel, account, state, reason: why, node }
-    }
-}
 
 /// Lists the chat accounts with their connection state.
 #[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = ChannelAccountList)))]

@@ -2,30 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_api::commands::{CommandBody, CommandReply};
 use polyclaw_domain::command::parse;
 use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::session_key::SessionKey;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::access::AccessLevel;
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, SessionKeyPath};
 use crate::http::approvals::check_approver;
 use crate::state::AppState;
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CommandBody {
-    /// The command line. `/help` lists the commands.
-    text: String,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct CommandReply {
-    /// The reply of the command.
-    pub text: String,
-}
 
 /// Runs a chat command, a line that starts with a slash.
 #[utoipa::path(post, path = "/sessions/{key}/commands", tag = "sessions", params(("key" = String, Path)), request_body = CommandBody, responses((status = 200, body = CommandReply)))]

@@ -2,37 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
+use polyclaw_api::context::ContextView;
 
 use crate::error::Result;
 use crate::extract::SessionKeyPath;
 use crate::state::AppState;
-
-/// Estimated token counts. Tokenizers differ between models, so they are not exact.
-#[derive(Serialize, ToSchema)]
-pub struct ContextView {
-    /// The model the prompt would go to.
-    model: Option<String>,
-    /// The size of the model's context window.
-    window_tokens: usize,
-    /// The total of all parts.
-    total_tokens: usize,
-    /// Tokens of the system prompt.
-    system_tokens: usize,
-    /// Tokens of the tool definitions.
-    tools_tokens: usize,
-    /// Tokens of the summary of older messages.
-    summary_tokens: usize,
-    /// Tokens of the messages in full.
-    history_tokens: usize,
-    /// The number of messages that are not part of the summary.
-    history_messages: usize,
-    /// Tokens of the memories recalled for the newest message.
-    recalled_tokens: usize,
-    /// The number of those memories.
-    recalled_memories: usize,
-}
 
 /// Returns what the next prompt of a session would consist of.
 #[utoipa::path(get, path = "/sessions/{key}/context", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = ContextView)))]

@@ -4,61 +4,26 @@ use std::fmt::Write as _;
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::id::AgentId;
+use polyclaw_api::delegations::{DelegationList, DelegationView};
 use polyclaw_engine::subagents::{DelegationCounts, DelegationEdge};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::error::Result;
 use crate::metrics::render_metric_head;
 use crate::state::AppState;
 
-#[derive(Serialize, ToSchema)]
-pub struct DelegationList {
-    /// One entry per pair of agents.
-    delegations: Vec<DelegationView>,
-}
-
-/// Delegations from one agent to another since this process started.
-#[derive(Serialize, ToSchema)]
-pub struct DelegationView {
-    /// The agent that delegates.
-    #[schema(value_type = String)]
-    caller: AgentId,
-    /// The agent that does the work.
-    #[schema(value_type = String)]
-    target: AgentId,
-    /// Delegations running now, on all nodes.
-    active: i64,
-    /// Delegations that succeeded.
-    completed: u64,
-    /// Delegations that timed out.
-    timeout: u64,
-    /// Delegations that failed.
-    error: u64,
-    /// Delegations that were cancelled.
-    cancelled: u64,
-    /// Delegations that were not started: not permitted, nested too deeply, or too many.
-    rejected: u64,
-    /// The median duration of those that ended in the last hour. Null if none did.
-    p50_ms: Option<i64>,
-    /// The 95th percentile of their duration. Null if none ended in the last hour.
-    p95_ms: Option<i64>,
-}
-
-impl From<DelegationEdge> for DelegationView {
-    fn from(DelegationEdge { caller, target, active, counts, latency }: DelegationEdge) -> Self {
-        let DelegationCounts { completed, timeout, error, cancelled, rejected } = counts;
-        let (p50_ms, p95_ms) = (latency.p50_ms, latency.p95_ms);
-        Self { caller, target, active, completed, timeout, error, cancelled, rejected, p50_ms, p95_ms }
-    }
+fn delegation_view(
+    DelegationEdge { caller, target, active, counts, latency }: DelegationEdge,
+) -> DelegationView {
+    let DelegationCounts { completed, timeout, error, cancelled, rejected } = counts;
+    let (p50_ms, p95_ms) = (latency.p50_ms, latency.p95_ms);
+    DelegationView { caller, target, active, completed, timeout, error, cancelled, rejected, p50_ms, p95_ms }
 }
 
 /// Lists how agents delegate work to each other.
 #[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = DelegationList)))]
 pub async fn list_delegations(State(app): State<AppState>) -> Result<Json<DelegationList>> {
     let pairs = app.engine.list_delegations().await?;
-    Ok(Json(DelegationList { delegations: pairs.into_iter().map(DelegationView::from).collect() }))
+    Ok(Json(DelegationList { delegations: pairs.into_iter().map(delegation_view).collect() }))
 }
 
 /// Renders the statistics as Prometheus metrics.

@@ -7,17 +7,17 @@ use axum::Extension;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use polyclaw_api::error::ErrorBody;
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    Components, Content, ContentBuilder, Object, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
-    Schema, SecurityRequirement,
+    Components, Content, ContentBuilder, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
+    SecurityRequirement,
 };
 
 use super::document_texts::complete_texts;
-use crate::error::ErrorBody;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -126,18 +126,6 @@ fn make_optional(body: &mut RequestBody, bare: &BTreeSet<String>) {
     if body.content.values().all(is_bare) {
         body.required = Some(Required::False);
     }
-}
-
-/// Returns the full schema of a domain type. Responses may carry extra fields; requests must not.
-pub fn schema_of<T: schemars::JsonSchema>() -> RefOr<Schema> {
-    let whole = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| settings.inline_subschemas = true)
-        .into_generator()
-        .into_root_schema_for::<T>();
-    let mut whole = whole.to_value();
-    whole.as_object_mut().map(|schema| schema.remove("additionalProperties"));
-    let schema = serde_json::from_value(whole);
-    RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
 }
 
 /// The serialized document. It is generated on first use, because most servers never need it.

@@ -5,41 +5,18 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::response::{IntoResponse, Response};
+use polyclaw_api::error::ErrorBody;
+use polyclaw_api::files::{AgentFile, AgentFileBody};
 use polyclaw_domain::briefing::BRIEFING_FILES;
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_engine::{AgentFileOverlay, LONGEST_OVERLAY};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathIds};
 use crate::http::agents::agent_id;
 use crate::state::AppState;
-
-#[derive(Serialize, ToSchema)]
-pub struct AgentFile {
-    /// The name of the file.
-    name: &'static str,
-    /// The content of the agent's own file. Null if it has none.
-    own: Option<String>,
-    /// The content used without an own file: from the agent's workspace or shared by all agents.
-    shared: Option<String>,
-    /// Whether the agent uses its own files, as `workspace.overlay` of its spec says.
-    in_use: bool,
-    /// The version of the own file, for `If-Match`.
-    etag: String,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AgentFileBody {
-    /// The new content, at most 256 KiB. Null deletes the agent's own file.
-    #[serde(deserialize_with = "Option::deserialize")]
-    #[schema(required)]
-    text: Option<String>,
-}
 
 fn parse_file_name(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
     let file = BRIEFING_FILES.into_iter().find(|file| *file == name);
@@ -58,7 +35,7 @@ async fn file_response(app: &AppState, id: &AgentId, name: &'static str) -> Resu
     let AgentFileOverlay { own, shared, in_use } = app.engine.load_overlay(id, name).await?;
     let etag = file_etag(own.as_deref());
     let headers = [(ETAG, etag.clone())];
-    Ok((headers, Json(AgentFile { name, own, shared, in_use, etag })).into_response())
+    Ok((headers, Json(AgentFile { name: name.to_owned(), own, shared, in_use, etag })).into_response())
 }
 
 /// Returns a bootstrap file of an agent.
@@ -76,7 +53,7 @@ pub async fn show_agent_file(
 /// Writes an agent's own bootstrap file.
 /// It replaces the version in `If-Match` and is used from the next turn.
 #[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = AgentFileBody,
-    responses((status = 200, body = AgentFile), (status = 412, description = "The file was changed meanwhile", body = crate::error::ErrorBody), (status = 428, description = "The version is missing", body = crate::error::ErrorBody)))]
+    responses((status = 200, body = AgentFile), (status = 412, description = "The file was changed meanwhile", body = ErrorBody), (status = 428, description = "The version is missing", body = ErrorBody)))]
 pub async fn write_agent_file(
     State(app): State<AppState>,
     PathIds((agent, name)): PathIds<(String, String)>,

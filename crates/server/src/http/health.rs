@@ -4,57 +4,15 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_api::health::{HealthView, ReadinessView, StoreHealth, TaskHealth};
 use polyclaw_engine::BackgroundTaskState;
 use polyclaw_store::{Error as Fault, jobs};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
 /// A database that does not answer a read within this time counts as unavailable.
 const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-
-#[derive(Serialize, ToSchema)]
-pub struct HealthView {
-    /// `ok`, `degraded` or `draining` (shutting down).
-    status: &'static str,
-    /// The version of Polyclaw.
-    version: String,
-    /// Milliseconds since the process started.
-    uptime_ms: i64,
-    /// The state of the database.
-    store: StoreHealth,
-    /// The names of the configured channels.
-    channels: Vec<String>,
-    /// The background loops.
-    tasks: Vec<TaskHealth>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct StoreHealth {
-    /// The database engine: `sqlite` or `postgres`.
-    engine: &'static str,
-    /// `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`.
-    status: &'static str,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = BackgroundLoop)]
-struct TaskHealth {
-    /// The name of the loop.
-    task: &'static str,
-    /// `running`, `restarting` or `stopped` (not needed here).
-    state: &'static str,
-    /// How often the loop was restarted.
-    restarts: u32,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ReadinessView {
-    /// Always true; an instance that is not ready answers with an error.
-    ready: bool,
-}
 
 /// Returns the health of the instance.
 #[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = HealthView)))]
@@ -68,16 +26,18 @@ pub async fn show_health(State(app): State<AppState>) -> Json<HealthView> {
         (false, false) => "degraded",
     };
     Json(HealthView {
-        status,
+        status: status.to_owned(),
         version: app.version.clone(),
         uptime_ms: app.engine.now().since(app.started),
-        store: StoreHealth { engine: app.engine.db().engine_name(), status: store },
+        store: StoreHealth { engine: app.engine.db().engine_name().to_owned(), status: store.to_owned() },
         channels: app.engine.channel_names().into_iter().map(str::to_owned).collect(),
-        tasks: tasks
-            .into_iter()
-            .map(|task| TaskHealth { task: task.task.name(), state: task.state, restarts: task.restarts })
-            .collect(),
+        tasks: tasks.into_iter().map(task_health).collect(),
     })
+}
+
+fn task_health(task: BackgroundTaskState) -> TaskHealth {
+    let (name, state) = (task.task.name().to_owned(), task.state.to_owned());
+    TaskHealth { task: name, state, restarts: task.restarts }
 }
 
 /// Returns whether the instance accepts and answers messages.

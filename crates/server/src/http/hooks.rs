@@ -5,6 +5,8 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
+use polyclaw_api::commands::CommandReply;
+use polyclaw_api::messages::WaitQuery;
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{ChatAddress, WEBHOOK_CHANNEL};
 use polyclaw_domain::command::CallerRole;
@@ -20,8 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::extract::{PathId, QueryParams, bounded_key, parse_json, read_body};
-use crate::http::commands::CommandReply;
-use crate::http::messages::{WaitQuery, accept_and_wait};
+use crate::http::messages::{accept_and_wait, wait_limit};
 use crate::state::{AppState, SignedHook};
 
 const SIGNATURE_HEADER: &str = "x-polyclaw-signature";
@@ -40,7 +41,7 @@ pub async fn receive_hook(State(app): State<AppState>, request: Request) -> Resu
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
     let now_secs = app.engine.now().0 / 1000;
     let signed_at = verify_signature(hook, &headers, &body, now_secs)?;
-    let limit = wait.wait_limit()?;
+    let limit = wait_limit(&wait)?;
     let (address, mut post) = split_address(&name, parse_post(hook, &body)?);
     post.id.get_or_insert_with(|| replay_id(&body, signed_at, now_secs));
     let hooked = hook.resolve_target(&app, &address)?;

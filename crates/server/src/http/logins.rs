@@ -5,11 +5,10 @@ use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use polyclaw_api::logins::{BrowserLogin, BrowserLoginList, LoginLink};
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::logins::LoginOwner;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::auth::{BrowserAuth, BrowserPrincipal};
 use crate::browser::CurrentLogin;
@@ -21,51 +20,15 @@ use crate::state::AppState;
 /// The id that stands for the caller's own login.
 const CURRENT_LOGIN_ID: &str = "current";
 
-#[derive(Serialize, ToSchema)]
-pub struct LoginLink {
-    /// A one-time code that logs in one browser.
+/// Opens a login code. `code` must be unguessable.
+pub fn open_login_link(
+    door: &BrowserAuth,
     code: String,
-    /// The path that logs in, relative to the address of the server.
-    path: String,
-    /// When the code expires.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Millis,
-}
-
-impl LoginLink {
-    /// Opens a login code. `code` must be unguessable.
-    pub fn open_link(door: &BrowserAuth, code: String, principal: BrowserPrincipal, now: Millis) -> Self {
-        let expires_at = door.logins.open_code(code.clone(), principal, now);
-        Self { path: login::login_path(&code), code, expires_at }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct BrowserLoginList {
-    /// The active logins.
-    logins: Vec<BrowserLogin>,
-}
-
-/// A browser login.
-#[derive(Serialize, ToSchema)]
-pub struct BrowserLogin {
-    /// The id of the login.
-    id: String,
-    /// The id of the token that created the login. Null for the server's own token.
-    token: Option<String>,
-    /// The user agent of the browser.
-    client: String,
-    /// Whether this call is made with this login.
-    current: bool,
-    /// When the browser logged in.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    /// When the login was last used, to within ten minutes.
-    #[schema(value_type = String, format = DateTime)]
-    used_at: Millis,
-    /// When the login expires.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Millis,
+    principal: BrowserPrincipal,
+    now: Millis,
+) -> LoginLink {
+    let expires_at = door.logins.open_code(code.clone(), principal, now);
+    LoginLink { path: login::login_path(&code), code, expires_at }
 }
 
 pub type CurrentLoginExtension = Option<Extension<CurrentLogin>>;
@@ -127,7 +90,7 @@ pub async fn end_browser_login(
 pub async fn create_login(State(app): State<AppState>) -> (StatusCode, Json<LoginLink>) {
     (
         StatusCode::CREATED,
-        Json(LoginLink::open_link(&app.auth, app.engine.nonce(), BrowserPrincipal::Owner, app.engine.now())),
+        Json(open_login_link(&app.auth, app.engine.nonce(), BrowserPrincipal::Owner, app.engine.now())),
     )
 }
 

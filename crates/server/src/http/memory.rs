@@ -4,16 +4,16 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::MemoryScope;
+use polyclaw_api::memory::{
+    ForgetResult, ListMemoriesQuery, MemoryImport, MemoryImportResult, MemoryList, MemoryListItem,
+    MemoryOwnerQuery, MemoryStatus, MemoryView, NewMemory,
+};
 use polyclaw_domain::id::{AgentId, MemoryId};
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::memory::MemorySearch;
 use polyclaw_store::memory::MemoryListFilter;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathId, QueryParams};
@@ -24,192 +24,6 @@ use crate::state::AppState;
 const MAX_SEARCH_RESULTS: usize = 100;
 /// The number of memories per import.
 const MAX_IMPORTED_MEMORIES: usize = 1000;
-
-/// A memory. Embeddings are not included, because each instance computes its own.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Memory)]
-pub struct MemoryView {
-    /// The id of the memory.
-    #[schema(value_type = String)]
-    id: MemoryId,
-    /// The agent that stored it.
-    #[schema(value_type = String)]
-    agent_id: AgentId,
-    /// The session it was learned in.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// Who can see it: `shared` (all agents), `agent` or `session`.
-    #[schema(value_type = String)]
-    scope: MemoryScope,
-    /// A key that is unique for its owner. Storing under the same key replaces the memory.
-    key: String,
-    /// The kind of memory, such as `fact`.
-    kind: String,
-    /// The remembered text.
-    content: String,
-    /// Additional data of the caller's choice.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    metadata: Map<String, Value>,
-    /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    /// When it was last changed.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Millis,
-}
-
-impl From<MemoryEntry> for MemoryView {
-    fn from(memory: MemoryEntry) -> Self {
-        Self {
-            id: memory.id,
-            agent_id: memory.agent,
-            session_key: memory.session,
-            scope: memory.scope,
-            key: memory.key,
-            kind: memory.kind,
-            content: memory.content,
-            metadata: memory.metadata,
-            created_at: memory.created_at,
-            updated_at: memory.updated_at,
-        }
-    }
-}
-
-impl From<MemoryView> for MemoryEntry {
-    fn from(view: MemoryView) -> Self {
-        Self {
-            id: view.id,
-            agent: view.agent_id,
-            session: view.session_key,
-            scope: view.scope,
-            key: view.key,
-            kind: view.kind,
-            content: view.content,
-            metadata: view.metadata,
-            created_at: view.created_at,
-            updated_at: view.updated_at,
-        }
-    }
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListMemoriesQuery {
-    /// Search by words and meaning, best match first. If omitted, all memories are listed, least recently changed
-    /// first.
-    q: Option<String>,
-    /// Only memories stored by this agent. With `q`: those this agent would find under its policy.
-    #[param(value_type = Option<String>)]
-    agent: Option<AgentId>,
-    /// Only memories stored in this session. With `q`: those `agent` would find in it.
-    #[param(value_type = Option<String>)]
-    session: Option<SessionKey>,
-    /// Only memories of this scope: `shared`, `agent` or `session`. Not allowed with `q`.
-    #[param(value_type = Option<String>)]
-    scope: Option<MemoryScope>,
-    /// Only memories of this kind. Not allowed with `q`.
-    kind: Option<String>,
-    /// Page size. At most 1000, default 100. With `q` at most 100, default 10.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page. Not allowed with `q`.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct MemoryList {
-    /// The memories found.
-    memories: Vec<MemoryListItem>,
-    /// Why the search compared words only, without embeddings. Null if it used them, or if nothing was searched.
-    words_only: Option<&'static str>,
-    /// The cursor of the next page. Null on the last page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ListedMemory)]
-pub struct MemoryListItem {
-    /// The relevance; higher is better. Only with `q`, and only comparable within one response.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    score: Option<f64>,
-    #[serde(flatten)]
-    memory: MemoryView,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewMemory {
-    /// The text to remember.
-    content: String,
-    /// The agent that the memory belongs to. Defaults to the default agent.
-    #[schema(value_type = Option<String>)]
-    agent_id: Option<AgentId>,
-    /// The session that the memory belongs to. Defaults to the agent's main session.
-    #[schema(value_type = Option<String>)]
-    session_key: Option<SessionKey>,
-    /// Who can see it: `shared`, `agent` or `session`. Defaults to `agent`.
-    #[schema(value_type = Option<String>)]
-    scope: Option<MemoryScope>,
-    /// A key that is unique for its owner. Storing under the same key replaces the memory.
-    key: Option<String>,
-    /// The kind of memory. Defaults to `fact`.
-    kind: Option<String>,
-    /// Additional data of the caller's choice.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    metadata: Map<String, Value>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryImport {
-    /// The memories to import, at most 1000.
-    memories: Vec<MemoryView>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct MemoryImportResult {
-    /// The number of imported memories.
-    stored: usize,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct MemoryOwnerQuery {
-    /// Only memories stored by this agent.
-    #[param(value_type = Option<String>)]
-    agent: Option<AgentId>,
-    /// Only memories stored in this session.
-    #[param(value_type = Option<String>)]
-    session: Option<SessionKey>,
-    /// Only memories of this scope: `shared`, `agent` or `session`.
-    #[param(value_type = Option<String>)]
-    scope: Option<MemoryScope>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ForgetResult {
-    /// The number of forgotten memories.
-    forgotten: usize,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct MemoryStatus {
-    /// The number of memories.
-    memories: i64,
-    /// Memories that have no embedding of the current model yet.
-    pending: i64,
-    /// The model that computes embeddings. Null if search uses words only.
-    embeddings: Option<String>,
-    /// Why the embedding model failed at its last use.
-    error: Option<String>,
-    /// Bytes of embeddings held in memory.
-    cached_bytes: usize,
-}
 
 /// Lists or searches memories.
 #[utoipa::path(get, path = "/memory", tag = "memory", params(ListMemoriesQuery), responses((status = 200, body = MemoryList)))]
@@ -269,6 +83,7 @@ async fn search_memories(app: &AppState, words: &str, which: &ListMemoriesQuery)
     let limit = page_size(which.limit, 10)?.min(MAX_SEARCH_RESULTS);
     let search = MemorySearch { viewer: viewer.as_ref(), text: words, limit };
     let (found, words_only) = app.engine.memory_store().search(&search).await?;
+    let words_only = words_only.map(str::to_owned);
     let listed =
         |(memory, score): (MemoryEntry, f64)| MemoryListItem { score: Some(score), memory: memory.into() };
     Ok(Json(MemoryList { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))

@@ -5,128 +5,50 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use polyclaw_api::messages::{NewSessionMessage, SessionMessageReceipt, TurnReply, WaitQuery};
 use polyclaw_domain::channel::{ChatAddress, PULL_CHANNELS};
-use polyclaw_domain::id::{AgentId, MessageId, TurnId};
-use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::TurnAnswer;
 use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::access::AccessLevel;
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, MAX_MESSAGE_BYTES, QueryParams, SessionKeyPath};
-use crate::http::attachments::{self, AttachmentBody};
-use crate::http::usage::TokenUsageView;
+use crate::http::attachments;
 use crate::state::AppState;
 
 pub const MAX_WAIT_SECONDS: f64 = 600.0;
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewSessionMessage {
-    /// The text of the message.
-    pub text: String,
-    /// The agent of a new session. Defaults to the agent in the key, else the one the bindings select.
-    #[schema(value_type = Option<String>)]
-    pub agent: Option<AgentId>,
-    /// Messages with the same key in the same session are accepted only once.
-    pub idempotency_key: Option<String>,
-    /// At most 20 attachments. The request is limited to 32 MB.
-    #[serde(default)]
-    pub attachments: Vec<AttachmentBody>,
-    /// The channel that the person uses: `web` (default), `cli` or `api`.
-    pub channel: Option<String>,
-    /// Also send the answer to the chat conversation that belongs to this session.
-    #[serde(default)]
-    pub deliver: bool,
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WaitQuery {
-    /// How many seconds to wait for the answer, at most 600.
-    wait: Option<f64>,
-}
-
-impl WaitQuery {
-    pub fn wait_limit(&self) -> Result<Option<Duration>> {
-        match self.wait {
-            None => Ok(None),
-            Some(seconds) if (0.0..=MAX_WAIT_SECONDS).contains(&seconds) => {
-                Ok(Some(Duration::from_secs_f64(seconds)))
-            }
-            Some(_) => Err(Error::invalid_field("wait", "must be a number of seconds from 0 to 600")),
+pub fn wait_limit(query: &WaitQuery) -> Result<Option<Duration>> {
+    match query.wait {
+        None => Ok(None),
+        Some(seconds) if (0.0..=MAX_WAIT_SECONDS).contains(&seconds) => {
+            Ok(Some(Duration::from_secs_f64(seconds)))
         }
+        Some(_) => Err(Error::invalid_field("wait", "must be a number of seconds from 0 to 600")),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-pub struct SessionMessageReceipt {
-    /// The id of the message.
-    #[schema(value_type = String)]
-    message_id: MessageId,
-    /// The session of the message.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// The turn that answers the message.
-    #[schema(value_type = String)]
-    turn_id: TurnId,
-    /// Whether this message was already accepted before.
-    duplicate: bool,
-    /// Another turn is running. The message is handled at its next step or after it.
-    waiting: bool,
-    /// The answer. Only with `wait`, once the turn has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<TurnReply>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct TurnReply {
-    /// The id of the reply's message.
-    #[schema(value_type = Option<String>)]
-    message_id: Option<MessageId>,
-    /// The text of the reply, or the error.
-    text: String,
-    /// `done`, `failed` or `cancelled`.
-    #[schema(value_type = String)]
-    state: JobState,
-    /// The code of the error, if the turn failed.
-    error_code: Option<String>,
-    /// `length` if the reply was cut off at the model's output limit, else null.
-    finish_reason: Option<&'static str>,
-    /// The model that answered.
-    model: Option<String>,
-    /// Tokens used by the turn.
-    usage: TokenUsageView,
-}
-
-impl From<AcceptedMessage> for SessionMessageReceipt {
-    fn from(accepted: AcceptedMessage) -> Self {
-        Self {
-            message_id: accepted.message_id,
-            session_key: accepted.session_key,
-            turn_id: accepted.turn_id,
-            duplicate: accepted.duplicate,
-            waiting: accepted.waiting,
-            reply: None,
-        }
+pub fn session_message_receipt(accepted: AcceptedMessage) -> SessionMessageReceipt {
+    SessionMessageReceipt {
+        message_id: accepted.message_id,
+        session_key: accepted.session_key,
+        turn_id: accepted.turn_id,
+        duplicate: accepted.duplicate,
+        waiting: accepted.waiting,
+        reply: None,
     }
 }
 
-impl From<TurnAnswer> for TurnReply {
-    fn from(answer: TurnAnswer) -> Self {
-        Self {
-            message_id: answer.message_id,
-            text: answer.text,
-            state: answer.state,
-            error_code: answer.error_code,
-            finish_reason: answer.truncated.then_some("length"),
-            model: answer.model,
-            usage: answer.usage.into(),
-        }
+pub fn turn_reply(answer: TurnAnswer) -> TurnReply {
+    TurnReply {
+        message_id: answer.message_id,
+        text: answer.text,
+        state: answer.state,
+        error_code: answer.error_code,
+        finish_reason: answer.truncated.then(|| "length".to_owned()),
+        model: answer.model,
+        usage: answer.usage.into(),
     }
 }
 
@@ -147,7 +69,7 @@ pub async fn send_message(
     QueryParams(wait): QueryParams<WaitQuery>,
     JsonBody(message): JsonBody<NewSessionMessage, MAX_MESSAGE_BYTES>,
 ) -> Result<(StatusCode, Json<SessionMessageReceipt>)> {
-    let limit = wait.wait_limit()?;
+    let limit = wait_limit(&wait)?;
     let inbound = to_inbound(&app, by, key, message).await?;
     accept_and_wait(&app, inbound, limit).await
 }
@@ -161,7 +83,7 @@ pub async fn accept_and_wait(
     let inbound = app.engine.resolve_addressee(inbound).await?;
     let Some(limit) = limit else {
         let accepted = app.engine.submit_message(inbound).await?;
-        return Ok((StatusCode::ACCEPTED, Json(accepted.into())));
+        return Ok((StatusCode::ACCEPTED, Json(session_message_receipt(accepted))));
     };
     // Subscribes before the message is accepted, so that the end of its turn is never missed.
     let (watch, named) = (app.engine.hub.subscribe(&inbound.session), inbound.session.clone());
@@ -172,7 +94,8 @@ pub async fn accept_and_wait(
         false => app.engine.wait_for_answer(session, turn, limit).await?,
     };
     let status = if answer.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let receipt = SessionMessageReceipt { reply: answer.map(TurnReply::from), ..accepted.into() };
+    let receipt =
+        SessionMessageReceipt { reply: answer.map(turn_reply), ..session_message_receipt(accepted) };
     Ok((status, Json(receipt)))
 }
 

@@ -2,98 +2,31 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::channel::ChatAddress;
-use polyclaw_domain::delivery::OutboxState;
-use polyclaw_domain::id::{OutboxId, TurnId};
-use polyclaw_domain::session_key::SessionKey;
-use polyclaw_domain::time::Millis;
+use polyclaw_api::outbox::{ListOutboxQuery, OutboxList, OutboxMessageView};
+use polyclaw_domain::id::OutboxId;
 use polyclaw_store::Tx;
 use polyclaw_store::outbox::{self, OutboxMessage};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
 use crate::extract::{PathId, QueryParams};
 use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListOutboxQuery {
-    /// Only messages in this state: `pending`, `sending`, `sent`, `unknown` or `failed`.
-    #[param(value_type = Option<String>)]
-    state: Option<OutboxState>,
-    /// Page size. At most 1000, default 100.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct OutboxList {
-    /// The messages of this page.
-    outbox: Vec<OutboxMessageView>,
-    /// The cursor of the next page. Null on the last page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct OutboxMessageView {
-    /// The id of the message.
-    #[schema(value_type = String)]
-    id: OutboxId,
-    /// The session that sends it.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// The turn that sends it.
-    #[schema(value_type = String)]
-    turn_id: TurnId,
-    /// The part number. Long replies are split into several messages.
-    part: usize,
-    /// The destination (channel, account, peer and thread), copied from the message this one answers.
-    #[schema(value_type = Object)]
-    address: ChatAddress,
-    /// The text of the message.
-    text: String,
-    /// `pending`, `sending`, `sent`, `unknown` (it may or may not have arrived) or `failed`.
-    #[schema(value_type = String)]
-    state: OutboxState,
-    /// How often sending was attempted.
-    attempts: u32,
-    /// The platform's id of the message, once known.
-    platform_id: Option<String>,
-    /// The last error.
-    error: Option<String>,
-    /// When sending is given up.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Millis,
-    /// When the message was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    /// When the message was last changed.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Millis,
-}
-
-impl From<OutboxMessage> for OutboxMessageView {
-    fn from(message: OutboxMessage) -> Self {
-        Self {
-            id: message.id,
-            session_key: message.session,
-            turn_id: message.turn,
-            part: message.part,
-            address: message.address,
-            text: message.text,
-            state: message.state,
-            attempts: message.attempts,
-            platform_id: message.platform_id,
-            error: message.error,
-            expires_at: message.expires_at,
-            created_at: message.created_at,
-            updated_at: message.updated_at,
-        }
+fn outbox_message_view(message: OutboxMessage) -> OutboxMessageView {
+    OutboxMessageView {
+        id: message.id,
+        session_key: message.session,
+        turn_id: message.turn,
+        part: message.part,
+        address: message.address,
+        text: message.text,
+        state: message.state,
+        attempts: message.attempts,
+        platform_id: message.platform_id,
+        error: message.error,
+        expires_at: message.expires_at,
+        created_at: message.created_at,
+        updated_at: message.updated_at,
     }
 }
 
@@ -109,7 +42,7 @@ pub async fn list_outbox(
     let mut found = app.engine.db().read(read).await?;
     let next_cursor =
         paging.cut_page(&mut found, |message| PagePosition { at: 0, id: message.id.to_string() });
-    Ok(Json(OutboxList { outbox: found.into_iter().map(OutboxMessageView::from).collect(), next_cursor }))
+    Ok(Json(OutboxList { outbox: found.into_iter().map(outbox_message_view).collect(), next_cursor }))
 }
 
 /// Sends a held message again.
@@ -120,7 +53,7 @@ pub async fn resend_outbox_message(
     PathId(id): PathId,
 ) -> Result<Json<OutboxMessageView>> {
     let message = app.engine.resend_message(&OutboxId::new(id)).await?;
-    Ok(Json(message.into()))
+    Ok(Json(outbox_message_view(message)))
 }
 
 /// Discards a held message.
@@ -130,5 +63,5 @@ pub async fn dismiss_outbox_message(
     PathId(id): PathId,
 ) -> Result<Json<OutboxMessageView>> {
     let message = app.engine.dismiss_message(&OutboxId::new(id)).await?;
-    Ok(Json(message.into()))
+    Ok(Json(outbox_message_view(message)))
 }

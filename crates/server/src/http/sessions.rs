@@ -3,132 +3,64 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use polyclaw_api::sessions::{
+    CreatedSession, ListSessionsQuery, NewSession, QueuedTurnView, SessionList, SessionPatch, SessionView,
+    StopResult,
+};
 use polyclaw_domain::backlog::SessionLoad;
-use polyclaw_domain::id::{AgentId, SessionId, TeamId, TurnId};
-use polyclaw_domain::job::JobLane;
-use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{Team, TeamRole, hex_color};
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::session as engine;
 use polyclaw_store::{Tx, jobs, sessions, teams, usage};
-use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, QueryParams, SessionKeyPath};
 use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
-#[derive(Serialize, ToSchema)]
-pub struct SessionView {
-    /// The key that identifies the session.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// The id of the current conversation. It changes when the session is reset.
-    #[schema(value_type = String)]
-    session_id: SessionId,
-    /// The agent that the session belongs to.
-    #[schema(value_type = String)]
-    agent_id: AgentId,
-    /// The agent that answers now. It differs from `agent_id` after a switch.
-    #[schema(value_type = String)]
-    active_agent_id: AgentId,
-    /// The model chosen for this session. Null means the agent's own.
-    #[schema(value_type = Option<String>)]
-    model: Option<ModelRef>,
-    /// The session that started this one. Null if none did.
-    #[schema(value_type = Option<String>)]
-    owner_session_key: Option<SessionKey>,
-    /// How many sub-agent spawns lie between this session and a person.
-    spawn_depth: u32,
-    /// How many delegations lie between this session and a person.
-    delegation_depth: u32,
-    /// The queue of its turns: `main`, `subagent`, `teammate`, `cron` or `internal_announce`.
-    #[schema(value_type = String)]
-    lane: JobLane,
-    /// The channel of the conversation it was started from.
-    channel: Option<String>,
-    /// Whether answers of this session may be delivered to channels.
-    deliver_policy: bool,
-    /// Whether the session may send messages to channels on its own.
-    send_policy: bool,
-    /// The team that the session leads or belongs to, even if that has ended. Same as `team_name`.
-    team: Option<String>,
-    /// The id of that team.
-    #[schema(value_type = Option<String>)]
-    team_id: Option<TeamId>,
-    /// The name of that team.
-    team_name: Option<String>,
-    /// The color of a team member, as `#RRGGBB`.
-    teammate_color: Option<&'static str>,
-    /// The role in the team: `lead` or `member`.
-    #[schema(value_type = Option<String>)]
-    team_role: Option<TeamRole>,
-    /// `active` or `archived`.
-    #[schema(value_type = String)]
-    status: SessionStatus,
-    /// The title of the session.
-    title: Option<String>,
-    /// Messages and interrupted tasks that wait to be handled.
-    queued: usize,
-    /// The running turn, if any.
-    #[schema(value_type = Option<String>)]
-    running_turn_id: Option<TurnId>,
-    /// Input and output tokens of all calls with reported usage. Null if there are none.
-    tokens: Option<i64>,
-    /// When the session was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    /// When something last happened in the session.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Millis,
+fn read_session(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<SessionView> {
+    let load = jobs::session_load(tx, &session.key)?;
+    let team = match team_of(tx, &session)? {
+        Some(team) => Some(SessionTeam { color: color_of(tx, &session)?, team }),
+        None => None,
+    };
+    let used = usage::sum_by_session(tx, &session.key)?;
+    Ok(session_view_from(session, load, (team, used.and_then(|used| used.total_tokens()))))
 }
 
-impl SessionView {
-    fn read_session(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
-        let load = jobs::session_load(tx, &session.key)?;
-        let team = match team_of(tx, &session)? {
-            Some(team) => Some(SessionTeam { color: color_of(tx, &session)?, team }),
-            None => None,
-        };
-        let used = usage::sum_by_session(tx, &session.key)?;
-        Ok(Self::from_session(session, load, (team, used.and_then(|used| used.total_tokens()))))
-    }
-
-    fn from_session(
-        session: Session,
-        load: SessionLoad,
-        (place, tokens): (Option<SessionTeam>, Option<i64>),
-    ) -> Self {
-        let team = place.as_ref().map(|place| &place.team);
-        Self {
-            session_key: session.key,
-            session_id: session.id,
-            agent_id: session.agent,
-            active_agent_id: session.active_agent,
-            model: session.model_override,
-            owner_session_key: session.owner,
-            spawn_depth: session.spawn_depth,
-            delegation_depth: session.delegation_depth,
-            lane: session.lane,
-            channel: session.address.map(|address| address.channel),
-            team: team.map(|team| team.name.clone()),
-            team_id: team.map(|team| team.id.clone()),
-            team_name: team.map(|team| team.name.clone()),
-            teammate_color: place.as_ref().and_then(|place| place.color),
-            deliver_policy: session.delivers,
-            send_policy: session.sends,
-            team_role: session.team_role,
-            status: session.status,
-            title: session.title,
-            queued: load.waiting,
-            running_turn_id: load.running,
-            tokens,
-            created_at: session.created_at,
-            updated_at: session.updated_at,
-        }
+fn session_view_from(
+    session: Session,
+    load: SessionLoad,
+    (place, tokens): (Option<SessionTeam>, Option<i64>),
+) -> SessionView {
+    let team = place.as_ref().map(|place| &place.team);
+    SessionView {
+        session_key: session.key,
+        session_id: session.id,
+        agent_id: session.agent,
+        active_agent_id: session.active_agent,
+        model: session.model_override,
+        owner_session_key: session.owner,
+        spawn_depth: session.spawn_depth,
+        delegation_depth: session.delegation_depth,
+        lane: session.lane,
+        channel: session.address.map(|address| address.channel),
+        team: team.map(|team| team.name.clone()),
+        team_id: team.map(|team| team.id.clone()),
+        team_name: team.map(|team| team.name.clone()),
+        teammate_color: place.as_ref().and_then(|place| place.color).map(str::to_owned),
+        deliver_policy: session.delivers,
+        send_policy: session.sends,
+        team_role: session.team_role,
+        status: session.status,
+        title: session.title,
+        queued: load.waiting,
+        running_turn_id: load.running,
+        tokens,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
     }
 }
 
@@ -154,92 +86,6 @@ fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<
     }
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListSessionsQuery {
-    /// Only sessions of this agent.
-    #[param(value_type = Option<String>)]
-    agent: Option<AgentId>,
-    /// `active` (default) or `archived`, which are sub-agents that ended some time ago.
-    #[param(value_type = Option<String>)]
-    status: Option<SessionStatus>,
-    /// Only sessions started by this session.
-    #[param(value_type = Option<String>)]
-    owner: Option<SessionKey>,
-    /// Page size. At most 1000, default 100.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct SessionList {
-    /// The sessions of this page.
-    sessions: Vec<SessionView>,
-    /// The cursor of the next page. Null on the last page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewSession {
-    /// The agent of the session. Defaults to the one that the bindings select for the web chat.
-    #[schema(value_type = Option<String>)]
-    agent: Option<AgentId>,
-    /// The title of the session.
-    title: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct CreatedSession {
-    /// The key of the new session.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SessionPatch {
-    /// The agent that answers from now on.
-    #[schema(value_type = Option<String>)]
-    active_agent_id: Option<AgentId>,
-    /// The model as `provider/model`. Null resets it to the agent's own.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<String>)]
-    model: Option<Option<ModelRef>>,
-    /// Whether answers of this session may be delivered to channels.
-    deliver_policy: Option<bool>,
-    /// Whether the session may send messages to channels on its own.
-    send_policy: Option<bool>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct StopResult {
-    /// The turn that was stopped, if one was running.
-    #[schema(value_type = Option<String>)]
-    turn_id: Option<TurnId>,
-    /// The number of interrupted tasks that were dropped.
-    interrupted_tasks: usize,
-    /// What was stopped with it, recursively: the label of each run and the name of each team member.
-    children: Vec<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct QueuedTurnView {
-    /// The queued turn.
-    #[schema(value_type = String)]
-    turn_id: TurnId,
-}
-
-/// Distinguishes `null` from an absent field.
-fn present_or_null<'de, D: Deserializer<'de>>(
-    from: D,
-) -> std::result::Result<Option<Option<ModelRef>>, D::Error> {
-    Option::deserialize(from).map(Some)
-}
-
 /// Lists sessions, most recently active first.
 #[utoipa::path(get, path = "/sessions", tag = "sessions", params(ListSessionsQuery), responses((status = 200, body = SessionList)))]
 pub async fn list_sessions(
@@ -263,7 +109,7 @@ pub async fn list_sessions(
         });
         let mut sessions = Vec::with_capacity(found.len());
         for session in found {
-            sessions.push(SessionView::read_session(tx, session)?);
+            sessions.push(read_session(tx, session)?);
         }
         Ok(SessionList { sessions, next_cursor })
     };
@@ -294,7 +140,7 @@ pub async fn show_session(
 
 async fn session_view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
     let session = app.engine.load_session(key).await?;
-    Ok(Json(app.engine.db().read(move |tx| SessionView::read_session(tx, session.clone())).await?))
+    Ok(Json(app.engine.db().read(move |tx| read_session(tx, session.clone())).await?))
 }
 
 /// Changes the agent, model or delivery policies of a session.

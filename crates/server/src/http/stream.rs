@@ -8,13 +8,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
+use polyclaw_api::stream::{MissedFrames, ReaderNotice, StreamOpened, StreamOpenedName, StreamQuery};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{FrameReplay, HubFrame, HubSubscription};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::IntoParams;
 
 use crate::control::connection_lifetime::{ConnectionEnd, ConnectionLifetime};
 use crate::error::{Error, Result};
@@ -22,18 +22,8 @@ use crate::extract::{QueryParams, SessionKeyPath};
 use crate::sse;
 use crate::state::AppState;
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct StreamQuery {
-    /// Continue after this frame: its number, or the `id` of an event of this stream. The header `Last-Event-ID` does
-    /// the same.
-    after: Option<String>,
-    /// A one-time code from `POST /logins`, for clients that cannot send headers.
-    #[serde(rename = "code")]
-    #[param(rename = "code")]
-    _code: Option<String>,
-}
+/// The type of all events, as opposed to responses on a socket.
+const EVENT_TYPE: &str = "event";
 
 /// A frame as sent to readers.
 #[derive(Serialize, JsonSchema)]
@@ -46,7 +36,7 @@ pub struct FrameView<'a> {
 
 impl<'a> FrameView<'a> {
     pub fn from_frame(frame: &'a HubFrame) -> Self {
-        Self { kind: "event", frame }
+        Self { kind: EVENT_TYPE, frame }
     }
 }
 
@@ -86,36 +76,15 @@ pub fn watch_from(
     }
 }
 
-/// A notice to a reader about missed frames.
-#[derive(Serialize, JsonSchema)]
-pub struct ReaderNotice {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The watched session. Absent if all sessions are watched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_key: Option<SessionKey>,
-    event: MissedFrames,
-    message: &'static str,
-}
-
-#[derive(Clone, Copy, Serialize, JsonSchema)]
-pub enum MissedFrames {
-    #[serde(rename = "replay.gap")]
-    Gap,
-    #[serde(rename = "reader.behind")]
-    Behind,
-}
-
-impl ReaderNotice {
-    pub fn for_session(session_key: Option<SessionKey>, event: MissedFrames) -> Self {
-        let message = match event {
-            MissedFrames::Gap => "some frames are no longer available: read the transcript again",
-            MissedFrames::Behind => {
-                "this reader fell too far behind: subscribe again from the last number it saw"
-            }
-        };
-        Self { kind: "event", session_key, event, message }
-    }
+/// Builds the notice about missed frames. `None` stands for all sessions.
+pub fn reader_notice(session_key: Option<SessionKey>, event: MissedFrames) -> ReaderNotice {
+    let message = match event {
+        MissedFrames::Gap => "some frames are no longer available: read the transcript again",
+        MissedFrames::Behind => {
+            "this reader fell too far behind: subscribe again from the last number it saw"
+        }
+    };
+    ReaderNotice { r#type: EVENT_TYPE.to_owned(), session_key, event, message: message.to_owned() }
 }
 
 /// Returns the schema of everything a session reader can get, for the API document.
@@ -147,11 +116,15 @@ pub async fn stream_session(
     let from =
         from.after.or(last_id).map_or(Ok(StreamCursor::default()), |text| StreamCursor::parse(&text))?;
     let (missed, watch) = watch_from(&app, &key, &from);
-    let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
-        "epoch": app.epoch, "seq": app.engine.hub.last_seq() });
-    let gap = missed
-        .is_none()
-        .then(|| sse::encode_data(&ReaderNotice::for_session(Some(key.clone()), MissedFrames::Gap)));
+    let hello = StreamOpened {
+        r#type: EVENT_TYPE.to_owned(),
+        session_key: key.clone(),
+        event: StreamOpenedName::Opened,
+        epoch: app.epoch.clone(),
+        seq: app.engine.hub.last_seq(),
+    };
+    let gap =
+        missed.is_none().then(|| sse::encode_data(&reader_notice(Some(key.clone()), MissedFrames::Gap)));
     let first = std::iter::once(sse::encode_data(&hello)).chain(gap).collect();
     let missed = missed.unwrap_or_default().into();
     let reader =
@@ -192,7 +165,7 @@ impl sse::EventSource for FrameReader {
                 Ok(None) => {
                     self.watch = None;
                     tracing::info!(session.key = %self.key, "event reader fell too far behind; closing its stream");
-                    Some(sse::encode_data(&ReaderNotice::for_session(Some(self.key.clone()), MissedFrames::Behind)))
+                    Some(sse::encode_data(&reader_notice(Some(self.key.clone()), MissedFrames::Behind)))
                 }
             },
             _ = &mut self.over => None,

@@ -7,18 +7,20 @@ mod view;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::id::AgentId;
+use polyclaw_api::teams::{
+    AddTeamTaskBody, AddedTask, CreateTeamBody, JoinTeamBody, JoinedMemberView, ListTeamMessagesQuery,
+    ListTeamTasksQuery, ListTeamsQuery, ReadTaskLogQuery, SendTeamMessageBody, SentTeamMessageView,
+    SetLeadBody, ShutdownTeamBody, TaskLogView, TeamDetail, TeamList, TeamMessageList, TeamMessageView,
+    TeamShutdownView, TeamTaskList, TeamTaskView, TeamView,
+};
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask, TeamTaskState};
+use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask};
 use polyclaw_domain::team::{TeamRefusal, check_team_name};
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::Error as EngineError;
 use polyclaw_engine::team::{NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, TaskFilter, TeamActor};
-use serde::Deserialize;
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
 use crate::access::AccessLevel;
 use crate::error::{Error, Result};
@@ -26,8 +28,7 @@ use crate::extract::{JsonBody, PathId, QueryParams};
 use crate::paging::{self, PagePosition, PageRequest};
 use crate::state::AppState;
 use view::{
-    AddedTask, JoinedMemberView, SentTeamMessageView, TaskLogEntryView, TaskLogView, TeamDetail, TeamList,
-    TeamMessageList, TeamMessageView, TeamShutdownView, TeamTaskList, TeamTaskView, TeamView,
+    joined_member_view, sent_team_message_view, task_log_entry_view, team_detail, team_shutdown_view,
 };
 
 /// The two parts of the task list, as named in cursors.
@@ -38,15 +39,6 @@ fn operator_actor(app: &AppState) -> TeamActor {
     TeamActor::Operator { call: app.engine.next_id() }
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListTeamsQuery {
-    /// Include teams that have ended.
-    #[serde(default)]
-    all: bool,
-}
-
 /// Lists teams.
 #[utoipa::path(get, path = "/teams", tag = "teams", params(ListTeamsQuery), responses((status = 200, body = TeamList)))]
 pub async fn list_teams(
@@ -55,27 +47,6 @@ pub async fn list_teams(
 ) -> Result<Json<TeamList>> {
     let teams = app.engine.list_teams(which.all).await?;
     Ok(Json(TeamList { teams: teams.into_iter().map(TeamView::from).collect() }))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateTeamBody {
-    /// The name: lower-case letters, digits, `_` and `-`; at most 50 characters.
-    name: String,
-    /// The purpose of the team.
-    #[serde(default)]
-    description: String,
-    /// The kind of work of its members. Defaults to `general-purpose`.
-    agent_type: Option<String>,
-    /// The session that leads the team. Defaults to the main session of `agent_id` or of the default agent.
-    #[schema(value_type = Option<String>)]
-    lead_session_key: Option<SessionKey>,
-    /// The agent that leads the team. Defaults to the default agent.
-    #[schema(value_type = Option<String>)]
-    agent_id: Option<AgentId>,
-    /// Lead the team from a new session, `agent:<agent_id>:team:<name>`.
-    #[serde(default)]
-    own_session: bool,
 }
 
 /// Creates a team.
@@ -114,32 +85,7 @@ pub async fn create_team(
     responses((status = 200, body = TeamDetail)),
 )]
 pub async fn show_team(State(app): State<AppState>, PathId(name): PathId) -> Result<Json<TeamDetail>> {
-    Ok(Json(app.engine.team_snapshot(&operator_actor(&app), &name).await?.into()))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct JoinTeamBody {
-    /// The name of the member.
-    name: String,
-    /// The agent of the member. Defaults to the lead's agent.
-    #[schema(value_type = Option<String>)]
-    agent_id: Option<AgentId>,
-    /// The model as `provider/model`, if not the agent's own.
-    model: Option<String>,
-    /// The first message to the member. Without one it waits for messages.
-    task: Option<String>,
-    /// What the member does.
-    role: Option<String>,
-    /// What the member can do. A task may require one of these.
-    #[serde(default)]
-    capabilities: Vec<String>,
-    /// Replace an existing member of that name with a new session.
-    #[serde(default)]
-    replace: bool,
-    /// The member can only read until the lead or a person approves the plan it submits.
-    #[serde(default)]
-    plan_mode_required: bool,
+    Ok(Json(team_detail(app.engine.team_snapshot(&operator_actor(&app), &name).await?)))
 }
 
 /// Adds a member to a team.
@@ -164,26 +110,7 @@ pub async fn join_team(
         plan_mode_required: body.plan_mode_required,
     };
     let spawned = app.engine.spawn_teammate(&operator_actor(&app), &name, new).await?;
-    Ok((StatusCode::CREATED, Json(spawned.into())))
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListTeamTasksQuery {
-    /// Only tasks in this state: `pending`, `claimed`, `in_progress`, `completed` or `failed`.
-    #[param(value_type = Option<String>)]
-    status: Option<TeamTaskState>,
-    /// Only tasks of this member.
-    owner: Option<String>,
-    /// Include tasks that have ended.
-    #[serde(default)]
-    all: bool,
-    /// Page size. At most 1000, default 100.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    /// `next_cursor` of the previous page.
-    cursor: Option<String>,
+    Ok((StatusCode::CREATED, Json(joined_member_view(spawned))))
 }
 
 /// Lists the tasks of a team: open ones, then ended ones, each newest first.
@@ -217,33 +144,6 @@ pub async fn list_team_tasks(
     Ok(Json(TeamTaskList { tasks: found.into_iter().map(TeamTaskView::from).collect(), next_cursor }))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AddTeamTaskBody {
-    /// The title of the task, at most 200 characters.
-    subject: String,
-    /// What is to be done, at most 10000 characters.
-    #[serde(default)]
-    description: String,
-    /// The title while the task is in progress, such as "Writing tests".
-    active_form: Option<String>,
-    /// The numbers of tasks that must be completed first.
-    #[serde(default)]
-    #[schema(value_type = Vec<i64>)]
-    depends_on: Vec<TaskNo>,
-    /// Additional data of the caller's choice.
-    #[schema(value_type = Option<Object>)]
-    metadata: Option<Value>,
-    /// The only member that may claim the task.
-    assignee: Option<String>,
-    /// A capability that a member needs to claim the task.
-    capability: Option<String>,
-    /// A check that must pass before the task is completed: `{"command": "…"}` or
-    /// `{"agent": {"agent_id", "instructions"}}`.
-    #[schema(value_type = Option<Object>)]
-    verify: Option<TaskVerification>,
-}
-
 /// Adds a task to a team.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path)), request_body = AddTeamTaskBody,
@@ -273,14 +173,6 @@ pub async fn add_task(
     Ok((StatusCode::CREATED, Json(AddedTask { task_id: no.0 })))
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListTeamMessagesQuery {
-    /// The number of messages. At most 1000, default 100.
-    limit: Option<usize>,
-}
-
 /// Lists the messages of a team, newest first.
 /// Sender, recipient and summary are shown; the content stays between those two.
 #[utoipa::path(
@@ -294,17 +186,6 @@ pub async fn list_team_messages(
 ) -> Result<Json<TeamMessageList>> {
     let found = app.engine.list_team_messages(&name, newest.limit.unwrap_or(100).min(1_000)).await?;
     Ok(Json(TeamMessageList { messages: found.into_iter().map(TeamMessageView::from).collect() }))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SendTeamMessageBody {
-    /// A member's name or session key, or `lead`. If omitted, all members get the message.
-    recipient: Option<String>,
-    /// The text of the message.
-    content: String,
-    /// A one-line summary for other readers.
-    summary: Option<String>,
 }
 
 /// Sends a message to a member, the lead or the whole team.
@@ -328,17 +209,7 @@ pub async fn send_team_message(
         reason: None,
     };
     let receipt = app.engine.send_team_message(&operator_actor(&app), &name, outgoing).await?;
-    Ok((StatusCode::ACCEPTED, Json(receipt.into())))
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ReadTaskLogQuery {
-    /// Only entries after this sequence number.
-    after: Option<i64>,
-    /// The number of entries. At most 1000, default 100.
-    limit: Option<usize>,
+    Ok((StatusCode::ACCEPTED, Json(sent_team_message_view(receipt))))
 }
 
 /// Returns the history of the team's tasks, oldest first.
@@ -353,15 +224,7 @@ pub async fn read_task_log(
 ) -> Result<Json<TaskLogView>> {
     let limit = behind.limit.unwrap_or(100).min(1_000);
     let found = app.engine.list_task_events(&name, behind.after.unwrap_or(0), limit).await?;
-    Ok(Json(TaskLogView { log: found.into_iter().map(TaskLogEntryView::from).collect() }))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SetLeadBody {
-    /// The session that takes over the lead.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
+    Ok(Json(TaskLogView { log: found.into_iter().map(task_log_entry_view).collect() }))
 }
 
 /// Makes another session the lead of the team.
@@ -377,17 +240,6 @@ pub async fn set_lead(
     Ok(Json(app.engine.set_team_lead(&name, &body.session_key).await?.into()))
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ShutdownTeamBody {
-    /// Why the team ends. Its members get this reason.
-    #[serde(default)]
-    reason: String,
-    /// Stop all members immediately without asking them.
-    #[serde(default)]
-    force: bool,
-}
-
 /// Shuts a team down.
 #[utoipa::path(
     post, path = "/teams/{name}/shutdown", tag = "teams", params(("name" = String, Path)), request_body = ShutdownTeamBody,
@@ -398,5 +250,6 @@ pub async fn shut_down_team(
     PathId(name): PathId,
     JsonBody(body): JsonBody<ShutdownTeamBody>,
 ) -> Result<Json<TeamShutdownView>> {
-    Ok(Json(app.engine.shut_down_team(&operator_actor(&app), &name, &body.reason, body.force).await?.into()))
+    let ended = app.engine.shut_down_team(&operator_actor(&app), &name, &body.reason, body.force).await?;
+    Ok(Json(team_shutdown_view(ended)))
 }

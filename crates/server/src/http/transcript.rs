@@ -2,121 +2,31 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
-use polyclaw_domain::session_key::SessionKey;
-use polyclaw_domain::time::Millis;
+use polyclaw_api::transcript::{
+    BacklogView, InterruptedTaskView, SessionMessageView, TranscriptPage, TranscriptQuery,
+};
 use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::{Tx, backlog as rows};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
 use crate::extract::{QueryParams, SessionKeyPath};
 use crate::paging::page_size;
 use crate::state::AppState;
 
-#[derive(Serialize, ToSchema)]
-pub struct SessionMessageView {
-    /// The id of the message.
-    #[schema(value_type = String)]
-    id: MessageId,
-    /// The position in the session.
-    position: i64,
-    /// The role of the message: `user`, `assistant` or `tool`.
-    #[schema(value_type = String)]
-    role: MessageRole,
-    /// The text of the message.
-    text: String,
-    /// Tool calls, the call that a result belongs to, and attachments.
-    #[schema(value_type = Vec<Object>)]
-    parts: Vec<MessagePart>,
-    /// Who or what wrote the message: `user`, `agent:<id>`, `agent:<instance>/<id>`, `cron`, `hook` or `system`.
-    #[schema(value_type = String)]
-    origin: MessageOrigin,
-    /// The channel the message came from.
-    channel: String,
-    /// Whether the message is delivered to its channel.
-    deliver: bool,
-    /// Additional data, depending on the message.
-    #[schema(value_type = Option<Object>)]
-    meta: Option<Value>,
-    /// The turn that the message belongs to.
-    #[schema(value_type = String)]
-    turn_id: TurnId,
-    /// When the message was stored.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-}
-
-impl From<SessionMessage> for SessionMessageView {
-    fn from(message: SessionMessage) -> Self {
-        Self {
-            id: message.id,
-            position: message.position,
-            role: message.role,
-            text: message.text,
-            parts: message.parts,
-            origin: message.origin,
-            channel: message.channel,
-            deliver: message.deliver,
-            meta: message.meta,
-            turn_id: message.turn,
-            created_at: message.created_at,
-        }
+pub fn session_message_view(message: SessionMessage) -> SessionMessageView {
+    SessionMessageView {
+        id: message.id,
+        position: message.position,
+        role: message.role,
+        text: message.text,
+        parts: message.parts,
+        origin: message.origin,
+        channel: message.channel,
+        deliver: message.deliver,
+        meta: message.meta,
+        turn_id: message.turn,
+        created_at: message.created_at,
     }
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct TranscriptQuery {
-    /// Only messages after this position.
-    after: Option<i64>,
-    /// Page size. At most 1000, default 200.
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct TranscriptPage {
-    /// The session.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// The messages of this page in order.
-    messages: Vec<SessionMessageView>,
-    /// `after` of the next page. Null on the last page.
-    next_after: Option<i64>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct BacklogView {
-    /// The session.
-    #[schema(value_type = String)]
-    session_key: SessionKey,
-    /// Messages that wait for their turn to start.
-    waiting: Vec<SessionMessageView>,
-    /// Tasks that a newer message interrupted.
-    interrupted: Vec<InterruptedTaskView>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = InterruptedTask)]
-pub struct InterruptedTaskView {
-    /// The message that started the task.
-    #[schema(value_type = String)]
-    message_id: MessageId,
-    /// The turn that was interrupted.
-    #[schema(value_type = String)]
-    turn_id: TurnId,
-    /// How often the task was interrupted.
-    steer_count: u32,
-    /// The text of the task.
-    text: String,
-    /// When the task was interrupted.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
 }
 
 /// Returns a page of the messages since the session was last reset.
@@ -140,7 +50,7 @@ pub async fn read_transcript(
         redactor.redact_in_place(&mut message.text);
         message
     };
-    let messages = found.into_iter().map(|message| clean(SessionMessageView::from(message))).collect();
+    let messages = found.into_iter().map(|message| clean(session_message_view(message))).collect();
     Ok(Json(TranscriptPage { session_key: key, messages, next_after }))
 }
 
@@ -164,7 +74,7 @@ pub async fn show_backlog(
     };
     Ok(Json(BacklogView {
         session_key: key,
-        waiting: waiting.into_iter().map(SessionMessageView::from).collect(),
+        waiting: waiting.into_iter().map(session_message_view).collect(),
         interrupted: tasks.into_iter().map(task).collect(),
     }))
 }

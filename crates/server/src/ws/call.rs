@@ -1,6 +1,8 @@
 //! The methods of the socket: the same calls as over HTTP.
 
 use axum::extract::ws::Message;
+use polyclaw_api::approvals::ApprovalDecisionBody;
+use polyclaw_api::messages::NewSessionMessage;
 use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::session_key::SessionKey;
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::http::messages::{self, SessionMessageReceipt};
+use crate::http::messages::{self, session_message_receipt};
 use crate::http::stream::StreamCursor;
 use crate::http::{approvals, commands};
 use crate::serde_errors;
@@ -42,7 +44,7 @@ struct NoParams {}
 struct SocketSendParams {
     session_key: SessionKey,
     #[serde(flatten)]
-    message: messages::NewSessionMessage,
+    message: NewSessionMessage,
 }
 
 #[derive(Deserialize)]
@@ -109,7 +111,7 @@ async fn dispatch_method(
             let text: SocketSendParams = parse_params(params)?;
             let inbound = messages::to_inbound(app, by, text.session_key, text.message).await?;
             let inbound = app.engine.resolve_addressee(inbound).await?;
-            to_json(SessionMessageReceipt::from(app.engine.submit_message(inbound).await?))
+            to_json(session_message_receipt(app.engine.submit_message(inbound).await?))
         }
         "stop" => {
             let wanted: SessionParams = parse_params(params)?;
@@ -127,7 +129,7 @@ async fn dispatch_method(
 
 async fn decide_approval(app: &AppState, by: AccessLevel, verdict: SocketApproveParams) -> Result<Value> {
     let SocketApproveParams { approval_id, decision, reason, fingerprint } = verdict;
-    let verdict = approvals::ApprovalDecisionBody { decision, reason, fingerprint };
+    let verdict = ApprovalDecisionBody { decision, reason, fingerprint };
     to_json(approvals::record_decision(app, by, &ApprovalId::new(approval_id), verdict).await?)
 }
 

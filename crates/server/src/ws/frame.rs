@@ -1,11 +1,12 @@
 //! The frames of the socket.
 
 use axum::extract::ws::Message;
+use polyclaw_api::error::ErrorBodyDetail;
 use polyclaw_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, ErrorBodyDetail};
+use crate::error::Error;
 
 /// A frame from a peer, which is always a request.
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::ws::Message;
+use polyclaw_api::stream::{MissedFrames, ReaderNotice};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{HubFrame, HubSubscription};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::http::stream::{FrameView, MissedFrames, ReaderNotice, StreamCursor, watch_from};
+use crate::http::stream::{FrameView, StreamCursor, reader_notice, watch_from};
 use crate::state::AppState;
 use crate::ws::frame;
 
@@ -90,7 +91,7 @@ async fn forward_session(
     events: mpsc::Sender<SubscriptionEvent>,
 ) {
     let missed = missed.map_or_else(
-        || vec![SubscriptionEvent::Notice(ReaderNotice::for_session(Some(key.clone()), MissedFrames::Gap))],
+        || vec![SubscriptionEvent::Notice(reader_notice(Some(key.clone()), MissedFrames::Gap))],
         |frames| frames.into_iter().map(SubscriptionEvent::Frame).collect(),
     );
     for event in missed {
@@ -104,9 +105,7 @@ async fn forward_session(
         }
     }
     tracing::info!(session.key = %key, "socket fell too far behind; ending its subscription");
-    let _ = events
-        .send(SubscriptionEvent::Notice(ReaderNotice::for_session(Some(key), MissedFrames::Behind)))
-        .await;
+    let _ = events.send(SubscriptionEvent::Notice(reader_notice(Some(key), MissedFrames::Behind))).await;
 }
 
 /// Forwards frames of all sessions. A slow reader is notified and continues with new frames; it must reload its lists.
@@ -118,11 +117,7 @@ async fn forward_all(app: AppState, events: mpsc::Sender<SubscriptionEvent>) {
                 return;
             }
         }
-        if events
-            .send(SubscriptionEvent::Notice(ReaderNotice::for_session(None, MissedFrames::Behind)))
-            .await
-            .is_err()
-        {
+        if events.send(SubscriptionEvent::Notice(reader_notice(None, MissedFrames::Behind))).await.is_err() {
             return;
         }
     }

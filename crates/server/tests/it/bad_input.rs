@@ -67,7 +67,7 @@ async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
     let instance = Instance::start().await;
     let refused = instance.get("/api/v1/usage?window=5h").await;
     let text = refused.body["error"]["message"].as_str().unwrap_or_default().to_owned();
-    assert!(text.contains("`5h` is not known here") && text.contains("`24h`"), "{text}");
+    assert!(text.contains("`5h` is unknown") && text.contains("`24h`"), "{text}");
     assert!(!text.contains("deserialize") && !text.contains("variant"), "{text}");
 }
 

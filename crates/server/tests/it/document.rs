@@ -1,7 +1,6 @@
 //! The document and the router are one thing: what the document names answers, with the errors it promises.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -180,33 +179,6 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
         Value::Array(items) => items.iter().for_each(|item| references(item, found)),
         _ => {}
     }
-}
-
-/// The document keeps one schema for each name: a second one of the same name would silently take its place.
-#[test]
-fn no_two_schemas_share_a_name() {
-    let mut seen = BTreeSet::new();
-    for file in sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")) {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let described = text.split("ToSchema").skip(1).filter(|rest| rest.starts_with([')', ',']));
-        for rest in described {
-            let marks = ["schema(as = ", "struct ", "enum "];
-            let first = marks.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
-            let after = first.map_or("", |(at, length)| &rest[at + length..]);
-            let name: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
-            assert!(
-                seen.insert(name.clone()),
-                "two schemas are called {name}; the second is in {}",
-                file.display()
-            );
-        }
-    }
-    assert!(seen.len() > 40, "{seen:?}");
-}
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
 #[tokio::test]

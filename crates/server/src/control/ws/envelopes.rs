@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
+use polyclaw_api::control::messages::EnvelopeEventView;
+use polyclaw_api::control::sockets::EnvelopeSocketQuery;
 use polyclaw_store::registry::envelopes::EnvelopeEventFilter;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::super::connection_lifetime::ConnectionLifetime;
-use super::super::messages::EnvelopeEventView;
+use super::super::messages::envelope_event_view;
 use super::super::state::ControlState;
 use super::{AWAY_CLOSE_CODE, ControlSocket, MAX_FRAME_BYTES, POLICY_CLOSE_CODE, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
@@ -21,17 +22,6 @@ use crate::extract::QueryParams;
 
 /// The interval at which a slow reader gets a new snapshot.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(250);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EnvelopeSocketQuery {
-    /// Only messages from or to this instance, by id or name.
-    instance: Option<String>,
-    correlation_id: Option<String>,
-    /// A one-time code, for pages of other origins.
-    #[serde(rename = "code")]
-    _code: Option<String>,
-}
 
 /// Opens the socket. Frames: `snapshot` with `recent_events`, then `message_event`. A peer may send `ping`.
 pub async fn open_envelope_socket(
@@ -79,7 +69,7 @@ async fn stream_envelopes(app: ControlState, reader: EnvelopeEventFilter, mut li
         match line.next_step(news.recv()).await {
             Some(SocketStep::News(Ok(event))) if !reader.matches_event(&event) => {}
             Some(SocketStep::News(Ok(event)))
-                if line.send_frame(&event_frame(&EnvelopeEventView::from(&*event))).await => {}
+                if line.send_frame(&event_frame(&envelope_event_view(&*event))).await => {}
             Some(SocketStep::News(Err(RecvError::Lagged(_)))) => {
                 tokio::time::sleep(SNAPSHOT_INTERVAL).await;
                 news = news.resubscribe();
@@ -94,7 +84,7 @@ async fn stream_envelopes(app: ControlState, reader: EnvelopeEventFilter, mut li
 
 async fn envelope_snapshot(app: &ControlState, reader: &EnvelopeEventFilter) -> Result<Value> {
     let recent = app.control.recent_messages(reader).await?;
-    let events: Vec<EnvelopeEventView> = recent.iter().map(EnvelopeEventView::from).collect();
+    let events: Vec<EnvelopeEventView> = recent.iter().map(envelope_event_view).collect();
     Ok(json!({ "type": "snapshot", "recent_events": events, "timestamp": app.control.now() }))
 }
 

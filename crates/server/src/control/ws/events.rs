@@ -6,10 +6,9 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
+use polyclaw_api::control::sockets::EventSocketQuery;
 use polyclaw_control::observe::{EventPositions, InstanceEvent, InstanceEventFilter};
 use polyclaw_domain::envelope::EnvelopeKindPattern;
-use polyclaw_domain::session_key::SessionKey;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::connection_lifetime::ConnectionLifetime;
@@ -18,33 +17,18 @@ use super::{ControlSocket, MAX_FRAME_BYTES, POLICY_CLOSE_CODE, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::QueryParams;
-use crate::http::events::EventView;
+use crate::http::events::event_view;
 
 /// The poll interval while there is a reader.
 const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EventSocketQuery {
-    /// Only events of this instance, by id or name.
-    instance: Option<String>,
-    session: Option<SessionKey>,
-    /// Only events of this kind, or of all kinds below one: `turn.*`.
-    kind: Option<String>,
-    /// A one-time code, for pages of other origins.
-    #[serde(rename = "code")]
-    _code: Option<String>,
-}
-
-impl EventSocketQuery {
-    fn into_filter(self) -> Result<InstanceEventFilter> {
-        let wrong = || Error::invalid_field("kind", "must be a kind such as turn.failed or turn.*");
-        let kind = match &self.kind {
-            Some(text) => Some(EnvelopeKindPattern::parse(text).ok_or_else(wrong)?),
-            None => None,
-        };
-        Ok(InstanceEventFilter { instance: self.instance, session: self.session, kind })
-    }
+fn event_filter(query: EventSocketQuery) -> Result<InstanceEventFilter> {
+    let wrong = || Error::invalid_field("kind", "must be a kind such as turn.failed or turn.*");
+    let kind = match &query.kind {
+        Some(text) => Some(EnvelopeKindPattern::parse(text).ok_or_else(wrong)?),
+        None => None,
+    };
+    Ok(InstanceEventFilter { instance: query.instance, session: query.session, kind })
 }
 
 /// Opens the socket. Frames: `snapshot` with the last `events`, then `event`. A peer may send `ping`.
@@ -58,7 +42,7 @@ pub async fn open_event_socket(
     let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
         let mut line = ControlSocket::new(&app, socket, until);
-        match which.and_then(|QueryParams(which)| which.into_filter()) {
+        match which.and_then(|QueryParams(which)| event_filter(which)) {
             Ok(interest) => stream_events(app, interest, line).await,
             Err(error) => line.close_with_error(&error).await,
         }
@@ -103,7 +87,7 @@ async fn send_events(line: &mut ControlSocket, events: Vec<InstanceEvent>) -> bo
 }
 
 fn event_frame(event: InstanceEvent) -> Value {
-    let mut frame = serde_json::to_value(EventView::from(event.event)).unwrap_or_default();
+    let mut frame = serde_json::to_value(event_view(event.event)).unwrap_or_default();
     frame["instance"] = json!({ "id": event.instance, "name": event.name });
     frame
 }

@@ -6,26 +6,19 @@ use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+use polyclaw_api::control::instances::InstanceView;
+use polyclaw_api::control::sockets::FleetSocketQuery;
 use polyclaw_control::InstanceChange;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::super::connection_lifetime::ConnectionLifetime;
-use super::super::instances::InstanceView;
+use super::super::instances::instance_view;
 use super::super::state::ControlState;
 use super::{AWAY_CLOSE_CODE, ControlSocket, MAX_FRAME_BYTES, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::QueryParams;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FleetSocketQuery {
-    /// A one-time code, for pages of other origins.
-    #[serde(rename = "code")]
-    _code: Option<String>,
-}
 
 /// Opens the socket. Frames: `snapshot`, then `status_changed`, `instance_created`, `instance_archived`,
 /// `instance_unarchived` and `instance_deleted`. A peer may send `ping` and `set_include_archived`.
@@ -68,7 +61,7 @@ async fn stream_fleet(app: ControlState, socket: WebSocket, until: ConnectionLif
 
 async fn fleet_snapshot(app: &ControlState, with_archived: bool) -> Result<Value> {
     let views = app.control.list_instances(with_archived).await?;
-    let instances: Vec<InstanceView> = views.into_iter().map(InstanceView::from).collect();
+    let instances: Vec<InstanceView> = views.into_iter().map(instance_view).collect();
     Ok(json!({
         "type": "snapshot",
         "instances": instances,
@@ -85,5 +78,5 @@ fn change_frame(change: &Arc<InstanceChange>) -> Value {
         InstanceChange::InstanceUnarchived { instance } => ("instance_unarchived", instance),
         InstanceChange::InstanceDeleted { instance } => ("instance_deleted", instance),
     };
-    json!({ "type": kind, "instance": InstanceView::from(view.clone()) })
+    json!({ "type": kind, "instance": instance_view(view.clone()) })
 }

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
+use polyclaw_api::control::sockets::LogSocketQuery;
 use polyclaw_control::log::LogFollower;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::super::connection_lifetime::ConnectionLifetime;
@@ -23,15 +23,6 @@ const DEFAULT_BACKLOG_LINES: usize = 100;
 const MAX_BACKLOG_LINES: usize = 1000;
 /// The poll interval while there is a reader.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(400);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LogSocketQuery {
-    backlog: Option<usize>,
-    /// A one-time code, for pages of other origins.
-    #[serde(rename = "code")]
-    _code: Option<String>,
-}
 
 /// Opens the socket. Frames: `backlog`, then `lines` and `rotated`. A peer may send `ping`.
 pub async fn open_log_socket(

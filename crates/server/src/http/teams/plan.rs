@@ -3,14 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use polyclaw_api::teams::SentTeamMessageView;
+use polyclaw_api::teams::plan::{AnswerPlan, PlanView};
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{MemberPlan, OutgoingTeamMessage};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::operator_actor;
-use super::view::SentTeamMessageView;
+use super::view::sent_team_message_view;
 use crate::error::{Error, Result};
 use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
@@ -18,25 +18,12 @@ use crate::state::AppState;
 /// The names of the team and the member.
 type PlanPath = (String, String);
 
-#[derive(Serialize, ToSchema)]
-pub struct PlanView {
-    /// `required`: no plan was submitted, or the last one was rejected. `submitted`: a plan waits for approval.
-    /// `none`: the member needs no approval.
-    status: &'static str,
-    /// The id of the pending plan.
-    request_id: Option<String>,
-    /// The text of the pending plan.
-    content: Option<String>,
-}
-
-impl From<Option<MemberPlan>> for PlanView {
-    fn from(plan: Option<MemberPlan>) -> Self {
-        let Some(MemberPlan { approval, content }) = plan else {
-            return Self { status: "none", request_id: None, content: None };
-        };
-        let request_id = approval.request_id().map(str::to_owned);
-        Self { status: approval.as_str(), request_id, content }
-    }
+fn plan_view(plan: Option<MemberPlan>) -> PlanView {
+    let Some(MemberPlan { approval, content }) = plan else {
+        return PlanView { status: "none".to_owned(), request_id: None, content: None };
+    };
+    let request_id = approval.request_id().map(str::to_owned);
+    PlanView { status: approval.as_str().to_owned(), request_id, content }
 }
 
 /// Returns the pending plan of a team member.
@@ -49,23 +36,11 @@ pub async fn show_plan(
     PathIds((team, member)): PathIds<PlanPath>,
 ) -> Result<Json<PlanView>> {
     match app.engine.member_plan(&operator_actor(&app), &team, &member).await {
-        Ok(plan) => Ok(Json(plan.into())),
+        Ok(plan) => Ok(Json(plan_view(plan))),
         // A read of an unknown member is no conflict.
         Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quote_safely(&member))),
         Err(error) => Err(error.into()),
     }
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AnswerPlan {
-    /// Whether the plan is approved.
-    approve: bool,
-    /// A comment to the member. Required for a rejection, to say what to change.
-    #[serde(default)]
-    content: String,
-    /// The plan that is meant. Defaults to the pending one.
-    request_id: Option<String>,
 }
 
 /// Approves or rejects the plan of a team member.
@@ -90,5 +65,5 @@ pub async fn answer_plan(
         reason: None,
     };
     let receipt = app.engine.send_team_message(&operator_actor(&app), &team, outgoing).await?;
-    Ok((StatusCode::ACCEPTED, Json(receipt.into())))
+    Ok((StatusCode::ACCEPTED, Json(sent_team_message_view(receipt))))
 }

@@ -3,77 +3,20 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_api::teams::TeamTaskView;
+use polyclaw_api::teams::tasks::{
+    ActingMember, AssignTask, CompleteTask, ReleaseTask, TaskArtifact, TaskEnd, TaskEnded,
+};
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_engine::team::{TaskChange, TaskOutcome, TeamActor, TeamTaskUpdate};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use super::view::TeamTaskView;
 use crate::error::Result;
 use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
 
 /// The name of the team and the number of the task.
 type TeamTaskPath = (String, i64);
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ActingMember {
-    /// The member to act for: a name, or `lead` (default).
-    member: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseTask {
-    /// The member to act for: a name, or `lead` (default), which may release tasks of others.
-    member: Option<String>,
-    /// A note for the next member that claims the task, at most 1000 characters.
-    note: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CompleteTask {
-    /// The member to act for: a name, or `lead` (default), which may end tasks of others.
-    member: Option<String>,
-    /// The result, at most 1000 characters.
-    summary: Option<String>,
-    /// `completed` (default) or `failed`.
-    #[serde(default)]
-    status: TaskEnd,
-    /// The results that the task produced.
-    #[serde(default)]
-    artifacts: Vec<TaskArtifact>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskEnd {
-    /// The task was done.
-    #[default]
-    Completed,
-    /// The task could not be done.
-    Failed,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskArtifact {
-    /// The kind of artifact, such as `file` or `commit`.
-    kind: String,
-    /// The path of a file, or the hash of a commit.
-    path: String,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct TaskEnded {
-    /// The number of the ended task.
-    task_id: i64,
-    /// The tasks that can be claimed now because this one is completed.
-    unblocked: Vec<i64>,
-}
 
 fn acting_member(app: &AppState, member: Option<String>) -> TeamActor {
     TeamActor::on_behalf_of(member, app.engine.next_id())
@@ -149,13 +92,6 @@ pub async fn complete_task(
     let unblocked =
         app.engine.finish_task(&acting_member(&app, body.member), &team, TaskNo(no), finish).await?;
     Ok(Json(TaskEnded { task_id: no, unblocked: unblocked.into_iter().map(|no| no.0).collect() }))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AssignTask {
-    /// The only member that may claim the task from now on. Empty lets any member claim it.
-    assignee: String,
 }
 
 /// Assigns a task to a member, or to anyone.

@@ -1,15 +1,16 @@
-//! Live frames of a session, as subscribers receive them.
+//! Live frames of a session: what the engine publishes, and what clients read from a stream or a socket.
 
-use polyclaw_domain::id::{ApprovalId, MessageId, RunId, TurnId};
-use polyclaw_domain::job::JobState;
-use polyclaw_domain::message::MessageOrigin;
-use polyclaw_domain::provider::TokenUsage;
-use polyclaw_domain::session_key::SessionKey;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+use crate::id::{ApprovalId, MessageId, RunId, TurnId};
+use crate::job::JobState;
+use crate::message::MessageOrigin;
+use crate::provider::TokenUsage;
+use crate::session_key::SessionKey;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HubFrame {
     pub seq: u64,
     pub session_key: SessionKey,
@@ -18,7 +19,7 @@ pub struct HubFrame {
 }
 
 /// An agent that speaks in a conversation other than its own.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelegateSpeaker {
     /// The turn of this conversation that waits for the agent.
     pub turn_id: TurnId,
@@ -27,7 +28,7 @@ pub struct DelegateSpeaker {
     pub name: String,
 }
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event")]
 pub enum FrameKind {
     #[serde(rename = "message.accepted")]
@@ -92,7 +93,7 @@ pub enum FrameKind {
         turn_id: TurnId,
         model: String,
         /// Class of the failure, for example `overload` or `unreachable`.
-        reason: &'static str,
+        reason: String,
         /// Number of this retry, from 1.
         attempt: u32,
         wait_ms: u64,
@@ -108,7 +109,7 @@ pub enum FrameKind {
         requested_by: String,
     },
     #[serde(rename = "approval.decided")]
-    ApprovalDecided { approval_id: ApprovalId, state: &'static str },
+    ApprovalDecided { approval_id: ApprovalId, state: String },
     #[serde(rename = "turn.ended")]
     Ended {
         turn_id: TurnId,
@@ -127,9 +128,35 @@ pub enum FrameKind {
     /// Another node changed this session; read the database.
     #[serde(rename = "session.changed")]
     Changed,
+    /// A kind of a later version. Only readers have it.
+    #[serde(other, skip_serializing)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 impl FrameKind {
+    /// The turn that the frame belongs to.
+    pub fn turn_id(&self) -> Option<&TurnId> {
+        match self {
+            Self::Accepted { turn_id, .. }
+            | Self::Started { turn_id, .. }
+            | Self::Delta { turn_id, .. }
+            | Self::Reasoning { turn_id, .. }
+            | Self::Restarted { turn_id }
+            | Self::ToolStarted { turn_id, .. }
+            | Self::ToolOutput { turn_id, .. }
+            | Self::ToolEnded { turn_id, .. }
+            | Self::Notice { turn_id, .. }
+            | Self::Retrying { turn_id, .. }
+            | Self::ApprovalAsked { turn_id, .. }
+            | Self::Ended { turn_id, .. } => Some(turn_id),
+            Self::DelegateStarted(speaker)
+            | Self::DelegateDelta { speaker, .. }
+            | Self::DelegateEnded { speaker, .. } => Some(&speaker.turn_id),
+            Self::ApprovalDecided { .. } | Self::Team { .. } | Self::Changed | Self::Unknown => None,
+        }
+    }
+
     /// Whether this is a piece of a text that is also sent complete when it is done.
     pub fn is_partial(&self) -> bool {
         matches!(
@@ -142,7 +169,7 @@ impl FrameKind {
     }
 
     /// Size of the text in bytes. Other fields are small and not counted.
-    pub(super) fn size_bytes(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         match self {
             Self::Accepted { text, .. } | Self::Delta { text, .. } | Self::Reasoning { text, .. } => {
                 text.len()
@@ -157,5 +184,71 @@ impl FrameKind {
             }
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn frames_keep_their_json() {
+        let speaker = json!({ "turn_id": "t", "run_id": "r", "agent_id": "ops", "name": "Ops", "text": "a" });
+        let whole = json!({ "turn_id": "t", "run_id": "r", "agent_id": "ops", "name": "Ops", "text": "a", "is_whole": true });
+        let usage = json!({ "input_tokens": 1, "output_tokens": 2, "cached_tokens": null });
+        for (event, data) in [
+            (
+                "message.accepted",
+                json!({ "message_id": "m", "turn_id": "t", "origin": "agent:ops", "text": "a", "waiting": false }),
+            ),
+            ("turn.started", json!({ "turn_id": "t", "agent_id": "ops", "resumes": ["s"] })),
+            ("turn.delta", json!({ "turn_id": "t", "step": 1, "text": "a" })),
+            ("turn.reasoning", json!({ "turn_id": "t", "step": 1, "text": "a" })),
+            ("turn.restarted", json!({ "turn_id": "t" })),
+            (
+                "tool.started",
+                json!({ "turn_id": "t", "call_id": "c", "name": "shell", "arguments": { "command": "ls" } }),
+            ),
+            ("tool.output", json!({ "turn_id": "t", "call_id": "c", "text": "a" })),
+            (
+                "tool.ended",
+                json!({ "turn_id": "t", "call_id": "c", "name": "shell", "is_error": true, "text": "a", "sandbox": null }),
+            ),
+            ("delegate.started", json!({ "turn_id": "t", "run_id": "r", "agent_id": "ops", "name": "Ops" })),
+            ("delegate.delta", speaker),
+            ("delegate.ended", whole),
+            ("turn.notice", json!({ "turn_id": "t", "text": "a" })),
+            (
+                "turn.retrying",
+                json!({ "turn_id": "t", "model": "lab/m", "reason": "overload", "attempt": 1, "wait_ms": 500 }),
+            ),
+            (
+                "approval.requested",
+                json!({ "approval_id": "a", "turn_id": "t", "tool": "shell", "arguments": {}, "question": "?", "requested_by": "ops" }),
+            ),
+            ("approval.decided", json!({ "approval_id": "a", "state": "denied" })),
+            (
+                "turn.ended",
+                json!({ "turn_id": "t", "state": "done", "message_id": "m", "text": "a", "model": null, "usage": usage, "error_code": null, "truncated": false }),
+            ),
+            ("team.changed", json!({ "change": { "team": "crew" } })),
+            ("session.changed", json!({})),
+        ] {
+            let mut sent = json!({ "seq": 7, "session_key": "agent:main:main", "event": event });
+            sent.as_object_mut().unwrap().extend(data.as_object().unwrap().clone());
+            let frame: HubFrame = serde_json::from_value(sent.clone()).unwrap();
+            assert_ne!(frame.kind, FrameKind::Unknown, "{event}");
+            assert_eq!(serde_json::to_value(&frame).unwrap(), sent);
+        }
+    }
+
+    #[test]
+    fn kind_of_a_later_version_is_unknown() {
+        let sent =
+            json!({ "seq": 7, "session_key": "agent:main:main", "event": "turn.paused", "turn_id": "t" });
+        let frame: HubFrame = serde_json::from_value(sent).unwrap();
+        assert_eq!((frame.seq, frame.kind), (7, FrameKind::Unknown));
     }
 }
