@@ -85,11 +85,14 @@ mod tests {
             (json!({}), None),
             (json!(true), None),
             (json!({ "type": ["integer", "null"], "format": "x" }), None),
-            (json!({ "type": "nonsense" }), Some("\"nonsense\" is no type")),
-            (json!({ "type": ["string", 3] }), Some("3 is no type")),
+            (json!({ "type": "nonsense" }), Some("\"nonsense\" is not a JSON type")),
+            (json!({ "type": ["string", 3] }), Some("3 is not a JSON type")),
             (json!("object"), Some("\"object\" is not an object")),
-            (json!({ "required": "name" }), Some("required is no list")),
-            (json!({ "properties": { "a": { "items": { "type": "x" } } } }), Some("\"x\" is no type")),
+            (json!({ "required": "name" }), Some("required is not a list")),
+            (
+                json!({ "properties": { "a": { "items": { "type": "x" } } } }),
+                Some("\"x\" is not a JSON type"),
+            ),
         ] {
             assert_eq!(find_schema_error(&schema).as_deref(), wrong, "{schema}");
         }

@@ -138,7 +138,7 @@ mod tests {
         assert!(edited("abc", "x", "y", Some(true)).unwrap_err().contains("0 matches"));
         assert!(edited("a\r\nb", "a\nb", "y", None).unwrap_err().contains("\\r\\n"));
         assert!(edited("abc", "", "y", None).unwrap_err().contains("empty"));
-        assert!(edited("abc", "a", "a", None).unwrap_err().contains("same"));
+        assert!(edited("abc", "a", "a", None).unwrap_err().contains("identical"));
     }
 
     #[test]

@@ -231,7 +231,8 @@ mod tests {
         let open = spec(json!({}));
         assert!(describe_spec(&open, &main).contains("Tools: all low-risk tools"));
         assert!(
-            describe_spec(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too")
+            describe_spec(&open, &open.agent_id)
+                .contains("Tools: ALL available tools, including high-risk ones")
         );
         let listed = spec(json!({
             "policy": { "tools": { "allow": ["shell"], "approval": "never", "approvals": { "shell": "never" } } },

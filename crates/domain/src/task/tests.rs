@@ -59,7 +59,7 @@ fn a_task_says_why_it_can_not_be_taken() {
         claim_refusal(&TeamTask { blocked_by: vec![TaskNo(7), TaskNo(9)], ..task() }, &worker("ann", "a"));
     let blocked = blocked.unwrap();
     assert_eq!(blocked.blocked_by(), [TaskNo(7), TaskNo(9)]);
-    assert_eq!(blocked.to_string(), "task 1 waits for 7, 9");
+    assert_eq!(blocked.to_string(), "task 1 is blocked by 7, 9");
 }
 
 #[test]

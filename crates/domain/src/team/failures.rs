@@ -70,7 +70,11 @@ mod tests {
     #[test]
     fn a_setback_knows_when_it_began_and_why_it_goes_on() {
         let first = FailureStreak::after_failure(None, "provider_down", Millis(1_000));
-        assert!(first.summary_line().contains("(provider_down, 1 time), tried"), "{}", first.summary_line());
+        assert!(
+            first.summary_line().contains("(provider_down, 1 time), next retry"),
+            "{}",
+            first.summary_line()
+        );
         let second = FailureStreak::after_failure(Some(first), "budget_spent", Millis(40_000));
         assert_eq!((second.since, second.failures), (Millis(1_000), 2));
         assert_eq!(

@@ -317,7 +317,7 @@ fn check_join(
     }
     if !own.subagents.allows_agent(&own.agent_id, agent) {
         return Ok(Err(Error::Subagent(format!(
-            "'{}' may not begin members that are '{agent}'; add it to subagents.allow_agents",
+            "'{}' may not start members of '{agent}'; add it to subagents.allow_agents",
             own.agent_id
         ))));
     }

@@ -108,7 +108,9 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let late = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(late, Err(Error::InvalidState(why)) if why.contains("expired")));
     assert_eq!(world.wait_answer(&accepted).await.text, "fine");
-    assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
+    assert!(
+        glance(&world.transcript("me").await)[2].starts_with("result Not run: the approval request expired")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +136,7 @@ async fn another_message_is_no_approval() {
     assert_eq!(closed(&mut watch).await, (id, "expired".to_owned()));
     world.wait_answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
-    assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");
+    assert!(transcript[2].starts_with("result Not run: the user wrote something else"), "{transcript:?}");
 }
 
 /// API clients are programs, which cannot be asked for approval.

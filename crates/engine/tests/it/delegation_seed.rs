@@ -392,7 +392,7 @@ async fn what_could_not_be_meant_is_refused_with_the_reason() {
         "task must not be empty.",
         "timeout_ms must be between 1000 and 300000, not 10.",
         "timeout_ms must be between 1000 and 300000, not 300001.",
-        "result_schema is not a valid JSON Schema: \"nonsense\" is no type.",
+        "result_schema is not a valid JSON Schema: \"nonsense\" is not a JSON type.",
     ] {
         assert!(answer.contains(why), "{why}: {answer}");
     }

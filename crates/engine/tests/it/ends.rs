@@ -88,7 +88,7 @@ async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
     assert_eq!(model.prompts().len(), 1, "the stored step is used, the model is not asked again");
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown[..3], ["user go", "call theirs", "call look"]);
-    assert!(shown[3].starts_with("result Not run: the caller's own tools go first"), "{shown:?}");
+    assert!(shown[3].starts_with("result Not run: the caller's own tools run first"), "{shown:?}");
     assert_eq!(shown.len(), 4);
 }
 

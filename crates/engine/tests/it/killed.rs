@@ -199,6 +199,6 @@ async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
     let run = || async { engine.list_runs(&World::session_key("me"), 10).await.unwrap().pop().unwrap() };
     until("the run ends", || async { run().await.status == RunStatus::Ok }).await;
     let text = run().await.result.unwrap().text;
-    assert!(text.contains("also the roof") && text.ends_with("Before that: res"), "{text}");
+    assert!(text.contains("also the roof") && text.ends_with("Earlier answer: res"), "{text}");
     world.wait_settled().await;
 }

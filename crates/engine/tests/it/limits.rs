@@ -107,7 +107,7 @@ async fn an_empty_answer_is_an_error_and_silence_is_not() {
 #[tokio::test(start_paused = true)]
 async fn old_history_is_folded_before_the_context_is_full() {
     let model = ScriptedProvider::new(|prompt| {
-        if prompt.system.starts_with("Summarise") {
+        if prompt.system.starts_with("Summarize") {
             return vec![ScriptStep::Say("they talked about numbers".into())];
         }
         vec![ScriptStep::Say(format!("answer {}", "word ".repeat(50)))]
@@ -127,7 +127,7 @@ async fn old_history_is_folded_before_the_context_is_full() {
     let prompts = model.prompts();
     let last = prompts.last().unwrap();
     assert!(last.messages.len() < 20, "{} messages", last.messages.len());
-    let folded = prompts.iter().filter(|p| p.system.starts_with("Summarise")).count();
+    let folded = prompts.iter().filter(|p| p.system.starts_with("Summarize")).count();
     assert!((1..8).contains(&folded), "folded {folded} times");
     let polyclaw_domain::provider::PromptMessage::User { text: first, .. } = &last.messages[0] else {
         panic!()

@@ -146,7 +146,7 @@ async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
         says(&world, "ana", "find canary").await.contains("Yellowbelly"),
         "bob could not make her forget"
     );
-    assert_eq!(says(&world, "ana", "forget k").await, "Forgotten: 1.");
+    assert_eq!(says(&world, "ana", "forget k").await, "Memories deleted: 1.");
     assert_eq!(says(&world, "ana", "find canary").await, "No matching memories found.");
 }
 
@@ -181,7 +181,7 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
     assert!(shared.contains("\"scope\":\"session\""), "{shared}");
     assert_eq!(by_sender("forget k2").await, "No memory of yours has this ID or key.");
     assert!(by_sender("find vault").await.contains("opens at nine"), "what the agent knows is read by all");
-    assert_eq!(says(&world, "owner", "forget k2").await, "Forgotten: 1.");
+    assert_eq!(says(&world, "owner", "forget k2").await, "Memories deleted: 1.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn facts_are_kept_before_history_is_folded_and_once() {
         if prompt.system == FLUSH_SYSTEM_PROMPT {
             return vec![ScriptStep::Say("Sure:\n- Ana lives in Porto.\n- Ana lives in Porto.\nBye".into())];
         }
-        if prompt.system.starts_with("Summarise") {
+        if prompt.system.starts_with("Summarize") {
             return vec![ScriptStep::Say("they talked".into())];
         }
         vec![ScriptStep::Say(format!("answer {}", "word ".repeat(50)))]

@@ -75,9 +75,9 @@ async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
         (to("6", "psst"), "tools.message_to"),
         (
             json!({ "channel": "telegram", "account": "other", "peer": "5", "text": "x" }),
-            "There is no account other",
+            "has no account other",
         ),
-        (json!({ "channel": "internal", "peer": "5", "text": "x" }), "There is no account"),
+        (json!({ "channel": "internal", "peer": "5", "text": "x" }), "has no account"),
         (to("5", " "), "The message was not sent: silence"),
         (to("5", "NO_REPLY"), "The message was not sent: silence"),
     ] {
@@ -113,7 +113,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
     assert_eq!((&listed["jobs"][0]["id"], &listed["jobs"][0]["yours"]), (&json!("mail"), &json!(true)));
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
-    assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "mail is removed.");
+    assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "Cron job mail removed.");
     assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_cron_job"));
     world.wait_settled().await;
 }

@@ -142,7 +142,7 @@ async fn folding_waits_for_a_busy_model_too() {
     let refusals = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&refusals);
     let model = ScriptedProvider::new(move |prompt| {
-        let is_summary = prompt.system.starts_with("Summarise");
+        let is_summary = prompt.system.starts_with("Summarize");
         let is_busy =
             || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         match is_summary && is_busy() {

@@ -308,7 +308,7 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
     let other = world.send_text("somebody else", "go").await.unwrap();
     let text = world.wait_answer(&other).await.text;
     assert!(text.contains("\"code\":\"max_concurrent_exceeded\""), "{text}");
-    assert!(text.contains("1 delegations of this agent are at work already"), "{text}");
+    assert!(text.contains("this agent already has 1 active delegations"), "{text}");
     world.engine.stop_session(&World::session_key("me")).await.unwrap();
     world.wait_settled().await;
 }

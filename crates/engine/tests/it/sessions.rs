@@ -120,7 +120,7 @@ async fn commands_are_answered_and_never_stored() {
 #[tokio::test(start_paused = true)]
 async fn compacting_by_hand_keeps_the_last_line() {
     let model = ScriptedProvider::new(|prompt| {
-        let text = if prompt.system.starts_with("Summarise") { "the summary" } else { "yes" };
+        let text = if prompt.system.starts_with("Summarize") { "the summary" } else { "yes" };
         vec![polyclaw_testkit::ScriptStep::Say(text.into())]
     });
     let world = World::with_provider(Arc::clone(&model) as _).await;

@@ -12,7 +12,7 @@ fn narrow(window: usize) -> Arc<ScriptedProvider> {
     ScriptedProvider::new(move |prompt: &Prompt| -> ModelScript {
         match size(prompt) {
             size if size > window => vec![refuses(size)],
-            _ if prompt.system.starts_with("Summarise") => vec![ScriptStep::Say("the summary".into())],
+            _ if prompt.system.starts_with("Summarize") => vec![ScriptStep::Say("the summary".into())],
             _ => vec![ScriptStep::Say("yes".into())],
         }
     })
@@ -50,7 +50,7 @@ async fn one_message_that_is_longer_than_the_window_is_answered_and_so_is_what_f
     let long = format!("the beginning {} the end", "word ".repeat(30_000));
     assert_eq!(world.send_and_wait(&long).await.text, "yes");
     let shown = format!("{:?}", model.prompts().last().unwrap().messages);
-    assert!(shown.contains("the beginning") && shown.contains("the end") && shown.contains("left out"));
+    assert!(shown.contains("the beginning") && shown.contains("the end") && shown.contains("omitted"));
     assert_eq!(world.send_and_wait("and now?").await.text, "yes");
     let stored = world.transcript("me").await;
     assert_eq!(stored[0].text, long, "what is stored stays whole");
@@ -85,7 +85,7 @@ async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
     assert_eq!(world.send_and_wait("again").await.text, "yes");
     let asked = model.prompts();
     let pieces =
-        asked.iter().filter(|prompt| prompt.system.starts_with("Summarise") && size(prompt) <= 8_000);
+        asked.iter().filter(|prompt| prompt.system.starts_with("Summarize") && size(prompt) <= 8_000);
     assert!(pieces.count() > 1);
     assert!(said(asked.last().unwrap()) < 500, "the history is a summary now");
 }
@@ -99,7 +99,7 @@ async fn where_nothing_helps_a_way_out_is_named() {
 
 /// A model whose summaries never end, and which answers everything else in one word.
 fn endless() -> Arc<ScriptedProvider> {
-    ScriptedProvider::new(|prompt: &Prompt| match prompt.system.starts_with("Summarise") {
+    ScriptedProvider::new(|prompt: &Prompt| match prompt.system.starts_with("Summarize") {
         true => vec![ScriptStep::Say("word ".repeat(200)); 1_000],
         false => vec![ScriptStep::Say("yes".into())],
     })
@@ -120,6 +120,6 @@ async fn endless_summaries_are_cut_and_not_asked_for_again_every_turn() {
         assert!(format!("{:?}", last.messages).contains(&format!("message {n} ")), "the newest is lost");
         assert!(size(last) < 16_000, "{n}: {}", size(last));
     }
-    let folds = model.prompts().iter().filter(|prompt| prompt.system.starts_with("Summarise")).count();
+    let folds = model.prompts().iter().filter(|prompt| prompt.system.starts_with("Summarize")).count();
     assert!((1..=15).contains(&folds), "{folds} summaries for 40 messages");
 }

@@ -124,7 +124,7 @@ fn a_hidden_skill_can_not_be_read_and_an_allowed_one_can() {
     assert_eq!(home.run(&["agent", "-m", "try"]).stdout, "done\n");
     let results = model.last_request().tool_results();
     assert!(results[0].1.contains("The way of weather."), "{results:?}");
-    assert_eq!(results[1].1, "there is no skill 'deploy-site' here");
+    assert_eq!(results[1].1, "there is no skill 'deploy-site'");
 }
 
 #[test]

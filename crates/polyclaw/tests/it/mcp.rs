@@ -149,8 +149,10 @@ fn its_death_is_survived_and_said() {
     kill(pids[0]);
     assert!(asked.wait().unwrap().success());
     let text = model.last_request().tool_results()[0].1.clone();
-    assert!(text.contains("the MCP server 'lab' went away during this call"), "{text}");
-    until("it is restarted", || home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready");
+    assert!(text.contains("the connection to the MCP server 'lab' was lost during this call"), "{text}");
+    until("it is started again", || {
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["state"] == "ready"
+    });
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" })), "Echo: two");
     assert_eq!(home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["restarts"], 1);
 }

@@ -29,7 +29,7 @@ fn matching_lines_come_in_order_without_git_and_binary_files() {
     assert_eq!(found(&home, "src", &arguments("f.nd")), "src/b.rs:1: fn find() {}\n");
     assert_eq!(found(&home, "a.txt", &arguments("^t")), "a.txt:2: two\n");
     assert_eq!(found(&home, "", &arguments("one$")), "a.txt:1: one\n");
-    assert_eq!(found(&home, "", &arguments("nothing")), "[no match]\n");
+    assert_eq!(found(&home, "", &arguments("nothing")), "[no matches]\n");
 }
 
 #[test]

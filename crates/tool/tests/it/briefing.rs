@@ -333,7 +333,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
     );
     let loud = &found[2].findings[0];
     assert_eq!((loud.line, loud.is_error), (Some(2), false));
-    assert!(loud.message.starts_with("scripts/setup.sh: runs what it fetches"), "{}", loud.message);
+    assert!(loud.message.starts_with("scripts/setup.sh: runs code that it downloads"), "{}", loud.message);
 }
 
 #[test]

@@ -202,7 +202,7 @@ async fn limits_are_read_back_and_hold() {
     assert!(!bench.refused("shell", json!({ "command": eat })).await.contains("ate"));
     let together = "for i in 1 2 3 4 5 6; do perl -e '$x = \"x\" x 14_000_000; $x .= \"y\"; sleep 9' & done; wait; echo ate";
     let text = bench.refused("shell", json!({ "command": together })).await;
-    assert!(text.contains("more than 64 MiB") || text.contains("exit status"), "{text}");
+    assert!(text.contains("exceeded 64 MiB") || text.contains("exit status"), "{text}");
     assert!(!text.contains("ate"), "{text}");
     // Has an end of its own: where the limit fails, the machine must not.
     let many = "for i in $(seq 100); do sleep 3 & done; sleep 1; echo survived";

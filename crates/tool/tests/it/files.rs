@@ -111,7 +111,7 @@ async fn no_tool_reaches_outside_the_workspace() {
         bench.refused("search_files", json!({ "path": path, "pattern": "secret" })).await;
         bench.refused("shell", json!({ "command": "true", "cwd": path })).await;
     }
-    assert_eq!(bench.ok("search_files", json!({ "pattern": "secret" })).await, "[no match]\n");
+    assert_eq!(bench.ok("search_files", json!({ "pattern": "secret" })).await, "[no matches]\n");
     assert_eq!(fs::read_to_string(bench.home.path().join("secret")).unwrap(), "secret");
     assert!(!bench.home.path().join("made").exists());
 }
@@ -129,7 +129,7 @@ async fn special_files_are_refused_at_once() {
         assert!(bench.refused("write_file", json!({ "path": path, "content": "x" })).await.contains(kind));
         assert!(bench.refused("edit_file", edit).await.contains(kind));
     }
-    assert_eq!(bench.ok("search_files", json!({ "pattern": "x" })).await, "[no match]\n");
+    assert_eq!(bench.ok("search_files", json!({ "pattern": "x" })).await, "[no matches]\n");
     bench.refused("search_files", json!({ "pattern": "x", "path": "pipe" })).await;
     assert!(started_at.elapsed() < Duration::from_secs(60));
 }

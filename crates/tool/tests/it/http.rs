@@ -147,7 +147,7 @@ async fn bodies_are_bounded_and_text_only() {
             && page.ends_with("[truncated: only the first 1048576 bytes are shown]")
     );
     let page = bench.ok("http_fetch", json!({ "url": site.url("/large"), "max_bytes": 10 })).await;
-    assert!(page.contains("\n\nxxxxxxxxxx\n[cut"), "{page}");
+    assert!(page.contains("\n\nxxxxxxxxxx\n[truncated"), "{page}");
     let error = bench.refused("http_fetch", json!({ "url": site.url("/image") })).await;
     assert!(error.contains("image/png, 4 bytes"), "{error}");
     assert!(bench.refused("http_fetch", json!({ "url": site.url("/lie") })).await.contains("not text"));

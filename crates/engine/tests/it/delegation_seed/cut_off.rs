@@ -21,7 +21,7 @@ async fn d_05_a_target_that_said_nothing_in_time_has_no_partial_response() {
 #[tokio::test(start_paused = true)]
 async fn d_06_a_stopped_call_says_what_its_target_had_said() {
     for (script, expected) in [
-        (vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang], " It had said:\nhalf of it"),
+        (vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang], " Partial output:\nhalf of it"),
         (vec![ScriptStep::Hang], ""),
     ] {
         let author = move |prompt: &Prompt| match is_target(prompt) {

@@ -63,7 +63,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
         "- bob (member, agent:main:teammate:",
         "Tasks: 0 pending, 1 in progress, 1 blocked, 0 done, 0 failed of 2",
         "#1 [claimed] draw by ann",
-        "#2 [pending] hang waits for #1",
+        "#2 [pending] hang blocked by #1",
     ] {
         assert!(shown.contains(expected), "{expected:?} is not in {shown}");
     }
@@ -126,11 +126,11 @@ async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
     hall.task("one", &[]).await;
     hall.rest().await;
     assert_eq!(
-        (hall.times("cat", "Task #1 is free"), hall.shown("ann").len(), hall.shown("bob").len()),
+        (hall.times("cat", "Task #1 is available"), hall.shown("ann").len(), hall.shown("bob").len()),
         (2, 0, 0),
         "the first to join, in both calls of its turn"
     );
-    assert!(hall.inbox("cat")[0]["content"].as_str().unwrap().starts_with("Task #1 is free: one"));
+    assert!(hall.inbox("cat")[0]["content"].as_str().unwrap().starts_with("Task #1 is available: one"));
     assert!(!hall.path(&format!("{TEAM}/inbox/messages.jsonl")).exists(), "every letter is somebody's");
 }
 
@@ -158,10 +158,10 @@ async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
         shown.contains("#1 draw") && shown.contains("done well") && shown.contains("Unblocked: #2 hang"),
         "{shown}"
     );
-    hall.until("ann is asked", async || hall.times("ann", "Task #2 is free: hang") > 0).await;
+    hall.until("ann is asked", async || hall.times("ann", "Task #2 is available: hang") > 0).await;
 }
 
-/// The lead hears that something is free and says whose it is: that one is told, takes it, and nobody else can.
+/// The lead hears that something is available and says whose it is: that one is told, takes it, and nobody else can.
 async fn what_was_freed_can_be_assigned(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
@@ -176,7 +176,7 @@ async fn what_was_freed_can_be_assigned(hall: Hall) {
     let by = actor(&ann.session_key);
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
     engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x")).await.unwrap();
-    hall.until("bob is told", async || hall.times("bob", "Task #2 is free: hang") > 0).await;
+    hall.until("bob is told", async || hall.times("bob", "Task #2 is available: hang") > 0).await;
     let taken = engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(2))).await;
     assert_eq!(code(&taken), "task_assigned");
     let taken = engine.claim_task(&actor(&bob.session_key), TEAM, None).await.unwrap();

@@ -133,7 +133,7 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     assert_eq!(status(&hall).await, None);
     hall.rest().await;
     assert!(hall.times("lead", "type=\"shutdown_response\"") > 0);
-    assert!(hall.times("lead", "The team web has ended") > 0);
+    assert!(hall.times("lead", "The team web has shut down") > 0);
     let kept: Vec<_> =
         std::fs::read_dir(hall.path(".trash")).unwrap().map(|one| one.unwrap().path()).collect();
     assert_eq!(kept.len(), 1);

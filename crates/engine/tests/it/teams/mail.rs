@@ -299,7 +299,7 @@ async fn others_see_the_summary_only(hall: Hall) {
     hall.world.engine.send_team_message(&actor(&ann.session_key), TEAM, outgoing).await.unwrap();
     hall.send(&lead(), "ann", "rest").await.unwrap();
     hall.rest().await;
-    hall.until("the lead knows", async || hall.times("lead", "wrote to bob: about the door") > 0).await;
+    hall.until("the lead knows", async || hall.times("lead", "sent to bob: about the door") > 0).await;
     assert_eq!((hall.times("bob", "4711") > 0, hall.times("lead", "4711")), (true, 0));
     let events = hall
         .world

@@ -132,7 +132,7 @@ async fn a_plan_that_is_rejected_comes_back_with_what_to_change(hall: Hall) {
     answer(&hall, &lead(), &request, (false, "No red.")).await.unwrap();
     hall.rest().await;
     assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required));
-    assert_eq!(hall.times("ann", "Change it and send it again. No red."), 1);
+    assert_eq!(hall.times("ann", "Revise it and submit it again. No red."), 1);
     assert!(tools(&hall).iter().all(|tools| !holds(tools, "TaskClaim")));
     submit(&hall, &actor(&ann.session_key), "All blue.").await.unwrap();
     answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();

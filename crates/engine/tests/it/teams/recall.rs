@@ -71,7 +71,7 @@ async fn mail_of_a_turn_that_failed_is_kept_once(hall: Hall) {
         messages::list_page(tx, &key, &session.id, 0, 1_000)
     });
     let kept = kept.await.unwrap();
-    let mail = kept.iter().filter(|line| line.text.contains("mail from lead")).count();
+    let mail = kept.iter().filter(|line| line.text.contains("messages from lead")).count();
     assert_eq!(mail, 1, "{:?}", kept.iter().map(|line| &line.text).collect::<Vec<_>>());
 }
 

@@ -149,7 +149,7 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     assert_eq!(code(&engine.update_task(&ann, TEAM, TaskNo(2), drops(1)).await), "not_lead");
     let changed = engine.update_task(&lead(), TEAM, TaskNo(2), drops(1)).await.unwrap();
     assert!(changed.needs.is_empty() && changed.blocked_by.is_empty());
-    hall.until("ann is told", async || hall.times("ann", "Task #2 is free") > 0).await;
+    hall.until("ann is told", async || hall.times("ann", "Task #2 is available") > 0).await;
     // Nobody needs to hold what is done already.
     let free = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TeamTaskState::Completed)).await.unwrap();
     assert_eq!(free, [TaskNo(3)]);
@@ -265,7 +265,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
     let trash = std::fs::read_dir(folder.path().join("teams/.trash")).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(trash.path().join("inbox/lead/messages.jsonl")).unwrap();
     let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let says_so = |one: &&Value| one["content"].as_str().unwrap().starts_with("The team web has ended.");
+    let says_so = |one: &&Value| one["content"].as_str().unwrap().starts_with("The team web has shut down.");
     assert_eq!(all.iter().filter(says_so).count(), 1, "{text}");
     let mut ids: Vec<&str> = all.iter().map(|one| one["id"].as_str().unwrap()).collect();
     ids.sort_unstable();
