@@ -340,7 +340,7 @@ impl AgentsConfig {
             match AgentId::parse(entry) {
                 Ok(id) => self.check_agent_exists(&id, &place, report),
                 Err(error) => {
-                    report.add_error(&place, error.to_string(), "use the id of an agent, or `*` for all")
+                    report.add_error(&place, error.to_string(), "use the id of an agent, or `*` for all");
                 }
             }
         }
