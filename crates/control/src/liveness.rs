@@ -35,7 +35,7 @@ impl LivenessProbes {
     pub fn record_probe(&self, id: &InstanceId, answers: bool) {
         let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answers {
-            drop(misses.remove(id))
+            misses.remove(id);
         } else {
             let start_run = || MissedProbes { misses: 0, since: Instant::now() };
             misses.entry(id.clone()).or_insert_with(start_run).misses += 1;
