@@ -289,7 +289,7 @@ impl BriefingSource for FileBriefings {
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
         match self.remove_bootstrap(bootstrap) {
             Ok(true) => {
-                tracing::info!(file = %one_line_path(&bootstrap.path), "applied and deleted bootstrap file")
+                tracing::info!(file = %one_line_path(&bootstrap.path), "applied and deleted bootstrap file");
             }
             Ok(false) => {}
             Err(error) => {
