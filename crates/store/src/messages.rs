@@ -257,7 +257,7 @@ pub fn list_turns_between(
     (after, through): (i64, i64),
 ) -> Result<Vec<TurnId>> {
     const SQL: &str = "SELECT DISTINCT turn_id FROM messages
-        WHERE session_key = $1 AND session_id = $2 AND ticket > $3 AND ticket <= $4";
+        WHERE session_key = $1 AND session_id = $2 AND position > $3 AND position <= $4";
     tx.query(SQL, params![session, id, after, through], |row| Ok(TurnId::new(row.text(0)?)))
 }
 
