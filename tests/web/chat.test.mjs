@@ -259,7 +259,7 @@ describe("talking", () => {
     expected = /40\d/;
     model.answer = says("A path.");
     await say("/help");
-    await page.locator(".note", { hasText: "what you can type" }).waitFor();
+    await page.locator(".note", { hasText: "list the commands" }).waitFor();
     await say("/etc/hosts is what?");
     await idle();
     assert.equal(await page.locator("#stored > :first-child").evaluate((node) => node.matches(".note")), true, "in the order of typing");

@@ -57,7 +57,7 @@ async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_a
     assert_eq!(refused.error_code.as_deref(), Some("budget_exhausted"));
     let text = &refused.text;
     assert!(text.contains("this instance") && text.contains("30 of 20 tokens"), "{text}");
-    assert!(text.contains("starts anew at 2027-01-16T00:00:00.000Z") && text.contains("[budget]"), "{text}");
+    assert!(text.contains("resets at 2027-01-16T00:00:00.000Z") && text.contains("[budget]"), "{text}");
     // The next day.
     world.ground.clock.set_time(DAY);
     assert_eq!(world.send_and_wait("four").await.state, JobState::Done);
