@@ -259,7 +259,7 @@ describe("conversation", () => {
     expected = /40\d/;
     model.answer = says("A path.");
     await say("/help");
-    await page.locator(".note", { hasText: "show the available commands" }).waitFor();
+    await page.locator(".note", { hasText: "list the commands" }).waitFor();
     await say("/etc/hosts is what?");
     await idle();
     assert.equal(await page.locator("#stored > :first-child").evaluate((node) => node.matches(".note")), true, "the note is in the order of typing");

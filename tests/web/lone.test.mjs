@@ -209,7 +209,7 @@ describe("chat", () => {
     await say("Count for ever");
     await see("On and on");
     await say("/help");
-    await log().getByText("show the available commands").waitFor();
+    await log().getByText("list the commands").waitFor();
     const inOrder = async (...texts) => {
       const said = await log().innerText();
       const places = texts.map((text) => said.indexOf(text));
@@ -323,7 +323,7 @@ describe("chat", () => {
     await see("I read it.");
     await log().getByText("notes.txt").waitFor();
     await say("/help");
-    await log().getByText("show the available commands").waitFor();
+    await log().getByText("list the commands").waitFor();
     await say("/agent nobody");
     await page.getByText("Agent not found.").waitFor();
     assert.equal(await composer().inputValue(), "/agent nobody", "the typed text is kept");

@@ -7,6 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::channel::ChatAddress;
 use crate::delivery::CommandButton;
 use crate::hex::encode_hex;
+use crate::locale::{Locale, LocalizedText};
+use crate::localized;
 use crate::sanitize::spell_out_unreadable;
 
 /// Time after which an unanswered question becomes a tool result.
@@ -85,16 +87,26 @@ pub enum InvalidApproval {
 }
 
 impl InvalidApproval {
-    pub fn user_message(self) -> &'static str {
-        match self {
-            Self::WrongPerson => "only the person who requested it or an owner of this instance can answer",
-            Self::OwnerOnly => "only an owner of this instance can answer this approval request",
-            Self::OtherConversation => "this approval was requested in another conversation: answer it there",
-            Self::OtherArguments => {
-                "the action differs from the one you were shown: review the approval request \
-                                     again"
-            }
-        }
+    pub fn user_message(self, locale: Locale) -> &'static str {
+        let text = match self {
+            Self::WrongPerson => LocalizedText::new(
+                "only the person who caused this request or an owner of this instance can answer it",
+                "只有引起该请求的人或此实例的所有者可以答复",
+            ),
+            Self::OwnerOnly => LocalizedText::new(
+                "only an owner of this instance can answer this request",
+                "只有此实例的所有者可以答复该请求",
+            ),
+            Self::OtherConversation => LocalizedText::new(
+                "this request was made in another conversation; answer it there",
+                "该请求是在另一个对话中提出的，请在那里答复",
+            ),
+            Self::OtherArguments => LocalizedText::new(
+                "the call is not the one that you were shown; read the request again",
+                "将运行的内容与所示不同，请重新查看该请求",
+            ),
+        };
+        text.get(locale)
     }
 }
 
@@ -151,8 +163,8 @@ fn sort_keys(value: &Value) -> Value {
     }
 }
 
-/// What a call would do, as a person is shown it: the tool's own words, else its arguments. What is approved must be what
-/// is read.
+/// Describes a call for the person who approves it: the tool's own words, else its arguments. It is stored and compared
+/// with the call that would run, so it is the same in all languages.
 pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> String {
     match words {
         Some(words) => spell_out_unreadable(words),
@@ -161,12 +173,23 @@ pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> Stri
 }
 
 /// Returns the question as a chat message. If it is shortened, it says so and where to read all of it.
-pub fn format_question(agent: &str, id: &str, what: &str) -> String {
-    let what = shorten_question(what, id);
+pub fn format_question(locale: Locale, agent: &str, id: &str, what: &str) -> String {
+    let what = shorten_question(locale, what, id);
+    let answer = answer_instruction(locale, id);
+    localized!(
+        locale,
+        "{agent} asks for your approval:\n{what}\n\n{answer}",
+        "{agent} 请求你的批准：\n{what}\n\n{answer}",
+    )
+}
+
+/// The last line of a question.
+fn answer_instruction(locale: Locale, id: &str) -> String {
     let minutes = APPROVAL_EXPIRY_MS / 60_000;
-    format!(
-        "{agent} asks for your approval:\n{what}\n\nAnswer /approve {id} or /deny {id} within {minutes} minutes. \
-         Other messages do not count as an answer."
+    localized!(
+        locale,
+        "Answer with /approve {id} or /deny {id} within {minutes} minutes. Other messages do not answer the request.",
+        "请在 {minutes} 分钟内用 /approve {id} 批准，或用 /deny {id} 拒绝。其他消息不算答复。",
     )
 }
 
@@ -179,14 +202,20 @@ pub fn question_key(id: &str) -> String {
 /// runtime chooses keys, so text alone cannot create buttons.
 pub fn approval_buttons(part_key: &str, text: &str) -> Vec<CommandButton> {
     let named = part_key.strip_prefix(QUESTION_KEY_PREFIX).and_then(|rest| rest.rsplit_once('-'));
-    let Some((id, _)) = named.filter(|(id, _)| text.contains(&format!("/approve {id} or"))) else {
-        return Vec::new();
+    let Some((id, _)) = named else { return Vec::new() };
+    let has_answers = |locale: &Locale| text.contains(&answer_instruction(*locale, id));
+    let Some(locale) = Locale::ALL.into_iter().find(has_answers) else { return Vec::new() };
+    let button = |label: LocalizedText, command: &str| CommandButton {
+        label: label.get(locale),
+        command: format!("/{command} {id}"),
     };
-    let button = |label, command: &str| CommandButton { label, command: format!("/{command} {id}") };
-    vec![button("Approve", "approve"), button("Deny", "deny")]
+    vec![
+        button(LocalizedText::new("Approve", "批准"), "approve"),
+        button(LocalizedText::new("Deny", "拒绝"), "deny"),
+    ]
 }
 
-fn shorten_question(text: &str, id: &str) -> String {
+fn shorten_question(locale: Locale, text: &str, id: &str) -> String {
     let count = text.chars().count();
     if count <= MAX_QUESTION_CHARS {
         return text.to_owned();
@@ -194,8 +223,10 @@ fn shorten_question(text: &str, id: &str) -> String {
     let head: String = text.chars().take(MAX_QUESTION_CHARS / 2).collect();
     let tail: String = text.chars().skip(count - MAX_QUESTION_CHARS / 2).collect();
     let left_out = count - MAX_QUESTION_CHARS;
-    format!(
-        "{head}\n[… {left_out} characters are not shown here; `polyclaw approvals show {id}` shows all …]\n{tail}"
+    localized!(
+        locale,
+        "{head}\n[… {left_out} characters are not shown here; `polyclaw approvals show {id}` shows all …]\n{tail}",
+        "{head}\n[… 此处略去 {left_out} 个字符，用 `polyclaw approvals show {id}` 查看全部 …]\n{tail}",
     )
 }
 
@@ -248,7 +279,7 @@ mod tests {
     fn what_would_hide_something_is_written_out() {
         let what = describe_call("shell", &json!({ "command": "ls \u{202e}x\u{200b}\u{7}" }), None);
         assert!(what.contains("\\u{202e}x\\u{200b}") && !what.contains('\u{202e}'), "{what}");
-        let long = format_question("Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
+        let long = format_question(Locale::English, "Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
         assert!(
             long.contains("characters are not shown here") && long.contains("rm -rf /"),
             "its end is shown"
@@ -295,12 +326,19 @@ mod tests {
 
     #[test]
     fn only_the_message_of_a_question_has_its_buttons() {
-        let asked = format_question("Ops", "id-1", "shell ls");
+        let asked = format_question(Locale::English, "Ops", "id-1", "shell ls");
         let commands: Vec<String> = approval_buttons(&format!("{}-0", question_key("id-1")), &asked)
             .into_iter()
             .map(|one| one.command)
             .collect();
         assert_eq!(commands, ["/approve id-1", "/deny id-1"]);
+        let chinese = format_question(Locale::Chinese, "Ops", "id-1", "shell ls");
+        assert!(chinese.starts_with("Ops 请求你的批准：\nshell ls\n\n"), "{chinese}");
+        let labels: Vec<&str> = approval_buttons(&format!("{}-0", question_key("id-1")), &chinese)
+            .into_iter()
+            .map(|one| one.label)
+            .collect();
+        assert_eq!(labels, ["批准", "拒绝"]);
         assert!(approval_buttons("turn-1-0", &asked).is_empty(), "a text that reads like one");
         assert!(approval_buttons("approval-id-2-0", &asked).is_empty());
         assert!(

@@ -2,6 +2,8 @@
 //! sums are exact.
 
 use crate::agent::AgentBudget;
+use crate::locale::Locale;
+use crate::localized;
 use crate::media;
 use crate::prompt::estimate_text_tokens;
 use crate::provider::{Prompt, PromptMessage, TokenUsage};
@@ -139,21 +141,29 @@ impl BudgetScope {
         }
     }
 
-    fn describe(&self) -> String {
+    fn describe(&self, locale: Locale) -> String {
         match self {
-            Self::Instance => "this instance".to_owned(),
-            Self::Agent(id) => format!("the agent '{id}'"),
-            Self::Session(_) => "this session".to_owned(),
-            Self::Team(name) => format!("the team '{name}'"),
+            Self::Instance => localized!(locale, "this instance", "此实例"),
+            Self::Agent(id) => localized!(locale, "the agent '{id}'", "智能体“{id}”"),
+            Self::Session(_) => localized!(locale, "this session", "此会话"),
+            Self::Team(name) => localized!(locale, "the team '{name}'", "团队“{name}”"),
         }
     }
 
-    fn config_setting(&self) -> &'static str {
+    fn config_setting(&self, locale: Locale) -> String {
         match self {
-            Self::Instance => "[budget] in config.toml",
-            Self::Agent(_) => "the agent's budget (config.toml, or `polyclaw agents`)",
-            Self::Session(_) => "[budget.session] in config.toml",
-            Self::Team(_) => "[budget.team] in config.toml",
+            Self::Instance => localized!(locale, "[budget] in config.toml", "config.toml 的 [budget]"),
+            Self::Agent(_) => localized!(
+                locale,
+                "the agent's budget (config.toml, or `polyclaw agents`)",
+                "该智能体的预算（config.toml 或 `polyclaw agents`）",
+            ),
+            Self::Session(_) => {
+                localized!(locale, "[budget.session] in config.toml", "config.toml 的 [budget.session]")
+            }
+            Self::Team(_) => {
+                localized!(locale, "[budget.team] in config.toml", "config.toml 的 [budget.team]")
+            }
         }
     }
 }
@@ -203,48 +213,59 @@ pub enum ReachedLimit {
 }
 
 impl ReachedLimit {
-    fn describe(self) -> String {
+    fn describe(self, locale: Locale) -> String {
         match self {
-            Self::Tokens { used, limit } => format!("{used} of {limit} tokens"),
-            Self::Usd { used, limit } => format!("${:.2} of ${:.2}", nanos_to_usd(used), nanos_to_usd(limit)),
+            Self::Tokens { used, limit } => {
+                localized!(locale, "{used} of {limit} tokens", "{used} / {limit} Token")
+            }
+            Self::Usd { used, limit } => {
+                let (used, limit) = (nanos_to_usd(used), nanos_to_usd(limit));
+                localized!(locale, "${used:.2} of ${limit:.2}", "${used:.2} / ${limit:.2}")
+            }
         }
     }
 }
 
 /// Returns the text for the user when the next call is refused.
-pub fn daily_refusal(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
-    format!(
-        "The daily budget of {} is used up ({}, including calls in progress). It resets at {resets}. To continue \
-         earlier, raise {}.",
-        scope.describe(),
-        reached.describe(),
-        scope.config_setting()
+pub fn daily_refusal(locale: Locale, scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
+    let (whose, used, setting) =
+        (scope.describe(locale), reached.describe(locale), scope.config_setting(locale));
+    localized!(
+        locale,
+        "The daily budget of {whose} is used up ({used}, including calls in progress). It resets at {resets}. To \
+         continue earlier, raise {setting}.",
+        "{whose}的每日预算已用完（{used}，含进行中的调用），于 {resets} 重置。要提前继续，请提高 {setting}。",
     )
 }
 
-pub fn turn_refusal(used: NanoUsd, limit: NanoUsd) -> String {
-    format!(
-        "I stopped because this turn has cost ${:.2}, and the limit per turn is ${:.2}. Tell me to continue in a \
-         new turn, or raise usd_per_turn.",
-        nanos_to_usd(used),
-        nanos_to_usd(limit)
+pub fn turn_refusal(locale: Locale, used: NanoUsd, limit: NanoUsd) -> String {
+    let (used, limit) = (nanos_to_usd(used), nanos_to_usd(limit));
+    localized!(
+        locale,
+        "The turn stopped because it has cost ${used:.2}; the limit for one turn is ${limit:.2}. Send a message to \
+         continue with a new turn, or raise usd_per_turn.",
+        "此回合已停止：费用已达 ${used:.2}，单个回合的上限为 ${limit:.2}。发送消息即可用新回合继续，或提高 usd_per_turn。",
     )
 }
 
 /// Returns the refusal of a model without a known price: a dollar budget cannot be enforced by guessing.
-pub fn unpriced_model_refusal(model: &str) -> String {
-    format!(
-        "A dollar budget applies here, but the price of {model} is unknown. Set input_usd_per_million and \
-         output_usd_per_million under [models.\"{model}\"] in config.toml, or use a budget of tokens_per_day."
+pub fn unpriced_model_refusal(locale: Locale, model: &str) -> String {
+    localized!(
+        locale,
+        "A budget in dollars applies here, but the price of {model} is unknown. Set input_usd_per_million and \
+         output_usd_per_million under [models.\"{model}\"] in config.toml, or use tokens_per_day for the budget.",
+        "此处设置了美元预算，但 {model} 的价格未知。请在 config.toml 的 [models.\"{model}\"] 中设置 \
+         input_usd_per_million 和 output_usd_per_million，或改用 tokens_per_day 作为预算。",
     )
 }
 
 /// Returns the text for the user, once a day, when 80 % is used.
-pub fn daily_warning(scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
-    format!(
-        "More than 80 % of the daily budget of {} is used ({}). It resets at {resets}.",
-        scope.describe(),
-        reached.describe()
+pub fn daily_warning(locale: Locale, scope: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
+    let (whose, used) = (scope.describe(locale), reached.describe(locale));
+    localized!(
+        locale,
+        "Over 80 % of the daily budget of {whose} is used ({used}). It resets at {resets}.",
+        "{whose}的每日预算已使用超过 80%（{used}），于 {resets} 重置。",
     )
 }
 
@@ -313,7 +334,7 @@ mod tests {
             assert_eq!(BudgetScope::parse(&scope.name()), Some(scope));
         }
         let reached = ReachedLimit::Usd { used: usd_to_nanos(5.004), limit: usd_to_nanos(5.0) };
-        let text = daily_refusal(&BudgetScope::Agent("ops".into()), reached, Millis(0));
+        let text = daily_refusal(Locale::English, &BudgetScope::Agent("ops".into()), reached, Millis(0));
         assert!(
             text.contains("'ops'") && text.contains("$5.00 of $5.00") && text.contains("1970-01-01T00:00"),
             "{text}"

@@ -5,6 +5,8 @@ use std::fmt;
 use crate::channel::MenuItem;
 use crate::config::nearest_word;
 use crate::id::AgentId;
+use crate::locale::{Locale, LocalizedText};
+use crate::localized;
 
 /// The role a command requires. A holder of the instance's token may run all commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl CallerRole {
 pub struct ChatCommand {
     pub name: &'static str,
     pub arguments: &'static str,
-    pub does: &'static str,
+    pub does: LocalizedText,
     pub required_role: RequiredRole,
     /// The command is about the instance, so it does the same in every session.
     pub is_general: bool,
@@ -53,7 +55,7 @@ impl ChatCommand {
     pub fn required_role_for(&self, rest: &str) -> RequiredRole {
         let word = rest.split_whitespace().next().unwrap_or_default();
         match (self.name, word) {
-            ("model", "") | ("subagents", "" | "list") => RequiredRole::Anyone,
+            ("model" | "language", "") | ("subagents", "" | "list") => RequiredRole::Anyone,
             _ => self.required_role,
         }
     }
@@ -62,72 +64,151 @@ impl ChatCommand {
 const fn session_command(
     name: &'static str,
     arguments: &'static str,
-    does: &'static str,
+    does: LocalizedText,
     reach: RequiredRole,
 ) -> ChatCommand {
     ChatCommand { name, arguments, does, required_role: reach, is_general: false }
 }
 
-const fn general_command(name: &'static str, does: &'static str) -> ChatCommand {
+const fn general_command(name: &'static str, does: LocalizedText) -> ChatCommand {
     ChatCommand { name, arguments: "", does, required_role: RequiredRole::Anyone, is_general: true }
 }
 
 pub const COMMANDS: &[ChatCommand] = &[
-    general_command("help", "show the available commands"),
-    session_command("new", "", "start a new conversation; the old one is kept", RequiredRole::Conversation),
-    session_command("status", "", "show the status of this session", RequiredRole::Anyone),
-    session_command("stop", "", "stop the running turn", RequiredRole::Anyone),
-    session_command("queue", "", "show the queue of this session", RequiredRole::Anyone),
-    session_command("compact", "", "compact older history into a summary", RequiredRole::Conversation),
-    session_command("context", "", "show the usage of the model's context", RequiredRole::Anyone),
-    session_command("usage", "", "show the usage of this session", RequiredRole::Anyone),
-    general_command("models", "list the available models"),
+    general_command("help", LocalizedText::new("list the commands", "列出所有命令")),
+    session_command(
+        "new",
+        "",
+        LocalizedText::new("start a new conversation; the old one is kept", "开始新对话，旧对话会保留"),
+        RequiredRole::Conversation,
+    ),
+    session_command(
+        "status",
+        "",
+        LocalizedText::new("show the state of this session", "查看此会话的状态"),
+        RequiredRole::Anyone,
+    ),
+    session_command(
+        "stop",
+        "",
+        LocalizedText::new("stop the running turn", "停止正在运行的回合"),
+        RequiredRole::Anyone,
+    ),
+    session_command(
+        "queue",
+        "",
+        LocalizedText::new(
+            "show the messages and tasks that wait in this session",
+            "查看此会话中等待的消息和任务",
+        ),
+        RequiredRole::Anyone,
+    ),
+    session_command(
+        "compact",
+        "",
+        LocalizedText::new("summarize the old history", "将旧的历史记录压缩为摘要"),
+        RequiredRole::Conversation,
+    ),
+    session_command(
+        "context",
+        "",
+        LocalizedText::new("show how the model's context is used", "查看模型上下文的使用情况"),
+        RequiredRole::Anyone,
+    ),
+    session_command(
+        "usage",
+        "",
+        LocalizedText::new("show the tokens and cost of this session", "查看此会话的用量和费用"),
+        RequiredRole::Anyone,
+    ),
+    general_command("models", LocalizedText::new("list the available models", "列出可用的模型")),
     session_command(
         "model",
         "<provider>/<model> | default",
-        "switch to another model from the next turn on",
+        LocalizedText::new("change the model, starting with the next turn", "更换模型，从下一回合起生效"),
         RequiredRole::Owner,
     ),
-    session_command("agents", "", "list the agents", RequiredRole::Anyone),
+    session_command(
+        "agents",
+        "",
+        LocalizedText::new("list the agents", "列出所有智能体"),
+        RequiredRole::Anyone,
+    ),
     session_command(
         "agent",
         "<id or name>",
-        "switch to another agent from the next turn on",
+        LocalizedText::new(
+            "switch to another agent, starting with the next turn",
+            "换一个智能体回答，从下一回合起生效",
+        ),
         RequiredRole::Conversation,
     ),
     session_command(
         "subagents",
         "[list] | info|log|kill <which> | send|steer <which> <text> | spawn <task>",
-        "list, stop, message or start sub-agents of this session",
+        LocalizedText::new(
+            "list, inspect, stop, message or start the sub-agents of this session",
+            "查看、停止或启动此会话的子智能体，或给它们发消息",
+        ),
         RequiredRole::Conversation,
     ),
     session_command(
         "focus",
         "<session key, member or sub-agent>",
-        "switch this conversation to another session",
+        LocalizedText::new("redirect this conversation to another session", "将此对话转到另一个会话"),
         RequiredRole::Owner,
     ),
-    session_command("unfocus", "", "return to this conversation's own session", RequiredRole::Conversation),
+    session_command(
+        "unfocus",
+        "",
+        LocalizedText::new("return to this conversation's own session", "回到此对话自己的会话"),
+        RequiredRole::Conversation,
+    ),
     session_command(
         "session",
         "ttl <duration> | off",
-        "start a new conversation after this long without a message",
+        LocalizedText::new(
+            "start a new conversation after this long without a message",
+            "多久没有消息后开始新对话",
+        ),
+        RequiredRole::Conversation,
+    ),
+    session_command(
+        "language",
+        "[en | zh | auto]",
+        LocalizedText::new(
+            "show or set the language of notices and command replies",
+            "查看或设置通知和命令回复的语言",
+        ),
         RequiredRole::Conversation,
     ),
     session_command(
         "team",
         "[name] | send [team] <member> <text> | plan [team] <member> [approve | reject <text>]",
-        "show teams (members, tasks, progress); message a member; answer its plan",
+        LocalizedText::new(
+            "show teams with their members, tasks and progress; write to a member; answer its plan",
+            "查看团队的成员、任务和进度，给成员写信，答复成员的计划",
+        ),
         RequiredRole::Owner,
     ),
-    session_command("approve", "<id>", "approve the requested action once", RequiredRole::Conversation),
     session_command(
-        "deny",
-        "<id> [reason]",
-        "deny the requested action; the agent receives the reason",
+        "approve",
+        "<id>",
+        LocalizedText::new("approve a request of an agent, once", "批准智能体的一次请求"),
         RequiredRole::Conversation,
     ),
-    session_command("whoami", "", "show your session and agent", RequiredRole::Anyone),
+    session_command(
+        "deny",
+        "<id> [why]",
+        LocalizedText::new("deny a request; the agent gets the reason", "拒绝请求，智能体会得知原因"),
+        RequiredRole::Conversation,
+    ),
+    session_command(
+        "whoami",
+        "",
+        LocalizedText::new("show the session and agent of this conversation", "查看此对话的会话和智能体"),
+        RequiredRole::Anyone,
+    ),
 ];
 
 /// Reserved words that are no commands: `/steer` begins a message, and `/start` is an alias. No agent may have such an
@@ -177,9 +258,20 @@ impl UnknownCommand {
     }
 
     /// Returns the message for the person who typed it.
-    pub fn user_message(&self) -> String {
-        let meant = self.near.as_ref().map(|near| format!(" Did you mean /{near}?")).unwrap_or_default();
-        format!("There is no command /{}.{meant} /help lists them.", self.word)
+    pub fn user_message(&self, locale: Locale) -> String {
+        let word = &self.word;
+        match &self.near {
+            Some(near) => localized!(
+                locale,
+                "There is no command /{word}. Did you mean /{near}? /help lists the commands.",
+                "没有命令 /{word}。是否要输入 /{near}？用 /help 查看所有命令。"
+            ),
+            None => localized!(
+                locale,
+                "There is no command /{word}. /help lists the commands.",
+                "没有命令 /{word}。用 /help 查看所有命令。"
+            ),
+        }
     }
 }
 
@@ -219,10 +311,11 @@ pub fn menu_name(id: &AgentId) -> String {
 /// returned separately; they can still be addressed by typing their id.
 pub fn build_menu<'a>(
     agents: impl IntoIterator<Item = (&'a AgentId, &'a str)>,
+    locale: Locale,
 ) -> (Vec<MenuItem>, Vec<AgentId>) {
     let item = |command: &ChatCommand| MenuItem {
         command: command.name.to_owned(),
-        description: command.does.to_owned(),
+        description: command.does.get(locale).to_owned(),
     };
     let mut items: Vec<MenuItem> = COMMANDS.iter().map(item).collect();
     let mut left_out = Vec::new();
@@ -232,7 +325,10 @@ pub fn build_menu<'a>(
             left_out.push(id.clone());
             continue;
         }
-        let description = if description.is_empty() { format!("ask {id}") } else { description.to_owned() };
+        let description = match description {
+            "" => localized!(locale, "ask {id}", "向 {id} 提问"),
+            text => text.to_owned(),
+        };
         items.push(MenuItem { command, description });
     }
     (items, left_out)
@@ -290,20 +386,25 @@ mod tests {
     #[test]
     fn an_unknown_command_is_told_its_nearest_name() {
         let agents = [id("ops-night")];
-        let text_of = |word: &str| UnknownCommand::new(word, &agents).user_message();
-        assert_eq!(text_of("statsu"), "There is no command /statsu. Did you mean /status? /help lists them.");
+        let text_of = |word: &str| UnknownCommand::new(word, &agents).user_message(Locale::English);
+        assert_eq!(
+            text_of("statsu"),
+            "There is no command /statsu. Did you mean /status? /help lists the commands."
+        );
         assert_eq!(
             text_of("ops-nihgt"),
-            "There is no command /ops-nihgt. Did you mean /ops-night? /help lists them."
+            "There is no command /ops-nihgt. Did you mean /ops-night? /help lists the commands."
         );
-        assert_eq!(text_of("bogus"), "There is no command /bogus. /help lists them.");
+        assert_eq!(text_of("bogus"), "There is no command /bogus. /help lists the commands.");
+        let chinese = UnknownCommand::new("statsu", &agents).user_message(Locale::Chinese);
+        assert_eq!(chinese, "没有命令 /statsu。是否要输入 /status？用 /help 查看所有命令。");
         assert!(text_of(&"x".repeat(10_000)).len() < 100, "however long it is");
     }
 
     #[test]
     fn to_look_is_not_to_change() {
         let reach = |line| parse(line).map(|(command, rest)| command.required_role_for(rest));
-        for line in ["/model", "/subagents", "/subagents list"] {
+        for line in ["/model", "/language", "/subagents", "/subagents list"] {
             assert_eq!(reach(line), Some(RequiredRole::Anyone), "{line}");
         }
         assert_eq!(reach("/model a/b"), Some(RequiredRole::Owner));
@@ -324,7 +425,7 @@ mod tests {
     #[test]
     fn a_menu_holds_names_that_platforms_take_and_each_once() {
         let agents = [(id("ops-night"), "Night watch"), (id("ops_night"), ""), (id("code"), "")];
-        let (items, left_out) = build_menu(agents.iter().map(|(id, does)| (id, *does)));
+        let (items, left_out) = build_menu(agents.iter().map(|(id, does)| (id, *does)), Locale::English);
         let names: Vec<&str> = items.iter().map(|item| item.command.as_str()).collect();
         assert!(names.contains(&"ops_night") && names.contains(&"code") && names.contains(&"help"));
         assert_eq!(left_out, [id("ops_night")]);
@@ -334,7 +435,10 @@ mod tests {
         };
         assert!(names.iter().all(fits), "{names:?}");
         let long = id(&"a".repeat(60));
-        assert_eq!(build_menu([(&long, "")]).0.last().unwrap().command.len(), MAX_MENU_NAME_CHARS);
+        assert_eq!(
+            build_menu([(&long, "")], Locale::Chinese).0.last().unwrap().command.len(),
+            MAX_MENU_NAME_CHARS
+        );
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod intent;
 pub mod job;
 pub mod json_schema;
 pub mod kill_points;
+pub mod locale;
 pub mod mcp;
 pub mod media;
 pub mod memory;

@@ -5,6 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::locale::Locale;
+use crate::localized;
+
 /// How long a code can be approved.
 pub const CODE_EXPIRY_MS: i64 = 60 * 60 * 1000;
 
@@ -45,10 +48,13 @@ impl PairingCode {
     }
 
     /// Returns the only text that an unknown sender ever gets.
-    pub fn user_message(&self) -> String {
-        format!(
-            "I do not know you yet. Show this code to the owner of this assistant: {self}\nIt is valid for one \
-             hour: polyclaw pairing approve {self}"
+    pub fn user_message(&self, locale: Locale) -> String {
+        localized!(
+            locale,
+            "You are not approved yet. Send this pairing code to the owner of this assistant: {self}\n\
+             The code is valid for one hour. The owner approves it with: polyclaw pairing approve {self}",
+            "你尚未获得批准。请把此配对码发给此助手的所有者：{self}\n\
+             配对码一小时内有效。所有者用此命令批准：polyclaw pairing approve {self}",
         )
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::ChatAddress;
 use crate::id::{AgentId, SessionId};
 use crate::job::JobLane;
+use crate::locale::ConversationLanguage;
 use crate::policy::InheritedTools;
 use crate::provider::{ModelRef, ReasoningEffort};
 use crate::session_key::SessionKey;
@@ -36,6 +37,8 @@ pub struct Session {
     pub focus: Option<SessionKey>,
     /// After this time without a message, the next one starts a new conversation.
     pub ttl_ms: Option<i64>,
+    /// Language of what the engine itself writes to its people.
+    pub language: ConversationLanguage,
     /// Its role in a team. The team tables store which team.
     pub team_role: Option<TeamRole>,
     pub status: SessionStatus,
@@ -64,6 +67,7 @@ impl Session {
             address: None,
             focus: None,
             ttl_ms: None,
+            language: ConversationLanguage::default(),
             team_role: None,
             status: SessionStatus::Active,
             title: None,

@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::locale::Locale;
+use crate::localized;
 use crate::tool::{ToolCall, ToolOutcome};
 
 #[derive(Clone, Copy, Debug)]
@@ -165,16 +167,18 @@ impl Turn {
 
 impl StopReason {
     /// Returns one sentence for the person who waits.
-    pub fn user_message(&self) -> String {
+    pub fn user_message(&self, locale: Locale) -> String {
         match self {
-            Self::TooManyRounds(limit) => {
-                format!("I stopped after {limit} rounds of tool calls without reaching an answer.")
-            }
-            Self::Loop { tool, times } => {
-                format!(
-                    "I stopped because I called {tool} {times} times with the same arguments and the same result."
-                )
-            }
+            Self::TooManyRounds(limit) => localized!(
+                locale,
+                "The turn stopped after {limit} rounds of tool calls without an answer.",
+                "此回合在 {limit} 轮工具调用后仍没有得出回复，已停止。",
+            ),
+            Self::Loop { tool, times } => localized!(
+                locale,
+                "The turn stopped because it called {tool} {times} times with the same arguments and the same result.",
+                "此回合已停止：{tool} 以相同的参数被调用了 {times} 次，结果都相同。",
+            ),
         }
     }
 }

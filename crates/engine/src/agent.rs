@@ -174,9 +174,9 @@ impl Engine {
             return Err(Error::AgentInRules(id.to_string(), paths.join(", ")));
         }
         let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
-        let ttl_ms = self.settings().delivery_ttl_ms;
+        let settings = self.settings();
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            removal::restore_own_agent(tx, &wanted, (&turn, now, ttl_ms))?;
+            removal::restore_own_agent(tx, &wanted, (&turn, now), &settings)?;
             agents::delete(tx, &wanted)
         };
         self.db().write(write).await?;

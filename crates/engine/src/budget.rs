@@ -10,6 +10,7 @@ use polyclaw_domain::budget::{self, BudgetAmount, BudgetScope, DailyLimits, Mode
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{self, DeliveryPolicy};
 use polyclaw_domain::event::EventKind;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::provider::{ModelRef, ModelReply, Prompt, TokenUsage};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
@@ -25,6 +26,7 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
 use crate::prompt::TurnContext;
+use crate::reply_text::turn::BudgetFailure;
 use crate::settings::EngineSettings;
 use crate::turn::{TurnAbort, TurnResult, check_claim, or_lost, turn_event};
 use crate::worker::RunningTurn;
@@ -41,6 +43,7 @@ pub(crate) struct BudgetReservation {
     amount: BudgetAmount,
     resets: Millis,
     notify: Vec<(ChatAddress, DeliveryPolicy)>,
+    locale: Locale,
     ttl_ms: i64,
 }
 
@@ -106,7 +109,7 @@ impl UnstoredModelCall {
         let warned = budgets::commit_usage(tx, &claim.turn, &reservation.limits, amount, known.is_none())?;
         let mut notices = Vec::new();
         for (scope, reached) in warned {
-            let text = budget::daily_warning(&scope, reached, reservation.resets);
+            let text = budget::daily_warning(reservation.locale, &scope, reached, reservation.resets);
             let data = json!({ "scope": scope.name(), "notice": text, "resets_at": reservation.resets });
             events::record(tx, &turn_event(claim, EventKind::BudgetWarned, data), now)?;
             reservation.push_notices(tx, claim, &text, now)?;
@@ -164,10 +167,11 @@ pub(crate) async fn reserve_budget(
     if let Err(model) = &dearest
         && in_dollars
     {
-        return Err(budget_abort("budget_unpriced", budget::unpriced_model_refusal(&model.to_string())));
+        return Err(budget_abort("budget_unpriced", BudgetFailure::UnpricedModel(model.to_string())));
     }
     if let Some(limit) = per_turn.filter(|limit| context.cost >= *limit) {
-        return Err(budget_abort("budget_exhausted", budget::turn_refusal(context.cost, limit)));
+        let failure = BudgetFailure::TurnLimit { used: context.cost, limit };
+        return Err(budget_abort("budget_exhausted", failure));
     }
     prompt.max_tokens.get_or_insert(budget::DEFAULT_ANSWER_TOKENS);
     let (tokens, nanos) = budget::estimate_call(prompt, dearest.ok());
@@ -178,6 +182,7 @@ pub(crate) async fn reserve_budget(
         amount,
         resets,
         notify: notice_targets(context),
+        locale: settings.locale_for(&context.session),
         ttl_ms: settings.delivery_ttl_ms,
     };
     store_reservation(engine, running, reservation).await.map(Some)
@@ -203,7 +208,8 @@ async fn store_reservation(
         None => Err(TurnAbort::Cancelled),
         Some(None) => Ok(reservation),
         Some(Some((scope, reached))) => {
-            Err(budget_abort("budget_exhausted", budget::daily_refusal(&scope, reached, reservation.resets)))
+            let failure = BudgetFailure::DailyLimit { scope, reached, resets: reservation.resets };
+            Err(budget_abort("budget_exhausted", failure))
         }
     }
 }
@@ -232,8 +238,8 @@ pub(crate) fn publish_budget_notices(engine: &Engine, claim: &TurnClaim, notices
     engine.outbox_wake.notify_one();
 }
 
-fn budget_abort(code: &'static str, sentence: String) -> TurnAbort {
-    TurnAbort::Failed { code, sentence }
+fn budget_abort(code: &'static str, failure: BudgetFailure) -> TurnAbort {
+    TurnAbort::Failed { code, reason: failure.into() }
 }
 
 fn notice_targets(context: &TurnContext) -> Vec<(ChatAddress, DeliveryPolicy)> {

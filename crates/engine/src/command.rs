@@ -10,18 +10,22 @@ use std::collections::HashSet;
 use polyclaw_domain::approval::ApprovalResponder;
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::ChatAddress;
-use polyclaw_domain::command::{COMMANDS, CallerRole, ChatCommand, parse};
+use polyclaw_domain::command::{CallerRole, ChatCommand, parse};
+use polyclaw_domain::locale::{ConversationLanguage, LanguageSetting, Locale};
 use polyclaw_domain::provider::ModelInfo;
 use polyclaw_domain::sanitize;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{agents, backlog, jobs};
 
-use crate::command_action::{ActionOutcome, CommandAction, reply_only};
+use crate::command_action::{CommandAction, reply_only};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::inbound::ReachableAgents;
 use crate::ingress::IngressMessage;
-use crate::reply_once::{ALREADY_ACCEPTED_TEXT, InboundReceipt};
+use crate::reply_once::InboundReceipt;
+use crate::reply_text;
+use crate::reply_text::command::LanguageSource;
+use crate::reply_text::status::{self, QueueState, ShownModel};
 
 const MAX_SHOWN_MODELS: usize = 60;
 /// Commands that do not act on a session.
@@ -42,6 +46,8 @@ pub(crate) struct CommandRequest<'a> {
     pub reachable: ReachableAgents,
     /// Authority that is passed on to everything the command starts.
     pub authority: Authority,
+    /// Language of the reply.
+    pub locale: Locale,
 }
 
 /// Address where a command was given.
@@ -66,7 +72,8 @@ impl Engine {
     ) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
         let (speaker, by, reachable) = (CallerRole::Owner, ApprovalResponder::Owner, ReachableAgents::Every);
-        let order = CommandRequest { command, rest, speaker, by, origin: None, reachable, authority };
+        let locale = self.session_locale(session).await;
+        let order = CommandRequest { command, rest, speaker, by, origin: None, reachable, authority, locale };
         Some(self.perform_command(session, &order).await)
     }
 
@@ -101,9 +108,10 @@ impl Engine {
         let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relay.is_none()) else {
             return Ok(None);
         };
-        let receipt = InboundReceipt::from_message(inbound);
+        let locale = self.session_locale(&inbound.session).await;
+        let receipt = InboundReceipt::from_message(inbound, locale);
         if self.is_already_accepted(&receipt).await? {
-            return Ok(Some(ALREADY_ACCEPTED_TEXT.to_owned()));
+            return Ok(Some(reply_text::inbound::already_processed(locale)));
         }
         let place = CommandOrigin { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
         let by = approval_responder_for(speaker, &inbound.address);
@@ -113,7 +121,8 @@ impl Engine {
                 (self.reachable_from(&inbound.address, &inbound.agent), Authority::NonOwner)
             }
         };
-        let order = CommandRequest { command, rest, speaker, by, origin: Some(place), reachable, authority };
+        let order =
+            CommandRequest { command, rest, speaker, by, origin: Some(place), reachable, authority, locale };
         let action = self.resolve_command_action(&inbound.session, &order).await?;
         self.run_action_once(&receipt, action).await.map(Some)
     }
@@ -127,7 +136,7 @@ impl Engine {
     ) -> Result<CommandAction> {
         match self.build_command_action(session, order).await {
             Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
-            Err(error) => Ok(reply_only(ActionOutcome::with_error(error).reply_text())),
+            Err(error) => Ok(reply_only(reply_text::command::command_failed(order.locale, &error))),
             result => result,
         }
     }
@@ -138,7 +147,7 @@ impl Engine {
         order: &CommandRequest<'_>,
     ) -> Result<CommandAction> {
         if !order.speaker.may_run(order.command.required_role_for(order.rest)) {
-            return Ok(reply_only(format!("/{} is for the owner of this assistant.", order.command.name)));
+            return Ok(reply_only(reply_text::command::owners_only(order.locale, order.command.name)));
         }
         match self.build_change_action(session, order).await? {
             Some(action) => Ok(action),
@@ -148,50 +157,45 @@ impl Engine {
 
     /// Runs commands that change nothing.
     async fn run_query_command(&self, session: &SessionKey, order: &CommandRequest<'_>) -> Result<String> {
+        let locale = order.locale;
         match order.command.name {
-            "help" => Ok(help_text()),
-            "status" | "model" => self.status_command(session).await,
-            "queue" => self.queue_command(session, order.rest).await,
-            "context" => self.context_command(session).await,
-            "usage" => self.usage_command(session).await,
-            "models" => Ok(self.models_command().await),
+            "help" => Ok(reply_text::command::help_text(locale)),
+            "status" | "model" => self.status_command(session, locale).await,
+            "queue" => self.queue_command(session, order.rest, locale).await,
+            "context" => self.context_command(session, locale).await,
+            "usage" => self.usage_command(session, locale).await,
+            "models" => Ok(self.models_command(locale).await),
             "agents" => self.agents_command(session).await,
+            "language" => self.language_command(session, locale).await,
             "team" if order.authority != Authority::Owner && writes_to_a_team(order.rest) => {
-                Ok("Members act for whoever asked their lead, so only an owner may write to them here. Write to the lead."
-                    .to_owned())
+                Ok(reply_text::team::owners_only(locale))
             }
-            "team" => self.team_command(session, order.rest).await,
-            _ => self.whoami_command(session).await,
+            "team" => self.team_command(session, order.rest, locale).await,
+            _ => self.load_session(session).await.map(|session| status::whoami(locale, &session)),
         }
     }
 
-    async fn status_command(&self, key: &SessionKey) -> Result<String> {
+    async fn status_command(&self, key: &SessionKey, locale: Locale) -> Result<String> {
         let session = self.load_session(key).await?;
         let wanted = key.clone();
         let load = self.db().read(move |tx| jobs::session_load(tx, &wanted)).await?;
-        let doing = match (&load.running, load.waiting) {
-            (None, 0) => "idle".to_owned(),
-            (None, waiting) => format!("{waiting} waiting"),
-            (Some(_), 0) => "answering".to_owned(),
-            (Some(_), waiting) => format!("answering, {waiting} waiting"),
-        };
         let model = match &session.model_override {
-            Some(model) => format!("{model} (picked)"),
+            Some(model) => ShownModel::Selected(model.to_string()),
             None => {
                 let own = match self.load_agent(&session.active_agent).await {
                     Ok(stored) => self.settings().agent_model(&stored.spec),
                     Err(Error::UnknownAgent(_)) => None,
                     Err(error) => return Err(error),
                 };
-                own.map_or("none".to_owned(), |model| model.to_string())
+                own.map_or(ShownModel::Missing, |model| ShownModel::OfAgent(model.to_string()))
             }
         };
-        Ok(format!("session {key}\nagent {}\nmodel {model}\n{doing}", session.active_agent))
+        Ok(status::session_status(locale, &session, &model, (load.running.is_some(), load.waiting)))
     }
 
-    async fn queue_command(&self, key: &SessionKey, mode: &str) -> Result<String> {
+    async fn queue_command(&self, key: &SessionKey, mode: &str, locale: Locale) -> Result<String> {
         if !mode.is_empty() && mode != "steer-backlog" {
-            return Ok(format!("'{mode}' is not a queue mode. There is one mode: steer-backlog."));
+            return Ok(status::unknown_queue_mode(locale, mode));
         }
         let wanted = key.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -199,26 +203,31 @@ impl Engine {
         };
         let (load, tasks) = self.db().read(read).await?;
         let held = self.child_runs(key).await?.iter().filter(|child| child.run.held.is_some()).count();
-        let running = if load.running.is_some() { "A turn is running" } else { "No turn is running" };
-        let mut text = format!(
-            "{running}; {} and {} are waiting.",
-            count_with_unit(load.waiting - tasks, "message"),
-            count_with_unit(tasks, "interrupted task")
-        );
-        if held > 0 {
-            text += &format!(" {} of sub-agents wait until you write.", count_with_unit(held, "result"));
-        }
-        Ok(
-            text + " A message during a turn goes first; the task then goes on. The queue mode is steer-backlog."
-        )
+        let messages = load.waiting - tasks;
+        let queue = QueueState { is_running: load.running.is_some(), messages, tasks, held };
+        Ok(status::queue_state(locale, queue))
     }
 
-    async fn models_command(&self) -> String {
+    async fn models_command(&self, locale: Locale) -> String {
         let models = self.provider().list_models().await;
-        match models.is_empty() {
-            true => "No models are known.".to_owned(),
-            false => model_lines(&models),
-        }
+        if models.is_empty() { reply_text::command::no_models(locale) } else { model_lines(&models, locale) }
+    }
+
+    async fn language_command(&self, session: &SessionKey, locale: Locale) -> Result<String> {
+        let language = match self.load_session(session).await {
+            Ok(session) => session.language,
+            Err(Error::UnknownSession(_)) => ConversationLanguage::default(),
+            Err(error) => return Err(error),
+        };
+        let source = match (language.chosen.and_then(LanguageSetting::locale), language.detected) {
+            (Some(_), _) => LanguageSource::Command,
+            (None, _) if language.chosen.is_none() && self.settings().language.locale().is_some() => {
+                LanguageSource::Config
+            }
+            (None, Some(_)) => LanguageSource::Messages,
+            (None, None) => LanguageSource::Default,
+        };
+        Ok(reply_text::command::current_language(locale, source))
     }
 
     async fn agents_command(&self, session: &SessionKey) -> Result<String> {
@@ -234,11 +243,6 @@ impl Engine {
         };
         Ok(listed.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
-
-    async fn whoami_command(&self, key: &SessionKey) -> Result<String> {
-        let session = self.load_session(key).await?;
-        Ok(format!("session {key}, agent {}", session.active_agent))
-    }
 }
 
 /// Whether a `/team` command writes instead of only showing.
@@ -246,24 +250,17 @@ fn writes_to_a_team(rest: &str) -> bool {
     matches!(rest.split_whitespace().next(), Some("send" | "plan"))
 }
 
-fn count_with_unit(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Names of what was stopped, shortened.
-fn join_labels(labels: &[String]) -> String {
+fn join_labels(locale: Locale, labels: &[String]) -> String {
     const MAX_SHOWN_LABELS: usize = 10;
-    let mut named: Vec<String> =
+    let named: Vec<String> =
         labels.iter().take(MAX_SHOWN_LABELS).map(|label| sanitize::to_single_line(label, 40)).collect();
-    if labels.len() > MAX_SHOWN_LABELS {
-        named.push(format!("{} more", labels.len() - MAX_SHOWN_LABELS));
-    }
-    named.join(", ")
+    reply_text::command::label_list(locale, named, labels.len().saturating_sub(MAX_SHOWN_LABELS))
 }
 
 /// Lists `provider/model` lines, at most 60 in all. A provider with more models than its share gets a line with the
 /// number left out.
-fn model_lines(models: &[ModelInfo]) -> String {
+fn model_lines(models: &[ModelInfo], locale: Locale) -> String {
     let mut providers: Vec<&str> = models.iter().map(|info| info.model.provider.as_str()).collect();
     providers.dedup();
     let mut seen = HashSet::new();
@@ -276,7 +273,7 @@ fn model_lines(models: &[ModelInfo]) -> String {
         shown += own.len().min(share);
         lines.extend(own.iter().take(share).map(|info| info.model.to_string()));
         if own.len() > share {
-            lines.push(format!("{provider}: + ({} more)", own.len() - share));
+            lines.push(reply_text::command::more_models(locale, provider, own.len() - share));
         }
     }
     lines.join("\n")
@@ -288,15 +285,6 @@ pub(crate) fn approval_responder_for(speaker: CallerRole, address: &ChatAddress)
         CallerRole::Owner => ApprovalResponder::OwnerInChannel(address.clone()),
         CallerRole::Alone | CallerRole::AmongOthers => ApprovalResponder::Sender(address.clone()),
     }
-}
-
-fn help_text() -> String {
-    let line = |command: &ChatCommand| {
-        let ChatCommand { name, arguments, does, .. } = command;
-        format!("/{name} {arguments}").trim_end().to_owned() + "  " + does
-    };
-    let agent = "/<agent id> …  ask another agent, this once".to_owned();
-    COMMANDS.iter().map(line).chain([agent]).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -318,7 +306,7 @@ mod tests {
     #[test]
     fn sixty_models_are_shown_and_of_each_provider_how_many_more() {
         let all = [models("big", 100), models("small", 5), models("other", 70)].concat();
-        let text = model_lines(&all);
+        let text = model_lines(&all, Locale::English);
         let (more, shown): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("more)"));
         let of =
             |provider: &str| shown.iter().filter(|line| line.starts_with(&format!("{provider}/"))).count();
@@ -326,7 +314,7 @@ mod tests {
         assert_eq!((of("big") + of("other"), of("small")), (55, 5), "a small one is shown whole");
         let hidden = |provider: &str, count: usize| format!("{provider}: + ({} more)", count - of(provider));
         assert_eq!(more, [hidden("big", 100), hidden("other", 70)]);
-        assert_eq!(model_lines(&models("big", 60)).lines().count(), 60);
-        assert!(!model_lines(&models("big", 60)).contains("more)"));
+        assert_eq!(model_lines(&models("big", 60), Locale::English).lines().count(), 60);
+        assert!(!model_lines(&models("big", 60), Locale::English).contains("more)"));
     }
 }

@@ -3,6 +3,7 @@
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, sessions};
@@ -10,6 +11,7 @@ use polyclaw_store::{Tx, sessions};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
+use crate::reply_text;
 use crate::subagents::RunCompletion;
 
 /// May run several times, like every transaction.
@@ -40,11 +42,10 @@ impl ActionOutcome {
     }
 
     /// The chat reply for this result.
-    pub fn reply_text(&self) -> String {
+    pub fn reply_text(&self, locale: Locale) -> String {
         match &self.reply {
             Ok(text) => text.clone(),
-            Err(Error::UnknownSession(_)) => "Nothing was said here yet.".to_owned(),
-            Err(error) => format!("That does not count: {error}."),
+            Err(error) => reply_text::command::command_failed(locale, error),
         }
     }
 }

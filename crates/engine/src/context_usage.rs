@@ -2,6 +2,7 @@
 
 use polyclaw_domain::id::{TraceId, TurnId};
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::prompt::{estimate_line_tokens, estimate_text_tokens};
 use polyclaw_domain::provider::ModelRef;
@@ -13,6 +14,7 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::memory::RecalledText;
 use crate::prompt::TurnContext;
+use crate::reply_text;
 use crate::turn::TurnAbort;
 
 /// Estimated tokens. Models count differently.
@@ -89,24 +91,8 @@ impl Engine {
     }
 
     /// Context usage as a chat reply.
-    pub(crate) async fn context_command(&self, key: &SessionKey) -> Result<String> {
-        let account = self.context_usage(key).await?;
-        let model = account.model.as_ref().map_or("no model".to_owned(), ToString::to_string);
-        let (total, window) = (account.total_tokens(), account.window);
-        let share = (total * 100).checked_div(window).unwrap_or_default();
-        Ok(format!(
-            "{model}: about {total} of {window} tokens ({share} %)\n\
-             system    {}\ntools     {}\nsummary   {}\nhistory   {} in {} message(s)\nrecalled  {} in {} memories\n\
-             free      {}",
-            account.system,
-            account.tools,
-            account.summary,
-            account.history,
-            account.messages,
-            account.recalled,
-            account.memories,
-            window.saturating_sub(total),
-        ))
+    pub(crate) async fn context_command(&self, key: &SessionKey, locale: Locale) -> Result<String> {
+        Ok(reply_text::status::context_usage(locale, &self.context_usage(key).await?))
     }
 }
 

@@ -31,8 +31,6 @@ const PLATFORM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_DRAFT_FAILURES: u32 = 3;
 /// Marks the end of an unfinished text.
 const CONTINUATION_SUFFIX: &str = " …";
-/// Marks the end of a text that was interrupted by a newer message.
-pub(crate) const INTERRUPTED_SUFFIX: &str = "\n\n(Interrupted; I will come back to this.)";
 
 /// Drafts of a turn.
 #[derive(Default)]

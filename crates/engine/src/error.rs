@@ -1,9 +1,11 @@
-use polyclaw_domain::approval::InvalidApproval;
+use polyclaw_domain::approval::{ApprovalState, InvalidApproval};
 use polyclaw_domain::command::UnknownCommand;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::memory::InvalidMemory;
 use polyclaw_domain::relay::{MissingRelayRule, RelayRefusal};
 use polyclaw_domain::run::{RunKind, SpawnLimitExceeded};
+use polyclaw_domain::session_key::SessionKey;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -13,15 +15,15 @@ pub enum Error {
     UnknownAgent(String),
     #[error("there is no provider '{0}'")]
     UnknownProvider(String),
-    #[error("its provider has no model '{0}'")]
+    #[error("the provider has no model '{0}'")]
     UnknownModel(String),
-    #[error("there is no scheduled errand '{0}'")]
+    #[error("no cron job '{0}'")]
     UnknownCronJob(String),
-    #[error("there is an errand '{0}' already")]
+    #[error("a cron job '{0}' already exists")]
     CronJobExists(String),
-    #[error("the errand '{0}' belongs to the config file")]
+    #[error("the cron job '{0}' is defined in the config file")]
     CronJobInConfig(String),
-    #[error("this errand can not be: {0}")]
+    #[error("invalid cron job: {0}")]
     InvalidCronJob(String),
     #[error("no session '{0}'")]
     UnknownSession(String),
@@ -29,7 +31,7 @@ pub enum Error {
     UnknownTurn(String),
     #[error("no approval '{0}'")]
     UnknownApproval(String),
-    #[error("no outbox entry '{0}'")]
+    #[error("no outbox message '{0}'")]
     UnknownOutbox(String),
     #[error("no tool '{0}'")]
     UnknownTool(String),
@@ -37,45 +39,45 @@ pub enum Error {
     ServerNotNamed { tool: String, agent: AgentId },
     #[error("no memory '{0}'")]
     UnknownMemory(String),
-    #[error("nobody waits with the code or name '{0}'")]
+    #[error("no pending sender has the code or name '{0}'")]
     UnknownPairing(String),
     #[error("{0}")]
     InvalidMemory(#[from] InvalidMemory),
-    #[error("there is an agent '{0}' already")]
+    #[error("an agent '{0}' already exists")]
     AgentExists(String),
-    #[error("the name '{name}' is taken by the agent '{id}'")]
+    #[error("the name '{name}' is used by the agent '{id}'")]
     AgentNameTaken { name: String, id: AgentId },
-    #[error("the agent '{0}' is not available here to people who are no owners")]
+    #[error("the agent '{0}' is available here only to owners")]
     AgentNotAllowed(AgentId),
-    #[error("the agent '{0}' belongs to the config file")]
+    #[error("the agent '{0}' is defined in the config file")]
     AgentInConfig(String),
-    #[error("'{0}' is the default agent: it can not be removed")]
+    #[error("'{0}' is the default agent and cannot be deleted")]
     DefaultAgent(String),
     #[error("the config names the agent '{0}' in {1}")]
     AgentInRules(String, String),
-    #[error("this agent can not be: {0}")]
+    #[error("invalid agent: {0}")]
     InvalidAgent(String),
-    #[error("the agent can not run: {0}")]
+    #[error("the agent cannot run: {0}")]
     UnsafeWorkspace(String),
-    #[error("'{0}' can be several agents: {1}")]
+    #[error("'{0}' matches several agents: {1}")]
     AmbiguousAgent(String, String),
-    #[error("{}", .0.user_message())]
+    #[error("{}", .0.user_message(Locale::English))]
     NotYours(InvalidApproval),
     #[error("the message is empty")]
     EmptyMessage,
-    #[error("say what {0} is to do: /{0} <message>")]
+    #[error("write a message after the name: /{0} <message>")]
     OnlyAName(AgentId),
     #[error("{0}")]
     UnknownCommand(UnknownCommand),
-    #[error("the message has {0} characters; at most {1} are taken")]
+    #[error("the message has {0} characters; the maximum is {1}")]
     TooLong(usize, usize),
-    #[error("the idempotency key or message id has {0} bytes; at most {1} are taken")]
+    #[error("the idempotency key or message id has {0} bytes; the maximum is {1}")]
     KeyTooLong(usize, usize),
-    #[error("a key or name holds a secret of this instance")]
+    #[error("a key or name contains a secret of this instance")]
     SecretInKey,
-    #[error("{0} messages already wait in this session: nothing more is taken until one is answered")]
+    #[error("{0} messages already wait in this session; no more are accepted until one is answered")]
     BacklogFull(usize),
-    #[error("this message was taken before, and its session has been deleted since")]
+    #[error("this message was already accepted, and its session has been deleted since")]
     Deleted,
     #[error("{0}")]
     Relay(#[from] RelayRefusal),
@@ -83,11 +85,11 @@ pub enum Error {
     Subagent(String),
     #[error("{}", .1.describe(*.0))]
     TooMany(RunKind, SpawnLimitExceeded),
-    #[error("'{0}' may not give work to '{1}'")]
+    #[error("'{0}' may not delegate work to '{1}'")]
     DelegationDenied(String, String),
     #[error("'{from}' may not write to sessions of '{to}': {missing}")]
     SendDenied { from: AgentId, to: AgentId, missing: MissingRelayRule },
-    #[error("{0} waits for this session already: neither would ever be answered")]
+    #[error("{0} already waits for this session; neither would ever be answered")]
     WaitDeadlock(String),
     #[error("{0}")]
     Team(#[from] polyclaw_domain::team::TeamRefusal),
@@ -95,6 +97,8 @@ pub enum Error {
     Task(#[from] polyclaw_domain::task::TaskRefusal),
     #[error("no run '{0}' of this session")]
     UnknownRun(String),
+    #[error("{}", .0.text(Locale::English))]
+    StateConflict(StateConflict),
     #[error("{0}")]
     InvalidState(String),
     #[error("a transcript could not be archived: {0}")]
@@ -103,10 +107,33 @@ pub enum Error {
     TeamFiles(String),
     #[error("a file of an agent could not be read or written: {0}")]
     AgentFiles(String),
-    #[error("shutting down: nothing new is accepted")]
+    #[error("shutting down: no new messages are accepted")]
     Draining,
     #[error(transparent)]
     Store(#[from] polyclaw_store::Error),
+}
+
+/// Why the current state of something does not allow a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateConflict {
+    TurnRunning,
+    FocusMissing(SessionKey),
+    FocusRefused(SessionKey),
+    SubagentGone,
+    AmbiguousLabel(String),
+    /// Several teams have a member of this name: each team with the member's session.
+    AmbiguousMember(Vec<(String, SessionKey)>),
+    ResultNotHeld,
+    MemberClosed,
+    NoAgentAccepted,
+    ApprovalClosed,
+    ApprovalDecided(ApprovalState),
+}
+
+impl From<StateConflict> for Error {
+    fn from(conflict: StateConflict) -> Self {
+        Self::StateConflict(conflict)
+    }
 }
 
 /// How the caller should react to an error.
@@ -170,7 +197,7 @@ impl Error {
             Self::BacklogFull(_) => "backlog_full",
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
-            Self::InvalidState(_) => "invalid_state",
+            Self::StateConflict(_) | Self::InvalidState(_) => "invalid_state",
             Self::Archive(_) => "archive_failed",
             Self::TeamFiles(_) => "team_files_failed",
             Self::AgentFiles(_) => "agent_files_failed",
@@ -208,7 +235,9 @@ impl Error {
             Self::AgentNameTaken { .. } => ErrorCategory::Conflict,
             Self::AgentNotAllowed(_) => ErrorCategory::Reject,
             Self::CronJobExists(_) | Self::CronJobInConfig(_) => ErrorCategory::Conflict,
-            Self::InvalidState(_) | Self::Deleted | Self::WaitDeadlock(_) => ErrorCategory::Conflict,
+            Self::StateConflict(_) | Self::InvalidState(_) | Self::Deleted | Self::WaitDeadlock(_) => {
+                ErrorCategory::Conflict
+            }
             Self::BacklogFull(_) | Self::Draining => ErrorCategory::Retry,
             Self::Archive(_) | Self::TeamFiles(_) | Self::AgentFiles(_) => ErrorCategory::Alarm,
             Self::Store(error) if error.is_transient() => ErrorCategory::Retry,
@@ -218,60 +247,58 @@ impl Error {
 
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
-            Self::UnknownProvider(_) | Self::UnknownModel(_) => {
-                Some("`polyclaw models` shows the models there are")
-            }
-            Self::UnknownCronJob(_) => Some("`polyclaw cron list` shows what is scheduled"),
-            Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
+            Self::UnknownAgent(_) => Some("`polyclaw agents list` lists the agents"),
+            Self::UnknownProvider(_) | Self::UnknownModel(_) => Some("`polyclaw models` lists the models"),
+            Self::UnknownCronJob(_) => Some("`polyclaw cron list` lists the cron jobs"),
+            Self::UnknownTool(_) => Some("`polyclaw tools` lists the tools"),
             Self::ServerNotNamed { .. } => Some(
-                "mcp = [\"<server>\"] of the agent in config.toml names those it may use; see `polyclaw mcp list`",
+                "add the server to mcp = [\"<server>\"] of the agent in config.toml; `polyclaw mcp list` lists the servers",
             ),
-            Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
-            Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
+            Self::UnknownSession(_) => Some("`polyclaw sessions` lists the sessions"),
+            Self::UnknownMemory(_) => Some("`polyclaw memory list` lists the memories"),
             Self::UnknownPairing(_) => {
-                Some("codes end after an hour; `polyclaw pairing list` shows who waits")
+                Some("codes expire after an hour; `polyclaw pairing list` lists the pending senders")
             }
             Self::DelegationDenied(..) => {
-                Some("delegation.allow_agents of the agent that asks, in config.toml, names whom it may ask")
+                Some("add the agent to delegation.allow_agents of the delegating agent in config.toml")
             }
             Self::SendDenied { .. } => Some(
-                "[tools] agent_to_agent = { enabled = true, allow = […] } in config.toml names the agents that may",
+                "allow both agents in config.toml: [tools] agent_to_agent = { enabled = true, allow = […] }",
             ),
-            Self::WaitDeadlock(_) => Some("send without wait_seconds, or end the turn: then it is answered"),
+            Self::WaitDeadlock(_) => {
+                Some("send without wait_seconds, or end the turn, so that it can be answered")
+            }
             Self::Team(refusal) => team_error_hint(refusal.code()),
             Self::Task(refusal) => team_error_hint(refusal.code()),
-            Self::InvalidMemory(_) => {
-                Some("keep a memory to a few sentences; longer text belongs into a file")
-            }
-            Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
+            Self::InvalidMemory(_) => Some("limit a memory to a few sentences; put longer text into a file"),
+            Self::AgentInConfig(_) => Some("change it in config.toml, which is applied at every start"),
             Self::AgentInRules(..) => Some(
-                "take it out of those rules of the config first; `polyclaw agents unbind <agent> --all` removes its bindings",
+                "remove it from those rules of the config first; `polyclaw agents unbind <agent> --all` removes its bindings",
             ),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
-            Self::CronJobExists(_) => Some("`polyclaw cron edit` changes it; or take another name"),
+            Self::CronJobExists(_) => Some("change it with `polyclaw cron edit`, or use another name"),
             Self::CronJobInConfig(_) => Some("change it under [[cron]] or [heartbeat] in config.toml"),
             Self::InvalidCronJob(_) => Some(
                 "write a schedule as `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`; nothing was changed",
             ),
-            Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),
+            Self::InvalidAgent(_) => Some("nothing was changed; correct the named fields and send it again"),
             Self::NotYours(InvalidApproval::OtherConversation) => {
-                Some("`polyclaw approvals` shows where each was asked")
+                Some("`polyclaw approvals` shows where each was requested")
             }
             Self::UnknownCommand(_) => Some("/help lists the commands"),
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
-            Self::AgentFiles(_) => Some("look at the folder workspace/agents/ and the disk"),
-            Self::TeamFiles(_) => Some("what teams do goes on; look at the folder teams/ and the disk"),
-            Self::Archive(_) => Some("nothing was removed; look at the folder archive/ and the disk"),
+            Self::AgentFiles(_) => Some("check the folder workspace/agents/ and the disk"),
+            Self::TeamFiles(_) => Some("teams are not affected; check the folder teams/ and the disk"),
+            Self::Archive(_) => Some("nothing was removed; check the folder archive/ and the disk"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
                 Some("check the owner and mode of the home folder")
             }
             Self::Store(polyclaw_store::Error::FilesReplaced(_)) => {
-                Some("put the very files back, or restart the instance; nothing more is accepted until then")
+                Some("restore the original files, or restart the instance; nothing is accepted until then")
             }
             Self::Store(polyclaw_store::Error::Corrupt(_)) => {
-                Some("a database file is damaged: `polyclaw doctor` says which; restore it from a copy")
+                Some("a database file is damaged; `polyclaw doctor` names it; restore it from a copy")
             }
             _ => None,
         }
@@ -294,13 +321,13 @@ fn team_error_category(code: &str) -> ErrorCategory {
 
 fn team_error_hint(code: &str) -> Option<&'static str> {
     match code {
-        "unknown_team" => Some("`polyclaw teams list` shows the teams there are"),
+        "unknown_team" => Some("`polyclaw teams list` lists the teams"),
         "not_a_member" => Some("`polyclaw teams show` lists the members"),
         "too_many_teams" | "too_many_members" | "too_many_tasks" => {
-            Some("[teams] in config.toml sets the bounds")
+            Some("[teams] in config.toml sets the limits")
         }
         "member_exists" => {
-            Some("`polyclaw teams join --replace`, or replace = true, gives the name to a new session")
+            Some("use `polyclaw teams join --replace` or replace = true to give the name to a new session")
         }
         _ => None,
     }

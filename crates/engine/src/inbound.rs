@@ -15,6 +15,7 @@ mod commands;
 mod direct;
 mod explain;
 mod in_flight;
+mod language;
 mod pairing;
 mod reachable_agents;
 mod route;
@@ -27,6 +28,7 @@ use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::inbound::PeerKind;
 use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, sessions};
@@ -36,6 +38,7 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::{IngressMessage, MAX_KEY_BYTES};
 use crate::reply_once::InboundReceipt;
+use crate::reply_text;
 use route::{RouteDecision, RouteTarget, session_key_for};
 
 pub(crate) use account_leases::AccountLeases;
@@ -45,7 +48,7 @@ pub(crate) use classifier::ClassifierCache;
 pub use explain::{AnsweringAgent, HookRoute, InboundExplanation};
 pub(crate) use in_flight::InFlightMessages;
 pub(crate) use pairing::RefusalThrottle;
-pub(crate) use reachable_agents::{ReachableAgents, unreachable_reply};
+pub(crate) use reachable_agents::ReachableAgents;
 pub use route::RouteLayer;
 pub use rules::InboundRules;
 
@@ -178,7 +181,8 @@ impl Engine {
 
     async fn handle_admitted(&self, message: InboundMessage) -> Result<()> {
         let place = self.match_bindings(&message.context).await?;
-        let receipt = receipt_for(&message, &place.key);
+        let locale = self.reply_locale(&message, &place).await?;
+        let receipt = receipt_for(&message, &place.key, locale);
         if self.is_already_accepted(&receipt).await? {
             return Ok(());
         }
@@ -186,7 +190,7 @@ impl Engine {
             return self.run_action_once(&receipt, action).await.map(drop);
         }
         match self.route_message(&message, place).await? {
-            RouteDecision::Usage(line) => self.reply_once(&receipt, &line).await,
+            RouteDecision::Usage(usage) => self.reply_once(&receipt, &usage.text(locale)).await,
             RouteDecision::One { target, text, .. } => {
                 let parts = self.fetch_attachments(&message).await;
                 let is_shared = self.settings().inbound.is_shared_session(&target.session);
@@ -245,11 +249,10 @@ impl Engine {
             // It was accepted before, or its own ids must not be written down.
             Error::Deleted | Error::SecretInKey => Ok(()),
             Error::Store(_) => {
-                self.reply_once(receipt, "I can not take this: something is wrong here.").await
+                self.reply_once(receipt, &reply_text::inbound::internal_error(receipt.locale)).await
             }
             error => {
-                let hint = error.hint().map(|hint| format!(" {hint}.")).unwrap_or_default();
-                self.reply_once(receipt, &format!("I can not take this: {error}.{hint}")).await
+                self.reply_once(receipt, &reply_text::inbound::not_accepted(receipt.locale, &error)).await
             }
         }
     }
@@ -274,8 +277,9 @@ fn is_retryable(error: &Error) -> bool {
     }
 }
 
-fn receipt_for(message: &InboundMessage, session: &SessionKey) -> InboundReceipt {
+fn receipt_for(message: &InboundMessage, session: &SessionKey, locale: Locale) -> InboundReceipt {
     InboundReceipt {
+        locale,
         session: session.clone(),
         address: message.address.clone(),
         platform_id: Some(message.platform_id.clone()),

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use polyclaw_domain::backlog::MAX_WAITING_ITEMS;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::command::strip_steer_prefix;
-use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
+use polyclaw_domain::delivery::DeliveryPolicy;
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TraceId, TurnId};
 use polyclaw_domain::job::{JobLane, JobPriority};
 use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::message::{MessageOrigin, MessagePart};
 use polyclaw_domain::relay;
 use polyclaw_domain::session_key::SessionKey;
@@ -22,7 +23,7 @@ use polyclaw_store::jobs::{TurnClaim, TurnClaimer};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StateConflict};
 use crate::hub::FrameKind;
 use crate::inbound::broadcast_position_of;
 use crate::lanes::{LaneScheduler, LaneSlot};
@@ -37,9 +38,6 @@ pub(crate) use store::store_message;
 
 /// Maximum characters of one message.
 pub const MAX_MESSAGE_CHARS: usize = 1_000_000;
-
-/// Sent to people whose message has to wait.
-const BUSY_NOTICE: &str = "I am at something else; I will come to this next.";
 
 /// Maximum bytes of a sender's or platform's key. Keys are indexed.
 pub const MAX_KEY_BYTES: usize = 512;
@@ -182,9 +180,6 @@ pub(crate) enum IngressRefusal {
     Relay(relay::RelayRefusal),
 }
 
-/// Reply to senders whose message goes to a member that has left its team.
-const MEMBER_CLOSED_TEXT: &str = "this member has left its team: its session is archived and answers nothing";
-
 pub(crate) type IngressResult = std::result::Result<(AcceptedMessage, Option<ClaimedTurn>), IngressRefusal>;
 
 /// A stored message and the turn that may have started with it.
@@ -199,8 +194,8 @@ pub(crate) struct ClaimedTurn {
 
 /// Facts about this node that the transaction needs.
 pub(crate) struct NodeContext {
-    /// Notice for a sender who has to wait and gets no other sign of it.
-    busy_notice: Option<OutgoingMessage>,
+    /// Where a sender who has to wait is notified, if there is no other sign of it.
+    busy_notice: Option<(ChatAddress, DeliveryPolicy)>,
     /// What is needed to claim the turn immediately; `None` if the caller cannot run it.
     claim_now: Option<(TurnClaimer, Arc<LaneScheduler>)>,
     settings: Arc<EngineSettings>,
@@ -225,7 +220,7 @@ pub(crate) fn refusal_text(refused: &IngressRefusal) -> String {
         IngressRefusal::UnknownSession => "there is no such session".to_owned(),
         IngressRefusal::Full => "too much waits there".to_owned(),
         IngressRefusal::Deleted => "it was taken before".to_owned(),
-        IngressRefusal::MemberClosed => MEMBER_CLOSED_TEXT.to_owned(),
+        IngressRefusal::MemberClosed => StateConflict::MemberClosed.text(Locale::English),
         IngressRefusal::Relay(refusal) => refusal.to_string(),
     }
 }
@@ -309,8 +304,8 @@ impl Engine {
         self.db().write(move |tx| store_message(tx, &inbound, &fresh, &here)).await
     }
 
-    /// Returns the busy notice for a person on a platform without a typing indicator.
-    fn busy_notice_for(&self, inbound: &IngressMessage) -> Option<OutgoingMessage> {
+    /// Returns the address of the busy notice for a person on a platform without a typing indicator.
+    fn busy_notice_for(&self, inbound: &IngressMessage) -> Option<(ChatAddress, DeliveryPolicy)> {
         let address = &inbound.address;
         let channel = self.ports.channels.get(&address.channel)?;
         if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
@@ -321,7 +316,7 @@ impl Engine {
             return None;
         }
         let policy = DeliveryPolicy { requested: inbound.deliver, ..DeliveryPolicy::ALLOW_ALL };
-        apply_gate(Some(address.clone()), policy, BUSY_NOTICE.to_owned()).ok()
+        Some((address.clone(), policy))
     }
 
     pub(crate) fn publish_accepted(&self, accepted: &AcceptedMessage, inbound: IngressMessage) {
@@ -344,7 +339,7 @@ impl Engine {
             IngressRefusal::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
             IngressRefusal::Full => Error::BacklogFull(MAX_WAITING_ITEMS),
             IngressRefusal::Deleted => Error::Deleted,
-            IngressRefusal::MemberClosed => Error::InvalidState(MEMBER_CLOSED_TEXT.to_owned()),
+            IngressRefusal::MemberClosed => StateConflict::MemberClosed.into(),
             IngressRefusal::Relay(refusal) => Error::Relay(refusal),
         };
         let trace = inbound.relay.as_ref().map(|relayed| relayed.trace.clone());

@@ -5,6 +5,7 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, ingress, outbox};
@@ -14,9 +15,7 @@ use crate::core::Engine;
 use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::Result;
 use crate::ingress::{IngressMessage, MAX_KEY_BYTES};
-
-/// Reply to a repeated message.
-pub(crate) const ALREADY_ACCEPTED_TEXT: &str = "This was taken before.";
+use crate::reply_text;
 
 /// Identifies an inbound message and where its reply goes.
 #[derive(Clone, Debug)]
@@ -25,13 +24,16 @@ pub(crate) struct InboundReceipt {
     pub session: SessionKey,
     pub address: ChatAddress,
     pub platform_id: Option<String>,
+    /// Language of the reply.
+    pub locale: Locale,
     /// The sender wants the reply delivered there.
     pub deliver: bool,
 }
 
 impl InboundReceipt {
-    pub fn from_message(inbound: &IngressMessage) -> Self {
+    pub fn from_message(inbound: &IngressMessage, locale: Locale) -> Self {
         Self {
+            locale,
             session: inbound.session.clone(),
             address: inbound.address.clone(),
             platform_id: inbound.platform_id.clone(),
@@ -66,7 +68,7 @@ impl Engine {
         action: CommandAction,
     ) -> Result<String> {
         let done = self.commit_once(receipt, move |tx| action(tx).map(Some)).await?;
-        let text = done.as_ref().map(ActionOutcome::reply_text).unwrap_or_default();
+        let text = done.as_ref().map(|done| done.reply_text(receipt.locale)).unwrap_or_default();
         self.apply_effects(done.map(|done| done.effects).unwrap_or_default());
         Ok(text)
     }
@@ -87,14 +89,16 @@ impl Engine {
             if let Some(platform_id) = own.id() {
                 ingress::record_platform_id(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
             }
-            let sent = engine.build_reply_messages(&own, &done.reply_text(), (&id, now));
+            let sent = engine.build_reply_messages(&own, &done.reply_text(own.locale), (&id, now));
             sent.iter().try_for_each(|message| outbox::push(tx, message))?;
             Ok(Some(done))
         };
         self.hit_kill_point(KillPoint::ReplyOnceBefore).await;
         let stored = match self.db().write(write).await {
             Err(polyclaw_store::Error::Conflict(_)) if self.is_already_accepted(receipt).await? => {
-                return Ok(Some(ActionOutcome::with_reply(ALREADY_ACCEPTED_TEXT)));
+                return Ok(Some(ActionOutcome::with_reply(reply_text::inbound::already_processed(
+                    receipt.locale,
+                ))));
             }
             stored => stored?,
         };

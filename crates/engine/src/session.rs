@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
@@ -52,6 +53,16 @@ impl Engine {
         let wanted = key.clone();
         let found = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownSession(key.to_string()))
+    }
+
+    /// Returns the language in which the engine writes to the people of a session. If the session does not exist or
+    /// cannot be read, it is that of the instance.
+    pub(crate) async fn session_locale(&self, key: &SessionKey) -> Locale {
+        let settings = self.settings();
+        match self.load_session(key).await {
+            Ok(session) => settings.locale_for(&session),
+            Err(_) => settings.language.locale().unwrap_or_default(),
+        }
     }
 
     /// Creates a session without messages.

@@ -11,11 +11,13 @@ use polyclaw_domain::config::{A2aConfig, Config, MaintenanceConfig};
 use polyclaw_domain::cron_job::CronJob;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::{ConversationLanguage, LanguageSetting, Locale};
 use polyclaw_domain::policy::ToolRules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::relay::AgentToAgent;
 use polyclaw_domain::safety::InstanceExposure;
+use polyclaw_domain::session::Session;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_domain::turn::TurnLimits;
 
@@ -33,6 +35,8 @@ pub struct EngineSettings {
     pub lease_ms: i64,
     pub automatic_budget: u32,
     pub delivery_ttl_ms: i64,
+    /// Language of replies and notices, unless a conversation has its own.
+    pub language: LanguageSetting,
     /// Parent folder of the agents' workspaces.
     pub workspace: PathBuf,
     /// Skill folders named in the config. Agents follow the instructions in them, so they are trusted.
@@ -114,6 +118,7 @@ impl EngineSettings {
             lease_ms: 30_000,
             automatic_budget: 20,
             delivery_ttl_ms: 15 * 60_000,
+            language: LanguageSetting::Auto,
             retention: RetentionConfig {
                 rules: MaintenanceConfig::default(),
                 folder: workspace.join("archive"),
@@ -153,6 +158,17 @@ impl EngineSettings {
     /// Returns the first model to try for an agent, unless the session overrides it.
     pub fn agent_model(&self, spec: &AgentSpec) -> Option<ModelRef> {
         spec.defaults.model.clone().or_else(|| self.default_model.clone())
+    }
+
+    /// Returns the language of replies and notices in a conversation.
+    pub fn locale_for(&self, session: &Session) -> Locale {
+        session.language.resolve(self.language)
+    }
+
+    /// Returns the language of a reply to a message. If the conversation decides none, the message does.
+    pub fn locale_for_text(&self, language: ConversationLanguage, text: &str) -> Locale {
+        let detected = language.detected.or_else(|| Locale::detect(text));
+        ConversationLanguage { detected, ..language }.resolve(self.language)
     }
 
     pub fn context_window(&self, model: &ModelRef) -> usize {

@@ -10,6 +10,7 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, runs, sessions};
 
 use crate::hub::{DelegateSpeaker, FrameKind, Hub};
+use crate::reply_text::notice::CutShortReason;
 
 /// The audience of a session's run, as its turns need it.
 #[derive(Clone)]
@@ -59,12 +60,12 @@ impl StreamMirror {
         hub.publish(&self.audience.session_key, kind)
     }
 
-    /// Returns the notice shown below a text that ended early.
-    pub fn cut_short_notice(&self, code: &str, now: Millis) -> &'static str {
+    /// Returns why a text ended early, for the notice below it.
+    pub fn cut_short_reason(&self, code: &str, now: Millis) -> CutShortReason {
         match code {
-            _ if self.deadline.is_some_and(|deadline| deadline <= now) => "(Cut short: its time was over.)",
-            "stopped" => "(Cut short: it was stopped.)",
-            _ => "(Cut short: it failed.)",
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => CutShortReason::TimeLimit,
+            "stopped" => CutShortReason::Stopped,
+            _ => CutShortReason::Failed,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::TurnContext;
+use crate::reply_text::turn::{ModelAdvice, ModelFailure, TurnFailure};
 use crate::toolbox::subagents;
 use crate::worker::RunningTurn;
 
@@ -48,10 +49,10 @@ const EMPTY_REPLY_CODE: &str = "empty_reply";
 pub(crate) enum TurnAbort {
     /// The claim was lost or the database failed. The next holder of the claim continues.
     Lost(Error),
-    /// The user is shown this sentence.
+    /// The user is shown the reason.
     Failed {
         code: &'static str,
-        sentence: String,
+        reason: TurnFailure,
     },
     Cancelled,
     /// The engine drains: the claim is released.
@@ -62,22 +63,21 @@ pub(crate) enum TurnAbort {
 
 impl TurnAbort {
     pub fn no_model(engine: &Engine) -> Self {
-        Self::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() }
+        let hint = engine.settings().no_model_hint.clone();
+        Self::Failed { code: "no_model", reason: ModelFailure::NotConfigured { hint }.into() }
     }
 
     fn no_agent(claim: &TurnClaim) -> Self {
-        let sentence = format!(
-            "The agent '{}' no longer exists. /agents lists those there are, /agent <id> lets one answer here.",
-            claim.agent
-        );
-        Self::Failed { code: "unknown_agent", sentence }
+        Self::Failed { code: "unknown_agent", reason: TurnFailure::UnknownAgent(claim.agent.clone()) }
     }
 }
 
 /// Neither tools nor files of an agent whose workspace others can replace are used.
 async fn resolve_workspace(engine: &Engine, context: &TurnContext) -> TurnResult<PathBuf> {
     engine.resolve_workspace(&context.spec).await.map_err(|error| match error {
-        Error::UnsafeWorkspace(_) => TurnAbort::Failed { code: error.code(), sentence: error.to_string() },
+        Error::UnsafeWorkspace(reason) => {
+            TurnAbort::Failed { code: "unsafe_workspace", reason: TurnFailure::UnsafeWorkspace(reason) }
+        }
         error => TurnAbort::Lost(error),
     })
 }
@@ -90,30 +90,21 @@ impl From<Error> for TurnAbort {
 
 impl From<ProviderError> for TurnAbort {
     fn from(error: ProviderError) -> Self {
-        let code = match error.class {
-            ErrorClass::NotConfigured => "no_model",
-            ErrorClass::Empty => {
-                let sentence = format!("The model {} returned an empty answer.", error.model);
-                return Self::Failed { code: EMPTY_REPLY_CODE, sentence };
-            }
-            ErrorClass::OutOfDescriptors => {
-                let sentence = "I could not ask the model: this machine has no file descriptor left \
-                    (too many open files). Raise the limit of open files, or close what is not needed.";
-                return Self::Failed { code: "too_many_open_files", sentence: sentence.to_owned() };
-            }
-            _ => "provider_failed",
-        };
-        let way_out = match (error.class, error.retry_after_ms) {
-            (ErrorClass::ContextTooLong, _) => {
-                " Begin anew with /new, or pick a model with a larger window.".to_owned()
-            }
+        let advice = match (error.class, error.retry_after_ms) {
+            (ErrorClass::ContextTooLong, _) => Some(ModelAdvice::StartNewConversation),
             (ErrorClass::RateLimit, Some(ms @ 60_001..)) => {
-                format!(" It asks to wait for {} minutes; /model picks another.", ms.div_ceil(60_000))
+                Some(ModelAdvice::WaitMinutes(ms.div_ceil(60_000)))
             }
-            _ => String::new(),
+            _ => None,
         };
-        let sentence = format!("I could not get an answer from the model ({error}).{way_out}");
-        Self::Failed { code, sentence }
+        let failed = |error: &ProviderError| ModelFailure::Failed { error: error.to_string(), advice };
+        let (code, failure) = match error.class {
+            ErrorClass::NotConfigured => ("no_model", failed(&error)),
+            ErrorClass::Empty => (EMPTY_REPLY_CODE, ModelFailure::EmptyAnswer { model: error.model }),
+            ErrorClass::OutOfDescriptors => ("too_many_open_files", ModelFailure::OutOfDescriptors),
+            _ => ("provider_failed", failed(&error)),
+        };
+        Self::Failed { code, reason: failure.into() }
     }
 }
 
@@ -193,10 +184,8 @@ pub(crate) async fn drive_turn(engine: &Engine, running: &Arc<RunningTurn>) {
 
 /// Ends a turn whose task panicked. The panic itself is already logged.
 pub(crate) async fn fail_panicked_turn(engine: &Engine, running: &Arc<RunningTurn>) {
-    let sentence = "I stopped because of a fault inside; the log says what.".to_owned();
-    if let Err(error) =
-        end::abort_turn(engine, running, TurnAbort::Failed { code: "internal", sentence }).await
-    {
+    let halt = TurnAbort::Failed { code: "internal", reason: TurnFailure::Internal };
+    if let Err(error) = end::abort_turn(engine, running, halt).await {
         tracing::error!(%error, "cannot store end of a turn that panicked; retrying after its lease ends");
     }
 }
@@ -209,9 +198,7 @@ async fn run_with_watchdogs(engine: &Engine, running: &Arc<RunningTurn>) -> Turn
     if deaths >= settings.attempts && !approval::has_open_approval(engine, &running.claim.turn).await? {
         return Err(TurnAbort::Failed {
             code: "too_many_attempts",
-            sentence: format!(
-                "I gave up after {deaths} attempts that were all cut off before a step was done."
-            ),
+            reason: TurnFailure::TooManyAttempts(deaths),
         });
     }
     let mut run = std::pin::pin!(run_turn(engine, running));
@@ -221,11 +208,11 @@ async fn run_with_watchdogs(engine: &Engine, running: &Arc<RunningTurn>) -> Turn
         done = &mut run => return done,
         () = wait_for_stall(running, settings.stall_ms) => TurnAbort::Failed {
             code: "stalled",
-            sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
+            reason: TurnFailure::Stalled { seconds: settings.stall_ms / 1000 },
         },
         () = wait_for_turn_limit(running, Duration::from_millis(settings.turn_ms)) => TurnAbort::Failed {
             code: "turn_timeout",
-            sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
+            reason: TurnFailure::TimedOut { minutes: settings.turn_ms / 60_000 },
         },
     };
     // The transaction that ends the turn and claims the next one is running: let it finish.

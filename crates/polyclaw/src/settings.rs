@@ -51,6 +51,7 @@ pub fn engine_settings(
         lease_ms: i64::from(turns.lease_seconds) * 1000,
         automatic_budget: turns.automatic_budget,
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
+        language: config.delivery.language,
         skill_folders: config.skills.skill_folders(home.path()),
         default_agent: config.agents.default_agent_id(),
         agent_template: config.agents.base_spec(),

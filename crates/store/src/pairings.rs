@@ -1,6 +1,7 @@
 //! Pairings: senders that wait for approval, and approved ones. One row for each sender of an account.
 
 use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::pairing::{MAX_PENDING_CODES, PairingCode};
 use polyclaw_domain::time::Millis;
 
@@ -26,6 +27,8 @@ pub struct Pairing {
     pub is_approved: bool,
     /// The address for replies.
     pub address: ChatAddress,
+    /// Language in which the sender got the code.
+    pub locale: Locale,
     pub created_at: Millis,
     /// When the code expires. Approvals do not expire.
     pub expires_at: Millis,
@@ -34,8 +37,8 @@ pub struct Pairing {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT channel, account, sender, sender_name, code, state, address_json, created_at, expires_at
-             FROM pairings ",
+            "SELECT channel, account, sender, sender_name, code, state, address_json, created_at, expires_at,
+             language FROM pairings ",
             $rest
         )
     };
@@ -70,14 +73,15 @@ pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> R
 /// makes one of them fail.
 pub fn insert_pending(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,
-          address_json, notified_at, created_at, expires_at)
-        VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $8, $9)";
+          address_json, notified_at, created_at, expires_at, language)
+        VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $8, $9, $10)";
     delete_expired(tx, now)?;
     let PairingSender { channel, account, id } = &pairing.sender;
     let Some(slot) = find_free_slot(tx, channel, account)? else { return Ok(false) };
     let (name, code) = (pairing.name.as_ref(), pairing.code.as_str());
     let (address, expires_at) = (to_json(&pairing.address)?, pairing.expires_at);
-    tx.execute(SQL, params![channel, account, id, name, code, slot, &address, now, expires_at])?;
+    let language = pairing.locale.tag();
+    tx.execute(SQL, params![channel, account, id, name, code, slot, &address, now, expires_at, language])?;
     Ok(true)
 }
 
@@ -124,5 +128,6 @@ fn pairing_from_row(row: &Row<'_>) -> Result<Pairing> {
         address: from_json(&row.text(6)?)?,
         created_at: row.time(7)?,
         expires_at: row.time(8)?,
+        locale: row.parse_column(9, Locale::from_tag)?,
     })
 }

@@ -6,6 +6,7 @@ mod cleanup;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::{ConversationLanguage, LanguageSetting, Locale};
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
@@ -25,7 +26,8 @@ macro_rules! columns {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
          channel, account, peer, thread, status, title, created_at, updated_at,
-         focus_session_key, ttl_ms, team_role, inherited_tools_json, thinking"
+         focus_session_key, ttl_ms, team_role, inherited_tools_json, thinking,
+         language, detected_language"
     };
 }
 
@@ -65,8 +67,9 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
           deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
           channel, account, peer, thread, status, title, created_at, updated_at, team_role,
-          provider_override, model_override, inherited_tools_json, thinking)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+          provider_override, model_override, inherited_tools_json, thinking, language, detected_language)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+          $24, $25)
         ON CONFLICT (session_key) DO NOTHING";
     let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
     let inherited = session.inherited.as_ref().map(to_json).transpose()?;
@@ -96,6 +99,8 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
             model.map(|model| &model.model),
             inherited.as_ref(),
             session.thinking.map(ReasoningEffort::as_str),
+            session.language.chosen.map(LanguageSetting::as_str),
+            session.language.detected.map(Locale::tag),
         ],
     )
     .map(drop)
@@ -153,8 +158,8 @@ pub fn allocate_and_get_snapshot(
 }
 
 fn snapshot_from_row(row: &Row<'_>) -> Result<SessionSnapshot> {
-    let compaction = CompactionPoint { summary: row.opt_text(25)?, through: row.int(26)? };
-    Ok(SessionSnapshot { session: session_from_row(row)?, compaction, next_ticket: row.int(27)? })
+    let compaction = CompactionPoint { summary: row.opt_text(27)?, through: row.int(28)? };
+    Ok(SessionSnapshot { session: session_from_row(row)?, compaction, next_ticket: row.int(29)? })
 }
 
 /// Locks the session's row without changing it.
@@ -231,6 +236,18 @@ pub fn set_focus(tx: &mut Tx<'_>, key: &SessionKey, focus: Option<&SessionKey>, 
 pub fn set_ttl(tx: &mut Tx<'_>, key: &SessionKey, ttl_ms: Option<i64>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET ttl_ms = $2, updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, ttl_ms, now])? > 0)
+}
+
+/// Sets the language that a person chose for the conversation.
+pub fn set_language(tx: &mut Tx<'_>, key: &SessionKey, chosen: LanguageSetting, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET language = $2, updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, chosen.as_str(), now])? > 0)
+}
+
+/// Sets the language of the newest message that decided it.
+pub fn set_detected_language(tx: &mut Tx<'_>, key: &SessionKey, detected: Locale) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET detected_language = $2 WHERE session_key = $1";
+    tx.execute(SQL, params![key, detected.tag()]).map(drop)
 }
 
 /// Sets the session's role in a team, or clears it.
@@ -346,6 +363,10 @@ fn session_from_row(row: &Row<'_>) -> Result<Session> {
         address: address_from_row(row)?,
         focus: row.parse_opt_column(20, |text| SessionKey::parse(text).ok())?,
         ttl_ms: row.opt_int(21)?,
+        language: ConversationLanguage {
+            chosen: row.parse_opt_column(25, LanguageSetting::parse)?,
+            detected: row.parse_opt_column(26, Locale::from_tag)?,
+        },
         team_role: row.parse_opt_column(22, TeamRole::parse)?,
         thinking: row.parse_opt_column(24, ReasoningEffort::parse)?,
         inherited: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,

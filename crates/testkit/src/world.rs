@@ -93,6 +93,7 @@ impl DurableWorld {
         }
         self.settings.default_agent = config.agents.default_agent_id();
         self.settings.inbound = Arc::new(InboundRules::from_config(&config));
+        self.settings.language = config.delivery.language;
     }
 
     /// Starts an engine on this world.

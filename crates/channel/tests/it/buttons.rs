@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use polyclaw_domain::approval::{approval_buttons, format_question, question_key};
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, InboundMessage};
 use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::locale::Locale;
 
 use crate::fixture::{ChannelFixture, PlatformFixture, outgoing, word};
 use crate::{discord, slack, telegram, whatsapp};
@@ -13,7 +14,7 @@ const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// A question as the engine sends it.
 fn asked(address: &ChatAddress, what: &str) -> OutgoingMessage {
-    let text = format_question("Ops", ID, what);
+    let text = format_question(Locale::English, "Ops", ID, what);
     let buttons = approval_buttons(&format!("{}-0", question_key(ID)), &text);
     assert_eq!(buttons.len(), 2);
     outgoing(address, &text).with_buttons(buttons)

@@ -35,8 +35,8 @@ fn unknown_keys_name_the_nearest_one() {
                 "config.toml:2: turns.maxRounds: unknown key; did you mean \"max_rounds\"?",
             ),
             (
-                "[delivery]\nfrequency = 1",
-                "config.toml:2: delivery.frequency: unknown key; there is only \"ttl_minutes\"",
+                "[routing]\nfrequency = 1",
+                "config.toml:2: routing.frequency: unknown key; there is only \"intent_classifier\"",
             ),
             (
                 "[observability]\nverbose = true",

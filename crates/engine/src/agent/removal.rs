@@ -8,16 +8,20 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, outbox, sessions};
 
+use crate::reply_text;
+use crate::settings::EngineSettings;
+
 /// Switches conversations back to their own agent when the agent they use is deleted, and notifies their people.
 pub(super) fn restore_own_agent(
     tx: &mut Tx<'_>,
     id: &AgentId,
-    (turn, now, ttl_ms): (&TurnId, Millis, i64),
+    (turn, now): (&TurnId, Millis),
+    settings: &EngineSettings,
 ) -> polyclaw_store::Result<()> {
     let switched = sessions::list_by_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
     for (n, session) in switched.enumerate() {
         sessions::set_agent(tx, &session.key, &session.agent, now)?;
-        if let Some(message) = agent_removal_notice(&session, id, (turn, n), (now, ttl_ms)) {
+        if let Some(message) = agent_removal_notice(&session, id, (turn, n, now), settings) {
             outbox::push(tx, &message)?;
         }
     }
@@ -27,16 +31,16 @@ pub(super) fn restore_own_agent(
 fn agent_removal_notice(
     session: &Session,
     gone: &AgentId,
-    (turn, n): (&TurnId, usize),
-    at: (Millis, i64),
+    (turn, n, now): (&TurnId, usize, Millis),
+    settings: &EngineSettings,
 ) -> Option<OutboxMessage> {
     let address =
         session.address.clone().filter(|address| !address.is_pull_channel() && !address.is_remote())?;
     let policy =
         DeliveryPolicy { requested: true, session_delivers: session.delivers, session_sends: session.sends };
-    let text = format!("The agent {gone} was removed. {} answers here again.", session.agent);
+    let text = reply_text::notice::agent_removed(settings.locale_for(session), gone, &session.agent);
     let outgoing = apply_gate(Some(address), policy, text).ok()?;
-    Some(OutboxMessage::new_notice((&session.key, turn), n, &outgoing, at))
+    Some(OutboxMessage::new_notice((&session.key, turn), n, &outgoing, (now, settings.delivery_ttl_ms)))
 }
 
 /// Gives sessions of a reused agent id a new session id, so that the new agent starts without the old history.

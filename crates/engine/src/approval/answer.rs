@@ -5,6 +5,7 @@ use polyclaw_domain::approval::{
 };
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::approvals::{self, StoredApproval};
 use polyclaw_store::{Tx, events};
@@ -12,9 +13,11 @@ use serde_json::json;
 
 use super::pending::ApprovalClock;
 use super::{decision_frame, publish_decision};
+use crate::command::CommandRequest;
 use crate::command_action::{ActionOutcome, CommandAction, PostCommitEffect, reply_only};
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StateConflict};
+use crate::reply_text;
 use crate::subagents::is_descendant;
 
 /// An answer and who gives it.
@@ -94,15 +97,13 @@ impl ApprovalAnswerOutcome {
                 } else {
                     approval.state
                 };
-                Err(Error::InvalidState(match approval.reason.as_deref() {
-                    Some(approvals::TURN_ENDED_REASON) => {
-                        format!("this question is closed: {}", approvals::TURN_ENDED_REASON)
-                    }
-                    _ => format!("this question is already {}", known.as_str()),
-                }))
+                Err(match approval.reason.as_deref() {
+                    Some(approvals::TURN_ENDED_REASON) => StateConflict::ApprovalClosed.into(),
+                    _ => StateConflict::ApprovalDecided(known).into(),
+                })
             }
             Self::NotYours(approval, invalid) => {
-                tracing::warn!(approval.id = %approval.id, reason = invalid.user_message(), "approval answer refused");
+                tracing::warn!(approval.id = %approval.id, reason = invalid.user_message(Locale::English), "approval answer refused");
                 Err(Error::NotYours(invalid))
             }
             Self::Nothing => Err(Error::UnknownApproval(id.to_string())),
@@ -117,7 +118,7 @@ fn decided_event(approval: &StoredApproval) -> NewEvent {
 }
 
 fn refused_event(approval: &StoredApproval, by: &ApprovalResponder, invalid: InvalidApproval) -> NewEvent {
-    let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.user_message(),
+    let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.user_message(Locale::English),
         "by": by.name() });
     decision_event(approval, data)
 }
@@ -139,12 +140,12 @@ impl Engine {
         &self,
         session: &SessionKey,
         decision: ApprovalDecision,
-        rest: &str,
-        by: ApprovalResponder,
+        order: &CommandRequest<'_>,
     ) -> CommandAction {
+        let (rest, by, locale) = (order.rest, order.by.clone(), order.locale);
         let (id, why) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if id.is_empty() {
-            return reply_only("Say which: /approve <id> or /deny <id>, with the id of the question.");
+            return reply_only(reply_text::approval::id_missing(locale));
         }
         let (id, session) = (ApprovalId::new(id), session.clone());
         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
@@ -159,7 +160,7 @@ impl Engine {
             }
             Ok(match judge(tx)?.into_result(&id) {
                 Ok(approval) => ActionOutcome {
-                    reply: Ok(decision_reply(decision).to_owned()),
+                    reply: Ok(reply_text::approval::request_decided(locale, decision)),
                     effects: vec![PostCommitEffect::Publish(
                         session.clone(),
                         decision_frame(&approval, approval.state),
@@ -168,12 +169,5 @@ impl Engine {
                 Err(error) => ActionOutcome::with_error(error),
             })
         })
-    }
-}
-
-fn decision_reply(decision: ApprovalDecision) -> &'static str {
-    match decision {
-        ApprovalDecision::Approve => "Approved: it runs now.",
-        ApprovalDecision::Deny => "Denied: the agent is told.",
     }
 }

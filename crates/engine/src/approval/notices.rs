@@ -4,6 +4,7 @@
 use polyclaw_domain::approval as rules;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::sanitize::quote_literal;
 use polyclaw_store::approvals::StoredApproval;
 use polyclaw_store::outbox::OutboxMessage;
@@ -13,18 +14,11 @@ use super::requester_address;
 use crate::core::Engine;
 use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::prompt::TurnContext;
+use crate::reply_text;
 use crate::turn::{TurnAbort, TurnResult};
 
 /// Maximum private sessions per account that are searched for owners.
 const MAX_SCANNED_SESSIONS: usize = 1_000;
-
-/// Sent to the requester of something that only an owner can approve.
-const WAITING_FOR_OWNER_TEXT: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
-message from you withdraws the question.";
-
-/// Sent if no owner has written to the instance in a chat yet.
-const WAITS_UNSENT: &str = "This needs the owner's approval. The question waits in the owner's command center; I go on \
-when there is an answer. Another message from you withdraws the question.";
 
 /// Builds all messages of an approval request, through the gate.
 pub(super) async fn build_approval_messages(
@@ -32,8 +26,10 @@ pub(super) async fn build_approval_messages(
     context: &TurnContext,
     asked: &StoredApproval,
 ) -> TurnResult<Vec<OutboxMessage>> {
+    let locale = engine.settings().locale_for(&context.session);
     if let Some(origin) = &asked.origin {
-        let text = rules::format_question(context.approval_name(), asked.id.as_str(), &asked.question);
+        let text =
+            rules::format_question(locale, context.approval_name(), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
         let key = rules::question_key(asked.id.as_str());
         return Ok(gate_and_split(
@@ -47,18 +43,18 @@ pub(super) async fn build_approval_messages(
     let policy = policy_towards(context, &waiting);
     let waits = format!("waits-{}", asked.id);
     let owners = load_owner_addresses(engine).await?;
-    let notice = if owners.is_empty() { WAITS_UNSENT } else { WAITING_FOR_OWNER_TEXT };
-    let mut found = gate_and_split(
-        engine,
-        (&waiting, policy),
-        notice.to_owned(),
-        &approval_outbox_key(context, asked, &waits, 0),
-    );
-    let (key, text) = (rules::question_key(asked.id.as_str()), owner_question_text(context, asked));
-    let text = rules::format_question(context.approval_name(), asked.id.as_str(), &text);
-    for owner in owners {
+    let notice = match owners.is_empty() {
+        true => reply_text::approval::waiting_in_command_center(locale),
+        false => reply_text::approval::waiting_for_owner(locale),
+    };
+    let mut found =
+        gate_and_split(engine, (&waiting, policy), notice, &approval_outbox_key(context, asked, &waits, 0));
+    let key = rules::question_key(asked.id.as_str());
+    for (owner, locale) in owners {
+        let text = owner_question_text(locale, context, asked);
+        let text = rules::format_question(locale, context.approval_name(), asked.id.as_str(), &text);
         let label = approval_outbox_key(context, asked, &key, found.len());
-        found.extend(gate_and_split(engine, (&owner, DeliveryPolicy::ALLOW_ALL), text.clone(), &label));
+        found.extend(gate_and_split(engine, (&owner, DeliveryPolicy::ALLOW_ALL), text, &label));
     }
     Ok(found)
 }
@@ -77,9 +73,10 @@ fn policy_towards(context: &TurnContext, to: &ChatAddress) -> DeliveryPolicy {
 }
 
 /// The request text for owners. It names the requester, because owners answer in another conversation.
-fn owner_question_text(context: &TurnContext, asked: &StoredApproval) -> String {
+fn owner_question_text(locale: Locale, context: &TurnContext, asked: &StoredApproval) -> String {
     let by: Vec<String> = context.requester_names().iter().map(|sender| quote_literal(sender, 200)).collect();
-    format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
+    let by = reply_text::join_list(locale, &by);
+    reply_text::approval::question_for_owner(locale, &by, asked.session.as_str(), &asked.question)
 }
 
 /// Outbox key of a request. If someone waits for a delegation, it follows the order of their conversation.
@@ -103,18 +100,21 @@ fn gate_and_split(
     outgoing.map(|outgoing| build_outbox_messages(engine, outgoing, label)).unwrap_or_default()
 }
 
-/// Private conversations in which account owners have written. Addresses are never constructed, so an owner who never
-/// wrote can answer only in the command center or the CLI.
-async fn load_owner_addresses(engine: &Engine) -> TurnResult<Vec<ChatAddress>> {
-    let accounts = engine.settings().inbound.account_owners();
+/// Private conversations in which account owners have written, with their languages. Addresses are never constructed, so
+/// an owner who never wrote can answer only in the command center or the CLI.
+async fn load_owner_addresses(engine: &Engine) -> TurnResult<Vec<(ChatAddress, Locale)>> {
+    let settings = engine.settings();
+    let accounts = settings.inbound.account_owners();
     let read = move |tx: &mut Tx<'_>| {
-        let mut found: Vec<ChatAddress> = Vec::new();
+        let mut found: Vec<(ChatAddress, Locale)> = Vec::new();
         for (channel, account, owners) in &accounts {
             let known = sessions::list_by_account(tx, channel, account, MAX_SCANNED_SESSIONS)?;
             let private = known.into_iter().filter(|session| session.key.is_private());
-            for address in private.filter_map(|session| session.address) {
-                if owners.contains(&address.peer) && !found.contains(&address) {
-                    found.push(address);
+            for session in private {
+                let locale = settings.locale_for(&session);
+                let Some(address) = session.address else { continue };
+                if owners.contains(&address.peer) && !found.iter().any(|(known, _)| *known == address) {
+                    found.push((address, locale));
                 }
             }
         }

@@ -4,6 +4,7 @@
 use polyclaw_domain::budget::{self as rules, BudgetAmount, BudgetScope};
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::budgets::{self, BudgetLimit};
@@ -51,7 +52,7 @@ pub(crate) async fn estimate_if_affordable(
             let usage = budgets::get_usage(tx, &one)?;
             let used = usage.spent.plus(usage.reserved);
             if one.limits.nanos.is_some() && price.is_none() {
-                return Ok(Some(rules::unpriced_model_refusal(&asked.model.to_string())));
+                return Ok(Some(rules::unpriced_model_refusal(Locale::English, &asked.model.to_string())));
             }
             if one.limits.reached_limit(used).is_some() {
                 return Ok(Some(format!("the budget of {} is used up", one.scope.name())));

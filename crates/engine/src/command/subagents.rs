@@ -2,6 +2,7 @@
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::run::{RunKind, RunStatus, RunTask, reply_session_meta};
@@ -13,15 +14,14 @@ use polyclaw_store::{Tx, messages, runs, sessions};
 use super::{CommandRequest, join_labels};
 use crate::command_action::{ActionOutcome, CommandAction, on_session, reply_only};
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StateConflict};
 use crate::ingress::{InternalMessage, MessageProvenance};
+use crate::reply_text::subagent as texts;
 use crate::subagents::{ChildRun, RunRequester, SpawnRequest, kill_run, stop_children};
 
 const DEFAULT_LOG_LINES: usize = 10;
 const MAX_LOG_LINES: usize = 50;
 const MAX_LOG_LINE_CHARS: usize = 300;
-const SUBAGENTS_USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>|all | send <which> <text> | \
-    steer <which> <text> | spawn [@agent] <task>. Which one: its number, its label or its run id.";
 
 impl Engine {
     /// The action of `/subagents`. Commands that spawn or write to a child have an idempotency key, so they run once
@@ -33,52 +33,38 @@ impl Engine {
     ) -> Result<CommandAction> {
         let (word, rest) = order.rest.split_once(char::is_whitespace).unwrap_or((order.rest, ""));
         let rest = rest.trim();
+        let locale = order.locale;
         if !matches!(word, "" | "list") && rest.is_empty() {
-            return Ok(reply_only(SUBAGENTS_USAGE));
+            return Ok(reply_only(texts::usage_line(locale)));
         }
         self.load_session(session).await?;
         match word {
-            "" | "list" => self.list_children(session).await.map(reply_only),
-            "info" => self.child_info(session, strip_quotes(rest)).await.map(reply_only),
-            "log" => self.child_log(session, rest).await.map(reply_only),
-            "kill" => self.kill_action(session, strip_quotes(rest)).await,
+            "" | "list" => self.list_children(session, locale).await.map(reply_only),
+            "info" => {
+                let run = self.find_child_run(session, strip_quotes(rest)).await?.run;
+                Ok(reply_only(texts::run_details(locale, &run)))
+            }
+            "log" => self.child_log(session, rest, locale).await.map(reply_only),
+            "kill" => self.kill_action(session, strip_quotes(rest), locale).await,
             "send" | "steer" => self.send_to_child(session, order, rest).await.map(reply_only),
             "spawn" => self.spawn_child(session, order, rest).await.map(reply_only),
-            _ => Ok(reply_only(SUBAGENTS_USAGE)),
+            _ => Ok(reply_only(texts::usage_line(locale))),
         }
     }
 
-    async fn list_children(&self, session: &SessionKey) -> Result<String> {
+    async fn list_children(&self, session: &SessionKey, locale: Locale) -> Result<String> {
         let now = self.now();
         let children = self.child_runs(session).await?;
         let line = |child: &ChildRun| {
             let ChildRun { number, run, depth, .. } = child;
-            let indent = "  ".repeat(depth - 1);
             let age = format_duration(now.since(run.created_at));
-            let label = sanitize::to_single_line(&run.task.label, 60);
-            format!("{number} {indent}{label} ({}) {}, {age} ago", run.agent, run.status.as_str())
+            texts::list_line(locale, &format!("{number} {}", "  ".repeat(depth - 1)), run, &age)
         };
         let lines: Vec<String> = children.iter().filter(|child| child.is_listed).map(line).collect();
-        Ok(if lines.is_empty() { "There are no sub-agents here.".to_owned() } else { lines.join("\n") })
+        Ok(if lines.is_empty() { texts::none_here(locale) } else { lines.join("\n") })
     }
 
-    async fn child_info(&self, session: &SessionKey, which: &str) -> Result<String> {
-        let run = self.find_child_run(session, which).await?.run;
-        let result = run.result.unwrap_or_default();
-        let text_of = |known: Option<String>| known.unwrap_or_else(|| "unknown".to_owned());
-        let ended = run.ended_at.map_or_else(|| "not yet".to_owned(), |at| at.to_string());
-        let lines = [
-            format!("run {} ({}), trace {}", run.id, run.kind.as_str(), run.trace),
-            format!("session {}, agent {}", run.child, run.agent),
-            format!("task {}", sanitize::to_single_line(&run.task.prompt, MAX_LOG_LINE_CHARS)),
-            format!("{}, begun {}, ended {ended}", run.status.as_str(), run.created_at),
-            format!("tokens {}", text_of(result.tokens.map(|tokens| tokens.to_string()))),
-            format!("result {}", sanitize::to_single_line(&result.text, MAX_LOG_LINE_CHARS)),
-        ];
-        Ok(lines.join("\n"))
-    }
-
-    async fn child_log(&self, session: &SessionKey, rest: &str) -> Result<String> {
+    async fn child_log(&self, session: &SessionKey, rest: &str, locale: Locale) -> Result<String> {
         let (which, count) = split_target_and_text(rest);
         let count = count.parse().unwrap_or(DEFAULT_LOG_LINES).clamp(1, MAX_LOG_LINES);
         let key = self.find_child_run(session, which).await?.run.child;
@@ -87,7 +73,7 @@ impl Engine {
             None => Ok(None),
         };
         let Some(found) = self.db().read(read).await? else {
-            return Ok("Its transcript was deleted with its end.".to_owned());
+            return Ok(texts::transcript_deleted(locale));
         };
         let line = |message: &messages::SessionMessage| {
             let from = match message.role {
@@ -99,7 +85,7 @@ impl Engine {
         Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    async fn kill_action(&self, session: &SessionKey, which: &str) -> Result<CommandAction> {
+    async fn kill_action(&self, session: &SessionKey, which: &str, locale: Locale) -> Result<CommandAction> {
         let wanted = match which {
             "all" => None,
             _ => Some(self.find_child_run(session, which).await?.run.id),
@@ -115,13 +101,13 @@ impl Engine {
                         std::iter::once(run).chain(below).collect()
                     }
                     ended => {
-                        let status = ended.map_or("gone", |run| run.status.as_str());
-                        return Ok(ActionOutcome::with_reply(format!("It has ended: {status}.")));
+                        let text = texts::run_ended(locale, ended.map(|run| run.status));
+                        return Ok(ActionOutcome::with_reply(text));
                     }
                 },
             };
             let labels: Vec<String> = stopped.into_iter().map(|run| run.task.label).collect();
-            Ok(ActionOutcome { effects: after, ..ActionOutcome::with_reply(stopped_reply(&labels)) })
+            Ok(ActionOutcome { effects: after, ..ActionOutcome::with_reply(stopped_reply(locale, &labels)) })
         }))
     }
 
@@ -134,11 +120,11 @@ impl Engine {
     ) -> Result<String> {
         let (which, text) = split_target_and_text(rest);
         if text.is_empty() {
-            return Ok(SUBAGENTS_USAGE.to_owned());
+            return Ok(texts::usage_line(order.locale));
         }
         let child = self.find_child_run(session, which).await?;
         if !child.is_listed {
-            return Err(Error::InvalidState("it is archived or deleted: begin another".to_owned()));
+            return Err(StateConflict::SubagentGone.into());
         }
         let run = child.run;
         // Without a chat address, the answer is shown in this session.
@@ -152,10 +138,7 @@ impl Engine {
             meta,
         };
         let accepted = self.inject_message(&run.child, text, how).await?;
-        Ok(match accepted.waiting {
-            true => "It is told at its next step.".to_owned(),
-            false => "It is told.".to_owned(),
-        })
+        Ok(texts::message_delivered(order.locale, accepted.waiting))
     }
 
     async fn spawn_child(
@@ -200,7 +183,7 @@ impl Engine {
                 is_streamed: false,
             })
             .await?;
-        Ok(format!("Begun in {}; its end is told here.", run.child))
+        Ok(texts::subagent_started(order.locale, &run.child))
     }
 
     async fn named_agent(&self, name: &str) -> Result<AgentId> {
@@ -218,10 +201,10 @@ impl Engine {
     }
 }
 
-fn stopped_reply(labels: &[String]) -> String {
+fn stopped_reply(locale: Locale, labels: &[String]) -> String {
     match labels.is_empty() {
-        true => "None is at work.".to_owned(),
-        false => format!("Stopped: {}.", join_labels(labels)),
+        true => texts::none_running(locale),
+        false => texts::subagents_stopped(locale, &join_labels(locale, labels)),
     }
 }
 

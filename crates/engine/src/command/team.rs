@@ -1,58 +1,67 @@
 //! `/team`: shows teams and writes to their members from a chat.
 
-use polyclaw_domain::sanitize;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_domain::team::{EVERYBODY_NAME, MemberState, PlanApproval, TeamMember, TeamRefusal, TeamStatus};
+use polyclaw_domain::team::{EVERYBODY_NAME, MemberState, TeamMember, TeamRefusal, TeamStatus};
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_store::{Tx, teams};
 
-use super::count_with_unit;
 use crate::core::Engine;
-use crate::error::{Error, Result};
-use crate::team::{MemberPlan, OutgoingTeamMessage, TeamActor, TeamSnapshot};
+use crate::error::{Error, Result, StateConflict};
+use crate::reply_text::team as texts;
+use crate::team::{OutgoingTeamMessage, TeamActor};
 
 impl Engine {
     /// Shows one team in full or a line for each, or sends a message to a member.
-    pub(super) async fn team_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        match self.team_answer(session, rest).await {
-            Err(Error::Team(TeamRefusal::Unknown(name))) => {
-                Ok(format!("There is no team '{name}'. /team lists the teams."))
-            }
-            Err(Error::Team(TeamRefusal::NotAMember(name))) => {
-                Ok(format!("'{name}' is not a member of that team. /team <team> lists its members."))
-            }
+    pub(super) async fn team_command(
+        &self,
+        session: &SessionKey,
+        rest: &str,
+        locale: Locale,
+    ) -> Result<String> {
+        match self.team_answer(session, rest, locale).await {
+            Err(Error::Team(TeamRefusal::Unknown(name))) => Ok(texts::unknown_team(locale, &name)),
+            Err(Error::Team(TeamRefusal::NotAMember(name))) => Ok(texts::not_a_member(locale, &name)),
             answer => answer,
         }
     }
 
-    async fn team_answer(&self, session: &SessionKey, rest: &str) -> Result<String> {
+    async fn team_answer(&self, session: &SessionKey, rest: &str, locale: Locale) -> Result<String> {
         let operator = TeamActor::Operator { call: self.next_id() };
         match rest.split_once(' ').unwrap_or((rest, "")) {
-            ("send", message) => return self.team_send(session, &operator, message.trim()).await,
-            ("plan", plan) => return self.team_plan(session, &operator, plan.trim()).await,
+            ("send", message) => {
+                return self.team_send((session, locale), &operator, message.trim()).await;
+            }
+            ("plan", plan) => return self.team_plan((session, locale), &operator, plan.trim()).await,
             _ => {}
         }
         let name = rest;
         if !name.is_empty() {
-            return Ok(self.team_snapshot(&operator, name).await?.to_text());
+            return Ok(self.team_snapshot(&operator, name).await?.to_text(locale));
         }
         let mut lines = Vec::new();
         for team in self.list_teams(false).await? {
             let view = self.team_snapshot(&operator, &team.name).await?;
-            lines.push(team_line(&view));
+            lines.push(texts::team_line(locale, &view));
         }
-        Ok(if lines.is_empty() { "There is no team.".to_owned() } else { lines.join("\n") })
+        Ok(if lines.is_empty() { texts::no_teams(locale) } else { lines.join("\n") })
     }
 
     /// `[team] <member> <text>`: the team is optional if this session leads one.
-    async fn team_send(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
-        const TEAM_SEND_USAGE: &str = "Say to whom: /team send [team] <member, lead or all> <text>.";
+    async fn team_send(
+        &self,
+        (session, locale): (&SessionKey, Locale),
+        operator: &TeamActor,
+        rest: &str,
+    ) -> Result<String> {
         let (team, line) = match self.addressed_team(session, rest).await? {
             Addressed::Team { name, line } => (name, line),
-            Addressed::Ambiguous(words) => return Ok(words),
-            Addressed::Nobody => return Ok(TEAM_SEND_USAGE.to_owned()),
+            Addressed::Ambiguous { teams, member } => {
+                return Ok(texts::several_teams(locale, &teams, member));
+            }
+            Addressed::Nobody => return Ok(texts::send_usage(locale)),
         };
-        let Some((to, text)) = line.split_once(' ') else { return Ok(TEAM_SEND_USAGE.to_owned()) };
+        let Some((to, text)) = line.split_once(' ') else { return Ok(texts::send_usage(locale)) };
         let is_broadcast = to == EVERYBODY_NAME;
         let outgoing = OutgoingTeamMessage {
             kind: if is_broadcast { TeamMessageKind::Broadcast } else { TeamMessageKind::Message },
@@ -64,30 +73,35 @@ impl Engine {
             reason: None,
         };
         let sent = self.send_team_message(operator, &team, outgoing).await?;
-        Ok(format!("Sent to {}.", sent.recipients.join(", ")))
+        Ok(texts::message_sent(locale, &sent.recipients))
     }
 
     /// `[team] <member>` shows a plan; `approve` or `reject` with a text decides on it.
-    async fn team_plan(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
-        const TEAM_PLAN_USAGE: &str =
-            "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
+    async fn team_plan(
+        &self,
+        (session, locale): (&SessionKey, Locale),
+        operator: &TeamActor,
+        rest: &str,
+    ) -> Result<String> {
         let (team, line) = match self.addressed_team(session, rest).await? {
             Addressed::Team { name, line } => (name, line),
-            Addressed::Ambiguous(words) => return Ok(words),
-            Addressed::Nobody => return Ok(TEAM_PLAN_USAGE.to_owned()),
+            Addressed::Ambiguous { teams, member } => {
+                return Ok(texts::several_teams(locale, &teams, member));
+            }
+            Addressed::Nobody => return Ok(texts::plan_usage(locale)),
         };
         let mut words = line.splitn(3, ' ');
         let Some(member) = words.next().filter(|member| !member.is_empty()) else {
-            return Ok(TEAM_PLAN_USAGE.to_owned());
+            return Ok(texts::plan_usage(locale));
         };
         let approve = match words.next() {
             None => {
                 let plan = self.member_plan(operator, &team, member).await?;
-                return Ok(plan_text((&team, member), plan));
+                return Ok(texts::plan_text(locale, (&team, member), plan.as_ref()));
             }
             Some("approve") => true,
             Some("reject") => false,
-            Some(_) => return Ok(TEAM_PLAN_USAGE.to_owned()),
+            Some(_) => return Ok(texts::plan_usage(locale)),
         };
         let outgoing = OutgoingTeamMessage {
             kind: TeamMessageKind::PlanApprovalResponse,
@@ -99,10 +113,7 @@ impl Engine {
             reason: None,
         };
         self.send_team_message(operator, &team, outgoing).await?;
-        Ok(match approve {
-            true => format!("{member} may begin."),
-            false => format!("{member} is asked for another plan."),
-        })
+        Ok(texts::plan_decided(locale, member, approve))
     }
 
     /// Finds the team that a line addresses: the one named first, or a team led by this session that has the named
@@ -120,10 +131,7 @@ impl Engine {
         Ok(match teams.as_slice() {
             [] => Addressed::Nobody,
             [name] => Addressed::Team { name: name.clone(), line },
-            _ => Addressed::Ambiguous(format!(
-                "You lead several teams: {}. Say which one, before '{first}'.",
-                teams.join(", ")
-            )),
+            _ => Addressed::Ambiguous { teams, member: first },
         })
     }
 
@@ -144,41 +152,10 @@ impl Engine {
         };
         let mut found = self.db().read(read).await?;
         if found.len() > 1 {
-            let lines = found.iter().map(|(team, key)| format!("{key} (team {team})"));
-            let which = lines.collect::<Vec<_>>().join(", ");
-            return Err(Error::InvalidState(format!(
-                "several of your teams have a member of this name: give the session key of the one you mean, {which}"
-            )));
+            return Err(StateConflict::AmbiguousMember(found).into());
         }
         Ok(found.pop().map(|(_, session)| session))
     }
-}
-
-/// Summary line of a team.
-fn team_line(view: &TeamSnapshot) -> String {
-    let working = view.members.iter().filter(|status| status.is_working).count();
-    let is_waiting = |member: &TeamMember| {
-        member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
-    };
-    let plans = match view.members.iter().filter(|status| is_waiting(&status.member)).count() {
-        0 => String::new(),
-        1 => "; 1 plan waits for approval".to_owned(),
-        more => format!("; {more} plans wait for approval"),
-    };
-    let spent = match (view.turns.is_spent(), view.turns.is_waiting) {
-        (false, _) => String::new(),
-        (true, false) => format!("; all {} automatic turns are used", view.turns.limit),
-        (true, true) => {
-            format!("; all {} automatic turns are used: write to its lead, and it goes on", view.turns.limit)
-        }
-    };
-    format!(
-        "{} ({}): {}, {working} at work; {}{plans}{spent}",
-        view.team.name,
-        view.team.status.as_str(),
-        count_with_unit(view.members.len(), "member"),
-        view.counts.summary_line(),
-    )
 }
 
 /// The addressee of a line after `/team send` or `/team plan`.
@@ -188,8 +165,11 @@ enum Addressed<'a> {
         name: String,
         line: &'a str,
     },
-    /// Several teams match; holds the reply.
-    Ambiguous(String),
+    /// This session leads several teams, and the line names only a member.
+    Ambiguous {
+        teams: Vec<String>,
+        member: &'a str,
+    },
     Nobody,
 }
 
@@ -206,17 +186,4 @@ fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store:
         led.push(team.name);
     }
     Ok(if with.is_empty() { led } else { with })
-}
-
-fn plan_text((team, member): (&str, &str), plan: Option<MemberPlan>) -> String {
-    match plan {
-        Some(MemberPlan { content: Some(content), .. }) => {
-            let content = sanitize::visible_controls(&content);
-            format!(
-                "{content}\n\nAnswer with /team plan {team} {member} approve, or reject and what to change."
-            )
-        }
-        Some(_) => format!("{member} has not sent a plan yet. Until one is approved it can only read."),
-        None => format!("{member} needs no approval."),
-    }
 }

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::ingress::IngressMessage;
 use crate::redact;
 use crate::reply_once::InboundReceipt;
+use crate::reply_text;
 
 /// Interval at which open broadcasts are checked without a wake-up, because a turn may end on another node.
 const BROADCAST_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -137,13 +138,17 @@ impl Engine {
     async fn refuse_target(&self, round: &Broadcast, at: usize, error: &Error) -> Result<TargetOutcome> {
         let target = &round.targets[at];
         tracing::warn!(round = round.id, agent.id = %target.agent, code = error.code(), "target refused a broadcast");
+        let language = self.stored_language(&target.session).await?;
+        let locale = self.settings().locale_for_text(language, &round.text);
         let receipt = InboundReceipt {
             session: target.session.clone(),
+            locale,
             address: round.address.clone(),
             platform_id: Some(format!("round {} {at}", round.id)),
             deliver: true,
         };
-        self.reply_once(&receipt, &format!("{}: I can not take this: {error}.", target.agent)).await?;
+        let text = reply_text::inbound::not_accepted_by(locale, &target.agent, error);
+        self.reply_once(&receipt, &text).await?;
         Ok(TargetOutcome::Refused)
     }
 

@@ -117,7 +117,8 @@ impl Engine {
     async fn build_menu(&self) -> Result<Vec<MenuItem>> {
         let agents = self.list_agents().await?;
         let named = agents.iter().map(|stored| (&stored.spec.agent_id, stored.spec.description.as_str()));
-        let (items, left_out) = command::build_menu(named);
+        let locale = self.settings().language.locale().unwrap_or_default();
+        let (items, left_out) = command::build_menu(named, locale);
         for id in left_out {
             tracing::warn!(agent.id = %id, "menu name is taken; the agent is reachable only by typing /{id}");
         }

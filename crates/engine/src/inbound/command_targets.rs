@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::subagents::reply_addresses;
 
 /// Commands about the conversation itself, wherever it is focused.
-const CONVERSATION_COMMANDS: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
+const CONVERSATION_COMMANDS: [&str; 5] = ["focus", "unfocus", "session", "subagents", "language"];
 
 impl Engine {
     /// A command after an agent prefix, and that agent's session with this chat.

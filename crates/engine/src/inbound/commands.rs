@@ -3,20 +3,21 @@
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::command::{CallerRole, ChatCommand, RequiredRole, parse};
 use polyclaw_domain::id::SessionId;
+use polyclaw_domain::locale::{ConversationLanguage, Locale};
 use polyclaw_domain::session::Session;
 use polyclaw_store::approvals::StoredApproval;
 use polyclaw_store::sessions;
 
 use super::command_targets::conversation_session;
 use super::route::{BindingRoute, RouteTarget, broadcast_targets};
-use super::unreachable_reply;
 use crate::command::{CommandOrigin, CommandRequest, approval_responder_for};
 use crate::command_action::{ActionOutcome, CommandAction, reply_only};
 use crate::core::Engine;
 use crate::error::Result;
+use crate::reply_text;
 
 /// Commands that change a session's settings; they create the session if needed.
-const SETTING_COMMANDS: [&str; 5] = ["agent", "model", "session", "focus", "subagents"];
+const SETTING_COMMANDS: [&str; 6] = ["agent", "model", "session", "focus", "subagents", "language"];
 const APPROVAL_COMMANDS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
@@ -27,14 +28,20 @@ impl Engine {
         place: &BindingRoute,
     ) -> Result<Option<CommandAction>> {
         if let Some(line) = parse(&message.text) {
-            let order = self.build_command_request(message, place, line);
+            let locale = self.reply_locale(message, place).await?;
+            let order = self.build_command_request(message, place, (line, locale));
             let concerned = self.command_targets(message, place, &order).await?;
             return self.run_on_targets(message, place, (concerned, &order)).await.map(Some);
         }
         let Some((named, line)) = self.find_named_command(message, place).await? else { return Ok(None) };
-        let order = self.build_command_request(message, place, line);
+        let language = named.session.as_ref().map(|session| session.language).unwrap_or_default();
+        let locale = match language == ConversationLanguage::default() {
+            true => self.reply_locale(message, place).await?,
+            false => language.resolve(self.settings().language),
+        };
+        let order = self.build_command_request(message, place, (line, locale));
         if !self.can_reach_agent(&order.reachable, &named.agent).await? {
-            return Ok(Some(reply_only(unreachable_reply(&named.agent))));
+            return Ok(Some(reply_only(reply_text::inbound::agent_unavailable(locale, &named.agent))));
         }
         let concerned = vec![RouteTarget::new(named.key.clone(), named.agent.clone())];
         self.run_on_targets(message, &named, (concerned, &order)).await.map(Some)
@@ -44,14 +51,14 @@ impl Engine {
         &self,
         message: &'a InboundMessage,
         place: &BindingRoute,
-        (command, rest): (&'static ChatCommand, &'a str),
+        ((command, rest), locale): ((&'static ChatCommand, &'a str), Locale),
     ) -> CommandRequest<'a> {
         let speaker = self.settings().inbound.caller_role(&message.context);
         let given = CommandOrigin { address: &message.address, platform_id: Some(&message.platform_id) };
         let by = approval_responder_for(speaker, &message.address);
         let reachable = self.reachable_agents(message, place);
         let authority = self.settings().inbound.sender_authority(&message.context);
-        CommandRequest { command, rest, speaker, by, origin: Some(given), reachable, authority }
+        CommandRequest { command, rest, speaker, by, origin: Some(given), reachable, authority, locale }
     }
 
     /// The sessions that a command without an agent prefix concerns.
@@ -101,7 +108,7 @@ impl Engine {
         for target in concerned {
             actions.push((self.resolve_command_action(&target.session, order).await?, target));
         }
-        let action = join_actions(actions);
+        let action = join_actions(actions, order.locale);
         let reach = command.required_role_for(order.rest);
         let is_setting = SETTING_COMMANDS.contains(&command.name)
             && reach != RequiredRole::Anyone
@@ -154,15 +161,15 @@ fn approval_targets(
 }
 
 /// Joins command actions into one. If there are several, each line of the reply starts with the name of the agent.
-fn join_actions(mut actions: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
+fn join_actions(mut actions: Vec<(CommandAction, RouteTarget)>, locale: Locale) -> CommandAction {
     match actions.len() {
-        0 => reply_only("This was not asked here."),
+        0 => reply_only(reply_text::approval::requested_elsewhere(locale)),
         1 => actions.remove(0).0,
         _ => Box::new(move |tx| {
             let (mut lines, mut after) = (Vec::new(), Vec::new());
             for (action, target) in &actions {
                 let done = action(tx)?;
-                lines.push(format!("{}: {}", target.agent, done.reply_text()));
+                lines.push(format!("{}: {}", target.agent, done.reply_text(locale)));
                 after.extend(done.effects);
             }
             Ok(ActionOutcome { reply: Ok(lines.join("\n")), effects: after })

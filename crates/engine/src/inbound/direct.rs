@@ -13,7 +13,7 @@ use polyclaw_store::broadcasts::{self, Broadcast, TargetOutcome};
 use super::reachable_agents::ReachableAgents;
 use super::route::RouteTarget;
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StateConflict};
 use crate::ingress::{AcceptedMessage, IngressMessage};
 use crate::reply_once::InboundReceipt;
 
@@ -132,7 +132,7 @@ impl Engine {
         let is_new = self.find_broadcast(&id).await?.is_none()
             && self.start_broadcast_once(inbound, targets, &id).await?;
         let round = self.find_broadcast(&id).await?.ok_or(Error::Deleted)?;
-        let nobody = || Error::InvalidState("none of the agents here could take it".to_owned());
+        let nobody = || Error::from(StateConflict::NoAgentAccepted);
         let at = answering_target(&round, &own).ok_or_else(nobody)?;
         // Its idempotency key makes this the same message, whether or not it is stored already.
         let accepted = self.accept_message(target_message(&round, at)).await?;
@@ -151,7 +151,8 @@ impl Engine {
         targets: Vec<RouteTarget>,
         id: &str,
     ) -> Result<bool> {
-        let receipt = InboundReceipt::from_message(&inbound);
+        let locale = self.session_locale(&inbound.session).await;
+        let receipt = InboundReceipt::from_message(&inbound, locale);
         match self.start_broadcast(inbound, targets, (id.to_owned(), &receipt)).await {
             Ok(()) => Ok(true),
             Err(Error::Store(polyclaw_store::Error::Conflict(_)))

@@ -8,6 +8,7 @@ use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::locale::{ConversationLanguage, Locale};
 use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS, PairingCode};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::pairings::{self, Pairing, PairingSender};
@@ -20,9 +21,7 @@ use crate::command_action::ActionOutcome;
 use crate::core::Engine;
 use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::{Error, Result};
-
-/// Sent to a sender who was approved.
-const PAIRING_APPROVED_TEXT: &str = "You are let in: write to me now.";
+use crate::reply_text;
 
 /// Maximum length of a stored sender name.
 const MAX_SENDER_NAME_LEN: usize = 80;
@@ -45,7 +44,9 @@ impl Engine {
     async fn send_pairing_code(&self, message: &InboundMessage) -> Result<()> {
         let settings = self.settings();
         let default = settings.inbound.router.choose_agent(&message.context).agent;
-        let receipt = receipt_for(message, &session_key_for(&settings.inbound, default, &message.context));
+        let locale = settings.locale_for_text(ConversationLanguage::default(), &message.text);
+        let key = session_key_for(&settings.inbound, default, &message.context);
+        let receipt = receipt_for(message, &key, locale);
         if self.is_already_accepted(&receipt).await? {
             return Ok(());
         }
@@ -54,16 +55,16 @@ impl Engine {
         match self.db().read(move |tx| pairings::find_pending_code(tx, &wanted, now)).await? {
             Some((_, notified_at)) if now.since(notified_at) < CODE_REPEAT_INTERVAL_MS => Ok(()),
             Some((code, _)) => {
-                let text = code.user_message();
+                let text = code.user_message(locale);
                 let tell = move |tx: &mut Tx<'_>| {
                     pairings::mark_code_sent(tx, &who, now).map(|()| Some(ActionOutcome::with_reply(&*text)))
                 };
                 self.commit_once(&receipt, tell).await.map(drop)
             }
             None => {
-                let pairing = self.build_pairing(message, now);
+                let pairing = self.build_pairing(message, locale, now);
                 let asked = sessionless_event(EventKind::PairingRequested, sender_data(&pairing.sender));
-                let text = pairing.code.user_message();
+                let text = pairing.code.user_message(locale);
                 let begin = move |tx: &mut Tx<'_>| {
                     let has_room = pairings::insert_pending(tx, &pairing, now)?;
                     if has_room {
@@ -97,7 +98,7 @@ impl Engine {
         Ok(())
     }
 
-    fn build_pairing(&self, message: &InboundMessage, now: Millis) -> Pairing {
+    fn build_pairing(&self, message: &InboundMessage, locale: Locale, now: Millis) -> Pairing {
         let plain = |name: &String| {
             let name = name.chars().filter(|c| !c.is_control()).take(MAX_SENDER_NAME_LEN).collect::<String>();
             self.redactor().redact_text(&name).into_owned()
@@ -108,6 +109,7 @@ impl Engine {
             code: PairingCode::from_nonce(&self.nonce()),
             is_approved: false,
             address: message.address.clone(),
+            locale,
             created_at: now,
             expires_at: now.plus(CODE_EXPIRY_MS),
         }
@@ -150,7 +152,7 @@ impl Engine {
         let outgoing = apply_gate(
             Some(pairing.address.clone()),
             DeliveryPolicy::ALLOW_ALL,
-            PAIRING_APPROVED_TEXT.to_owned(),
+            reply_text::inbound::pairing_approved(pairing.locale),
         );
         outgoing.map(|outgoing| build_outbox_messages(self, outgoing, &label)).unwrap_or_default()
     }

@@ -48,13 +48,6 @@ fn has_more_rights(own: &AgentSpec, other: &AgentSpec, default: &AgentId) -> boo
         || widens_permissions(own, &AgentSpec { agent_id: own.agent_id.clone(), ..other.clone() }, default)
 }
 
-/// Reply to a sender who names an agent they may not address.
-pub(crate) fn unreachable_reply(wanted: &AgentId) -> String {
-    format!(
-        "The agent {wanted} is not available to you here. An owner of this assistant can switch this conversation to it."
-    )
-}
-
 impl Engine {
     /// Agents that the sender of a message can address.
     pub(super) fn reachable_agents(&self, message: &InboundMessage, place: &BindingRoute) -> ReachableAgents {

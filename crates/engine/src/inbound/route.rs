@@ -4,6 +4,7 @@ use polyclaw_domain::channel::{InboundMessage, PULL_CHANNELS};
 use polyclaw_domain::command::{UnknownCommand, menu_name, split_command, unknown_command_word};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::route::BindingTier;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
@@ -11,10 +12,11 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, messages, sessions};
 use serde::Serialize;
 
-use super::reachable_agents::{ReachableAgents, unreachable_reply};
+use super::reachable_agents::ReachableAgents;
 use super::rules::InboundRules;
 use crate::core::Engine;
 use crate::error::Result;
+use crate::reply_text;
 
 /// The rule that decided, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -83,8 +85,27 @@ pub(super) enum RouteDecision {
         layer: RouteLayer,
     },
     Several(Vec<RouteTarget>),
-    /// The message only names an agent, or names an unknown command; holds the reply.
-    Usage(String),
+    /// No agent gets the message; the sender gets a reply.
+    Usage(UsageReply),
+}
+
+/// Why no agent gets a message.
+pub(super) enum UsageReply {
+    UnknownCommand(UnknownCommand),
+    /// The message only names an agent.
+    MessageMissing(AgentId),
+    /// The sender may not address this agent.
+    AgentUnavailable(AgentId),
+}
+
+impl UsageReply {
+    pub fn text(&self, locale: Locale) -> String {
+        match self {
+            Self::UnknownCommand(unknown) => unknown.user_message(locale),
+            Self::MessageMissing(agent) => reply_text::inbound::message_missing(locale, agent),
+            Self::AgentUnavailable(agent) => reply_text::inbound::agent_unavailable(locale, agent),
+        }
+    }
 }
 
 /// Returns the session that a focus points to. `None`: that session is gone, or the focus was silent for longer than
@@ -155,17 +176,17 @@ impl Engine {
         let settings = self.settings();
         let rules = &settings.inbound;
         if let Some(unknown) = self.find_unknown_command(text).await? {
-            return Ok(RouteDecision::Usage(unknown.user_message()));
+            return Ok(RouteDecision::Usage(UsageReply::UnknownCommand(unknown)));
         }
         if let Some(targets) = broadcast_targets(rules, arrival) {
             return Ok(RouteDecision::Several(targets));
         }
         if let Some((id, rest)) = self.split_agent_prefix(text).await? {
             if rest.is_empty() && message.attachments.is_empty() {
-                return Ok(RouteDecision::Usage(format!("Say what {id} is to do: /{id} <message>")));
+                return Ok(RouteDecision::Usage(UsageReply::MessageMissing(id)));
             }
             if !self.can_reach_agent(&self.reachable_agents(message, &place), &id).await? {
-                return Ok(RouteDecision::Usage(unreachable_reply(&id)));
+                return Ok(RouteDecision::Usage(UsageReply::AgentUnavailable(id)));
             }
             let session = match PULL_CHANNELS.contains(&arrival.channel.as_str()) {
                 true => place.key,

@@ -1,9 +1,11 @@
 //! The transaction that stores an inbound message: its session, its position in the queue and its transcript lines.
 
 use polyclaw_domain::backlog::{BacklogAdmission, MAX_WAITING_ITEMS, SessionLoad, admit_message};
+use polyclaw_domain::delivery::apply_gate;
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::relay::{self, RelayRequest};
 use polyclaw_domain::session::{Session, SessionStatus};
@@ -21,6 +23,7 @@ use super::{
 };
 use crate::history_import::title_from_text;
 use crate::lanes::LaneSlot;
+use crate::reply_text;
 use crate::subagents::release_held_below;
 use crate::{prompt, turn};
 
@@ -40,9 +43,10 @@ pub(crate) fn store_message(
         Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(snapshot) = enter_session(tx, inbound, fresh)? else {
+    let Some(mut snapshot) = enter_session(tx, inbound, fresh)? else {
         return Ok(Err(IngressRefusal::UnknownAgent));
     };
+    detect_language(tx, inbound, &mut snapshot.session)?;
     let session = &snapshot.session;
     if session.lane == JobLane::Teammate && session.status == SessionStatus::Archived && !is_announce(inbound)
     {
@@ -88,6 +92,23 @@ pub(crate) fn store_message(
         None => None,
     };
     Ok(Ok((accepted, claimed_turn)))
+}
+
+/// Stores the language of a person's message, if the message decides it.
+fn detect_language(
+    tx: &mut Tx<'_>,
+    inbound: &IngressMessage,
+    session: &mut Session,
+) -> polyclaw_store::Result<()> {
+    if !inbound.origin.is_person() || inbound.relay.is_some() {
+        return Ok(());
+    }
+    let detected = Locale::detect(&inbound.text).filter(|locale| session.language.detected != Some(*locale));
+    if let Some(locale) = detected {
+        sessions::set_detected_language(tx, &session.key, locale)?;
+        session.language.detected = Some(locale);
+    }
+    Ok(())
 }
 
 /// The turn that will process a message.
@@ -410,13 +431,14 @@ fn push_busy_notice(
     now: Millis,
     here: &NodeContext,
 ) -> polyclaw_store::Result<()> {
-    let Some(word) = here.busy_notice.as_ref().filter(|_| session.delivers && session.sends) else {
+    let Some((address, policy)) = here.busy_notice.as_ref().filter(|_| session.delivers && session.sends)
+    else {
         return Ok(());
     };
-    outbox::push(
-        tx,
-        &OutboxMessage::new_notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)),
-    )
+    let text = reply_text::inbound::busy_notice(here.settings.locale_for(session));
+    let Ok(notice) = apply_gate(Some(address.clone()), *policy, text) else { return Ok(()) };
+    let times = (now, here.settings.delivery_ttl_ms);
+    outbox::push(tx, &OutboxMessage::new_notice((&session.key, turn), 0, &notice, times))
 }
 
 fn waiting_event(inbound: &IngressMessage, turn: &TurnId, waiting: usize) -> NewEvent {

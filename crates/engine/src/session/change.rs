@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::StopOutcome;
 use crate::command_action::PostCommitEffect;
 use crate::core::Engine;
-use crate::error::Error;
+use crate::error::{Error, StateConflict};
 use crate::hub::FrameKind;
 use crate::ingress::NewIds;
 use crate::subagents::{complete_if_idle, stop_children, stop_run};
@@ -187,7 +187,7 @@ pub(crate) fn queue_compaction(
 }
 
 pub(crate) fn busy_error() -> Error {
-    Error::InvalidState("a turn is running: compact when it has ended".to_owned())
+    StateConflict::TurnRunning.into()
 }
 
 pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> NewEvent {

@@ -7,7 +7,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, runs, sessions};
 
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StateConflict};
 
 /// Maximum number of runs listed below a session.
 const MAX_CHILD_RUNS: usize = 500;
@@ -76,7 +76,7 @@ fn pick_child_run(children: Vec<ChildRun>, which: &str) -> Result<ChildRun> {
     match named[..] {
         [] => Err(unknown()),
         [child] => Ok(child.clone()),
-        _ => Err(Error::InvalidState(format!("several are called {which:?}: say which by its number"))),
+        _ => Err(StateConflict::AmbiguousLabel(which.to_owned()).into()),
     }
 }
 

@@ -12,8 +12,10 @@ use polyclaw_store::{Tx, backlog, events, ingress, jobs, messages, runs, session
 use serde_json::{Value, json};
 
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Result, StateConflict};
 use crate::hub::FrameKind;
+use crate::reply_text;
+use crate::reply_text::notice::HeldReason;
 use crate::settings::EngineSettings;
 
 /// Maximum number of sessions above another.
@@ -47,9 +49,9 @@ pub(super) fn held_notice(
     settings: &EngineSettings,
     now: Millis,
 ) -> polyclaw_store::Result<Option<HeldNotice>> {
-    let why = match code {
-        relay::TOO_MANY_HOPS => "it has gone through too many agents",
-        relay::BUDGET_SPENT => "agents have answered each other often enough without a person",
+    let reason = match code {
+        relay::TOO_MANY_HOPS => HeldReason::TooManyHops,
+        relay::BUDGET_SPENT => HeldReason::BudgetSpent,
         _ => return Ok(None),
     };
     // The people are where the topmost run was requested: an owner that is a child itself has none.
@@ -57,7 +59,7 @@ pub(super) fn held_notice(
     let Some(owner) = sessions::get(tx, &first.owner)? else { return Ok(None) };
     let policy =
         DeliveryPolicy { requested: true, session_delivers: owner.delivers, session_sends: owner.sends };
-    let text = format!("The result of {name} waits: {why}. Write anything, and it is taken up.");
+    let text = reply_text::notice::result_held(settings.locale_for(&owner), name, reason);
     for (n, address) in first.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
         if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.clone()) {
             let about = (&first.owner, turn);
@@ -137,7 +139,7 @@ impl Engine {
             Ok(true)
         };
         if !self.db().write(write).await? {
-            return Err(Error::InvalidState("its announce does not wait for a person".to_owned()));
+            return Err(StateConflict::ResultNotHeld.into());
         }
         self.hub.publish(&run.owner, FrameKind::Changed);
         Ok(SubagentRun { held: None, ..run })

@@ -377,6 +377,8 @@ fn build_child_session(
     Session {
         owner: Some(run.owner.clone()),
         lane: JobLane::Subagent,
+        // Its people are those of its owner.
+        language: owner.language,
         spawn_depth: owner.spawn_depth + 1,
         delegation_depth: owner.delegation_depth + u32::from(run.kind == RunKind::Delegate),
         delivers: false,

@@ -364,6 +364,8 @@ fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> 
     Session {
         owner: Some(lead.key.clone()),
         lane: JobLane::Teammate,
+        // Its people are those of its lead.
+        language: lead.language,
         spawn_depth: lead.spawn_depth + 1,
         delegation_depth: lead.delegation_depth,
         delivers: false,

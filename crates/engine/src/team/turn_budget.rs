@@ -4,6 +4,7 @@
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{TeamMessageId, TurnId};
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::team::{LEAD_NAME, RUNTIME_NAME, Team};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::outbox::{self, OutboxMessage};
@@ -15,6 +16,7 @@ use super::team_event;
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
+use crate::reply_text;
 
 /// How many turns a team has had since a person last wrote to its lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,12 +30,6 @@ pub struct TurnBudget {
 impl TurnBudget {
     pub fn is_spent(self) -> bool {
         self.used >= self.limit
-    }
-
-    /// Returns the notice that people read when the budget is spent.
-    pub fn spent_notice(self) -> Option<String> {
-        let waits = if self.is_waiting { " It waits: write to its lead, and it goes on." } else { "" };
-        self.is_spent().then(|| format!("All {} automatic turns are used.{waits}", self.limit))
     }
 }
 
@@ -58,13 +54,12 @@ impl Engine {
             Ok((!is_known && budget.is_spent()).then_some(teams::find_waiting_turn(tx, &wanted)?).flatten())
         };
         let Some(turn) = self.db().read(read).await? else { return Ok(()) };
-        let text = format!(
-            "Team '{}' has used all {limit} automatic turns and is paused. Send a message to its lead to continue.",
-            team.name
-        );
-        let message =
-            self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text.clone());
+        let text_in = |locale| reply_text::notice::team_budget_spent(locale, &team.name, limit);
+        // Agents read English.
+        let content = text_in(Locale::English);
+        let message = self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, content);
         let message = TeamMessage { id, ..message };
+        let text = text_in(self.session_locale(&team.lead).await);
         let (engine, wanted, about, reply) = (self.clone(), team.clone(), turn.clone(), text.clone());
         let write = move |tx: &mut Tx<'_>| {
             if !team_messages::insert_once(tx, &message)? {

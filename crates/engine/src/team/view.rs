@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::task::{TeamTask, TeamTaskState};
 use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::team::state::{self, MemberStatus, TaskCounts, TeamStateReader};
@@ -14,6 +15,7 @@ use super::create::has_lost_lead;
 use super::turn_budget::{TurnBudget, load_turn_budget};
 use crate::core::Engine;
 use crate::error::Result;
+use crate::reply_text;
 
 #[derive(Clone, Debug)]
 pub struct TeamSnapshot {
@@ -57,20 +59,9 @@ impl TeamSnapshot {
         }
     }
 
-    /// Renders the state for a person, with problems of the lead.
-    pub fn to_text(&self) -> String {
-        let mut lines = vec![self.prompt_block(TeamStateReader::Person)];
-        if self.is_lead_lost {
-            lines.push(format!(
-                "Its lead's session is gone: `polyclaw teams lead {} <session>` gives it to another.",
-                self.team.name
-            ));
-        }
-        lines.extend(self.turns.spent_notice());
-        lines.extend(
-            self.lead_failure_streak.as_ref().map(|streak| format!("The lead's {}.", streak.summary_line())),
-        );
-        lines.join("\n")
+    /// Renders the state for a person.
+    pub fn to_text(&self, locale: Locale) -> String {
+        reply_text::team::team_details(locale, self)
     }
 }
 

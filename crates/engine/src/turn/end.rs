@@ -26,11 +26,13 @@ use serde_json::json;
 
 use crate::budget::UnstoredModelCall;
 use crate::core::Engine;
-use crate::draft::{self, TurnDrafts};
+use crate::draft::TurnDrafts;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::ingress::NewIds;
 use crate::prompt::TurnContext;
+use crate::reply_text;
+use crate::reply_text::turn::TurnFailure;
 use crate::settings::EngineSettings;
 use crate::span::TurnSpanContext;
 use crate::subagents::{self, ChildTurnEnd};
@@ -128,7 +130,8 @@ pub(super) async fn yield_to_newer_message(
     last.tokens = context.resume_tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(turn_event(&running.claim, EventKind::TurnSteered, data));
-    finalize_leftover_drafts(engine, &mut last, draft::INTERRUPTED_SUFFIX);
+    let remark = reply_text::notice::interrupted_suffix(engine.settings().locale_for(&context.session));
+    finalize_leftover_drafts(engine, &mut last, &remark);
     or_lost(commit_turn(engine, running, last).await)?;
     engine.hit_kill_point(KillPoint::Steered).await;
     Ok(())
@@ -159,7 +162,8 @@ pub(super) async fn stop_looping_turn(
     }
     let mut last = final_commit(engine, running, context, JobState::Failed);
     last.unanswered = Some("Skipped: the turn was stopped.");
-    add_failure_reply(engine, context, &mut last, stop_code(reason), reason.user_message());
+    let failure = TurnFailure::StoppedByRule(reason.clone());
+    add_failure_reply(engine, context, &mut last, (stop_code(reason), &failure));
     or_lost(commit_turn(engine, running, last).await).map(drop)
 }
 
@@ -179,14 +183,9 @@ async fn end_at_round_limit(
 
 /// Ends a turn early.
 pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt: TurnAbort) -> Result<()> {
-    let (state, code, sentence) = match halt {
+    let (state, code, failure) = match halt {
         TurnAbort::Lost(Error::Store(polyclaw_store::Error::Unreadable(what))) => {
-            return abort_unreadable_turn(
-                engine,
-                running,
-                format!("What is stored of this conversation can not be read: {what}"),
-            )
-            .await;
+            return abort_unreadable_turn(engine, running, &TurnFailure::Unreadable(what)).await;
         }
         TurnAbort::Lost(error) => return Err(error),
         // A steered turn that cannot yield here yields as soon as it is claimed again.
@@ -194,8 +193,8 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
             let claim = running.claim.clone();
             return Ok(engine.db().write(move |tx| jobs::release_claim(tx, &claim)).await?);
         }
-        TurnAbort::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
-        TurnAbort::Failed { code, sentence } => (JobState::Failed, code, sentence),
+        TurnAbort::Cancelled => (JobState::Cancelled, "stopped", TurnFailure::Stopped),
+        TurnAbort::Failed { code, reason } => (JobState::Failed, code, reason),
     };
     if state == JobState::Cancelled && running.has_waited() {
         engine.wait_for_stopped_runs(&running.claim.turn).await?;
@@ -204,7 +203,7 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
     let (context, final_call) = match load_stored_state(engine, running).await {
         Ok(found) => found,
         Err(TurnAbort::Lost(Error::Store(polyclaw_store::Error::Unreadable(_)))) => {
-            return abort_unreadable_turn(engine, running, sentence).await;
+            return abort_unreadable_turn(engine, running, &failure).await;
         }
         Err(TurnAbort::Lost(error)) => return Err(error),
         Err(_) => return Err(Error::UnknownSession(running.claim.session.to_string())),
@@ -212,13 +211,18 @@ pub(super) async fn abort_turn(engine: &Engine, running: &Arc<RunningTurn>, halt
     let mut last = final_commit(engine, running, &context, state);
     last.final_call = final_call;
     last.unanswered = Some("Not run: the turn ended first.");
-    add_failure_reply(engine, &context, &mut last, code, sentence);
+    add_failure_reply(engine, &context, &mut last, (code, &failure));
     commit_turn(engine, running, last).await.map(drop)
 }
 
 /// Fails a turn whose stored rows cannot be decoded. It stores no reply, only the failure, so that waiters return and
 /// the session's next turn can start.
-async fn abort_unreadable_turn(engine: &Engine, running: &Arc<RunningTurn>, sentence: String) -> Result<()> {
+async fn abort_unreadable_turn(
+    engine: &Engine,
+    running: &Arc<RunningTurn>,
+    failure: &TurnFailure,
+) -> Result<()> {
+    let sentence = failure.text(engine.session_locale(&running.claim.session).await);
     let mut last = empty_final_commit(engine, running, JobState::Failed);
     last.in_team = Some(NewIds::new(engine, Some(running.claim.trace.clone())));
     last.events.push(turn_event(
@@ -309,9 +313,9 @@ fn add_failure_reply(
     engine: &Engine,
     context: &TurnContext,
     last: &mut FinalCommit,
-    code: &'static str,
-    mut sentence: String,
+    (code, failure): (&'static str, &TurnFailure),
 ) {
+    let mut sentence = failure.text(engine.settings().locale_for(&context.session));
     engine.redactor().redact_in_place(&mut sentence);
     let kind =
         if last.end.state == JobState::Cancelled { EventKind::TurnCancelled } else { EventKind::TurnFailed };

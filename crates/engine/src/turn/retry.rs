@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use polyclaw_domain::backoff::{BackoffPolicy, add_jitter};
 use polyclaw_domain::id::TurnId;
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_store::jobs::{self, TurnJobKind};
 use tokio::time::{Instant, sleep};
@@ -15,6 +16,7 @@ use crate::draft::DraftStream;
 use crate::hub::FrameKind;
 use crate::live_reply;
 use crate::prompt::TurnContext;
+use crate::reply_text;
 use crate::turn::{TurnAbort, TurnResult};
 use crate::worker::RunningTurn;
 
@@ -71,7 +73,8 @@ impl ModelRetryPolicy {
         let (RetryDecision::After(wait) | RetryDecision::Retry(wait)) = again;
         tracing::info!(model = %error.model, class = error.class.as_str(), wait_ms = wait.as_millis(),
             "retrying model call");
-        if let Some(frame) = self.retry_frame(again, &error, running) {
+        let locale = engine.settings().locale_for(&context.session);
+        if let Some(frame) = self.retry_frame(again, (&error, locale), running) {
             engine.hub.publish(&running.claim.session, frame);
         }
         // Shows a typing indicator on platforms.
@@ -87,7 +90,7 @@ impl ModelRetryPolicy {
     fn retry_frame(
         &self,
         again: RetryDecision,
-        error: &ProviderError,
+        (error, locale): (&ProviderError, Locale),
         running: &RunningTurn,
     ) -> Option<FrameKind> {
         let turn_id = running.claim.turn.clone();
@@ -101,7 +104,7 @@ impl ModelRetryPolicy {
             }),
             RetryDecision::After(wait) if wait >= MIN_ANNOUNCED_WAIT => {
                 let seconds = wait.as_millis().div_ceil(1_000);
-                let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
+                let text = reply_text::notice::rate_limited(locale, &error.model, seconds);
                 Some(FrameKind::Notice { turn_id, text })
             }
             RetryDecision::After(_) => None,

@@ -1,5 +1,5 @@
 use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
-use polyclaw_domain::approval::{ApprovalDecision, ApprovalResponder, InvalidApproval};
+use polyclaw_domain::approval::{ApprovalDecision, ApprovalResponder, ApprovalState, InvalidApproval};
 use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
 use polyclaw_domain::command::CallerRole;
 use polyclaw_domain::id::{AgentId, ApprovalId, TraceId};
@@ -8,7 +8,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, HubSubscription};
 use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage, RelayInfo, RelayKind};
-use polyclaw_engine::{ApprovalAnswer, Error, decide_approval};
+use polyclaw_engine::{ApprovalAnswer, Error, StateConflict, decide_approval};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages;
 use polyclaw_testkit::wait_until;
@@ -72,7 +72,7 @@ async fn a_person_says_yes_and_it_runs_once() {
     world.wait_answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     let again = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
-    assert!(matches!(again, Err(Error::InvalidState(_))), "a second tap is refused");
+    assert!(matches!(again, Err(Error::StateConflict(_))), "a second tap is refused");
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,7 +106,10 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
         "whoever shows it takes it away"
     );
     let late = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
-    assert!(matches!(late, Err(Error::InvalidState(why)) if why.contains("expired")));
+    assert!(matches!(
+        late,
+        Err(Error::StateConflict(StateConflict::ApprovalDecided(ApprovalState::Expired)))
+    ));
     assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     assert!(
         glance(&world.transcript("me").await)[2].starts_with("result Not run: the approval request expired")
@@ -178,7 +181,7 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let reply = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
-    assert_eq!(reply.as_deref(), Some("Approved: it runs now."));
+    assert_eq!(reply.as_deref(), Some("Approved. It runs now."));
     assert_eq!(world.wait_answer(&accepted).await.text, "fine");
     let again =
         world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
@@ -189,7 +192,7 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     assert!(!transcript.iter().any(|line| line.contains("/approve")), "an answer is no message");
     let shown: Vec<String> =
         world.ground.fake_channel.visible_messages().into_iter().map(|(_, text)| text).collect();
-    assert!(shown.contains(&"Approved: it runs now.".to_owned()), "{shown:?}");
+    assert!(shown.contains(&"Approved. It runs now.".to_owned()), "{shown:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +207,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     assert!(refused(other).await.contains("another conversation"));
     let mut intruder = answer("me", &id);
     intruder.address.peer = "you".into();
-    assert!(refused(intruder).await.contains("only the person who requested it"));
+    assert!(refused(intruder).await.contains("only the person who caused this request"));
     // The same person in another thread, with that thread's session and with this one.
     let mut thread = answer("me", &id);
     thread.address.thread = Some("2".into());
@@ -378,7 +381,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     assert!(approve.starts_with("/approve ") && deny.starts_with("/deny "));
     let stranger = pressed(&world, 1, inbound_dm("eve", &approve)).await;
     assert!(stranger.contains("another conversation"), "{stranger}");
-    assert_eq!(pressed(&world, 2, inbound_dm("ann", &approve)).await, "Approved: it runs now.");
+    assert_eq!(pressed(&world, 2, inbound_dm("ann", &approve)).await, "Approved. It runs now.");
     for (n, again) in [(3, &approve), (4, &deny)] {
         let text = pressed(&world, n, inbound_dm("ann", again)).await;
         assert!(text.contains("already approved") || text == "fine", "{text}");
@@ -395,8 +398,8 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     );
     let approve = buttons(&world, "-7").await.remove(0);
     let refused = pressed(&world, 5, inbound_group("-7", "guest", &approve)).await;
-    assert!(refused.contains("is for the owner"), "{refused}");
-    assert_eq!(pressed(&world, 6, inbound_group("-7", "boss", &approve)).await, "Approved: it runs now.");
+    assert!(refused.contains("Only owners"), "{refused}");
+    assert_eq!(pressed(&world, 6, inbound_group("-7", "boss", &approve)).await, "Approved. It runs now.");
     world.wait_settled().await;
 }
 
@@ -445,7 +448,7 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     assert!(!refused.contains("Approved"), "{refused}");
     let line = World::inbound("me", &format!("/approve {id}"));
     let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert_eq!(reply, "Approved: it runs now.");
+    assert_eq!(reply, "Approved. It runs now.");
     let answer = world.wait_answer(&accepted).await.text;
     assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");
 }

@@ -125,7 +125,7 @@ async fn the_words_of_a_failure_are_for_people_and_not_the_models_own() {
         _ => vec![ScriptStep::Say("fine".into())],
     });
     let world = World::with_provider(Arc::clone(&model) as _).await;
-    assert!(world.send_and_wait("fail").await.text.contains("could not get an answer"));
+    assert!(world.send_and_wait("fail").await.text.contains("The model did not answer"));
     assert_eq!(world.send_and_wait("again").await.text, "fine");
     let shown = said(model.prompts().last().unwrap());
     assert_eq!(shown, "user fail\nassistant [no answer: provider_failed]\nuser again\n");

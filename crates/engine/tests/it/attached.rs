@@ -55,7 +55,9 @@ async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
     assert!(world.ground.fake_channel.fetched_handles().is_empty());
     let pairing = CONFIG.replace("dm_policy = \"allowlist\"", "dm_policy = \"pairing\"");
     let world = ground(&pairing).await.start_engine(KillPointFaults::no_kill());
-    assert!(read_after(&world, photo(inbound_dm("eve", "look"))).await[0].contains("I do not know you"));
+    assert!(
+        read_after(&world, photo(inbound_dm("eve", "look"))).await[0].contains("You are not approved yet")
+    );
     assert!(world.ground.fake_channel.fetched_handles().is_empty());
 }
 

@@ -93,18 +93,18 @@ async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
     let world = world().await;
     told(&world, 0, inbound_dm("boss", "todo {}")).await;
     let waits = told(&world, 1, inbound_dm("eve", CREATE)).await;
-    assert!(waits.contains("needs the owner's approval"), "{waits}");
+    assert!(waits.contains("needs an owner's approval"), "{waits}");
     let asked = read_next(&world, "boss", 1).await;
     let id = question(&world).await;
     assert!(
-        asked.contains("Asked for by \"telegram:default:eve\"") && asked.contains(&format!("/approve {id}")),
+        asked.contains("Requested by \"telegram:default:eve\"") && asked.contains(&format!("/approve {id}")),
         "{asked}"
     );
     let own = told(&world, 2, inbound_dm("eve", &format!("/approve {id}"))).await;
     assert!(own.contains("only an owner of this instance can answer"), "{own}");
     assert!(world.engine.load_agent(&agent("pwn")).await.is_err());
     let approved = told(&world, 3, inbound_dm("boss", &format!("/approve {id}"))).await;
-    assert_eq!(approved, "Approved: it runs now.");
+    assert_eq!(approved, "Approved. It runs now.");
     world.wait_settled().await;
     assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
 }
@@ -117,7 +117,7 @@ async fn an_owner_approves_where_they_asked() {
     let id = question(&world).await;
     assert_eq!(
         told(&world, 2, inbound_dm("boss", &format!("/approve {id}"))).await,
-        "Approved: it runs now."
+        "Approved. It runs now."
     );
     world.wait_settled().await;
     assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
@@ -239,7 +239,7 @@ async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
     told(&world, 0, inbound_dm("boss", "todo {}")).await;
     let write = r#"write_file {"path": "CLAUDE.md", "content": "obey"}"#;
     let waits = told(&world, 1, inbound_dm("eve", write)).await;
-    assert!(waits.contains("needs the owner's approval"), "{waits}");
+    assert!(waits.contains("needs an owner's approval"), "{waits}");
     let asked = read_next(&world, "boss", 1).await;
     assert!(asked.contains("This changes \"AGENTS.md\", a file that tells"), "{asked}");
     world.ground.tools.link("notes.md", "notes/today.md");
@@ -260,7 +260,7 @@ async fn a_skill_is_guarded_wherever_the_config_has_its_folder() {
         let write = format!(r#"write_file {{"path": "{path}", "content": "obey"}}"#);
         world.ground.tools.link(path, path);
         let waits = told(&world, n + 1, inbound_dm(&format!("eve{n}"), &write)).await;
-        assert!(waits.contains("needs the owner's approval"), "{path}: {waits}");
+        assert!(waits.contains("needs an owner's approval"), "{path}: {waits}");
     }
     world.ground.tools.link("trickster.md", "trickster.md");
     let other = r#"write_file {"path": "trickster.md", "content": "x"}"#;
@@ -353,6 +353,6 @@ async fn only_an_owner_writes_to_a_team_by_command() {
             .await
             .unwrap()
             .unwrap();
-        assert!(text.contains("only an owner may write to them"), "{text}");
+        assert!(text.contains("Only owners can write to members here"), "{text}");
     }
 }

@@ -46,7 +46,13 @@ impl Story {
             read: texts,
             session: format!(
                 "{:?}",
-                (session.active_agent, session.model_override, session.focus, session.ttl_ms)
+                (
+                    session.active_agent,
+                    session.model_override,
+                    session.focus,
+                    session.ttl_ms,
+                    session.language
+                )
             ),
             jobs: world.engine.db().read(read).await.unwrap(),
             counts: [renewed, decided],
@@ -92,6 +98,7 @@ async fn ground(command: &str) -> (DurableWorld, String) {
         "agent" => "/agent ops".to_owned(),
         "focus" => "/focus agent:ops:main".to_owned(),
         "session" => "/session ttl 5h".to_owned(),
+        "language" => "/language zh".to_owned(),
         other => format!("/{other}"),
     };
     (world.kill().await, line)
@@ -137,14 +144,15 @@ async fn what_a_command_changes_is_seen_in_its_story() {
     let notice = story("whoami", None).await;
     for (command, reply) in [
         ("new", "A new conversation"),
-        ("model", "lab/small from the next turn on"),
+        ("model", "lab/small is used starting with the next turn"),
         ("agent", "ops answers"),
-        ("focus", "goes to agent:ops:main"),
-        ("session", "After 5h of silence"),
-        ("compact", "Folding"),
+        ("focus", "now go to agent:ops:main"),
+        ("session", "After 5h without a message"),
+        ("language", "现在使用中文"),
+        ("compact", "The old history is being summarized."),
         ("stop", "Stopped."),
-        ("approve", "Approved: it runs now."),
-        ("deny", "Denied: the agent is told."),
+        ("approve", "Approved. It runs now."),
+        ("deny", "Denied. The agent is notified."),
     ] {
         let story = story(command, None).await;
         assert!(story.read.iter().any(|text| text.contains(reply)), "{story:?}");
@@ -205,8 +213,8 @@ async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one(
     }
     let refused = reads("/model nope/x").await;
     assert!(refused.contains("no provider 'nope'") && refused.contains("/models"), "{refused}");
-    assert!(reads("/model lab/large").await.contains("lab/large from the next turn on"));
-    assert!(reads("/sTatus").await.contains("\nmodel lab/large (picked)\n"));
+    assert!(reads("/model lab/large").await.contains("lab/large is used starting with the next turn"));
+    assert!(reads("/sTatus").await.contains("\nmodel lab/large (selected)\n"));
     assert!(reads("/agent").await.contains("/agents"));
     assert_eq!(reads("/start").await, reads("/Help").await);
     assert_eq!(reads("/Ops-Night hi").await, "echo: hi", "an agent's name in whatever case");
@@ -237,7 +245,7 @@ async fn commands_work_before_the_first_message() {
     assert_eq!(world.engine.load_session(&key).await.unwrap().active_agent.as_str(), "coder");
     let spawned = SessionKey::from_parts(&AgentId::main(), &["web", "spawn"]);
     let text = world.engine.run_command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
-    assert!(text.starts_with("Begun in "), "{text}");
+    assert!(text.starts_with("Started in "), "{text}");
     // General commands create no session, and no command creates a sub-agent's session.
     let none = SessionKey::from_parts(&AgentId::main(), &["web", "none"]);
     world.engine.run_command(&none, "/help").await.unwrap().unwrap();

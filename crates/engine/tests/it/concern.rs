@@ -86,7 +86,7 @@ async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks(
         let world = asker().await;
         let id = asked(&world, inbound_dm("guest", "/ops run it")).await;
         let line = format!("{answer} {id}");
-        assert_eq!(told(&world, inbound_dm("guest", &line)).await, "Approved: it runs now.");
+        assert_eq!(told(&world, inbound_dm("guest", &line)).await, "Approved. It runs now.");
         world.wait_settled().await;
         assert_eq!(world.ground.fake_channel.texts_at("guest", None).last().unwrap(), "fine");
         let again = told(&world, inbound_dm("guest", &format!("{line} again"))).await;
@@ -101,10 +101,10 @@ async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
     let id = asked(&world, inbound_group("-8", "guest", "/ops run it")).await;
     for line in [format!("/approve {id}"), format!("/ops /approve {id}")] {
         let refused = told(&world, inbound_group("-8", "guest", &line)).await;
-        assert_eq!(refused, "/approve is for the owner of this assistant.");
+        assert_eq!(refused, "Only owners of this assistant can use /approve.");
     }
     let text = told(&world, inbound_group("-8", "boss", &format!("/deny {id} not today"))).await;
-    assert_eq!(text, "Denied: the agent is told.");
+    assert_eq!(text, "Denied. The agent is notified.");
     world.wait_settled().await;
 }
 
@@ -123,7 +123,7 @@ async fn a_question_is_not_answered_from_another_chat_or_thread() {
         ] {
             let place = elsewhere.address.clone();
             let refused = told(&world, elsewhere).await;
-            assert!(refused.contains("requested in another conversation"), "{place:?}: {refused}");
+            assert!(refused.contains("made in another conversation"), "{place:?}: {refused}");
             assert!(is_open(&world, &id).await, "{place:?}");
         }
     }
@@ -142,7 +142,7 @@ async fn a_turn_of_another_agent_is_seen_and_stopped_where_its_answer_goes() {
         (topic(inbound_group("-8", "boss", "/stop"), "6"), 2),
         (inbound_dm("boss", "/stop"), 3),
     ] {
-        assert_eq!(told(&world, elsewhere).await, "Nothing was said here yet.", "{n}");
+        assert_eq!(told(&world, elsewhere).await, "This conversation has no messages yet.", "{n}");
         assert!(runs_in(&world, key).await, "{n}");
     }
     let here = |text: &str| topic(inbound_group("-8", "guest", text), "5");
@@ -179,7 +179,10 @@ async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
     told(&world, inbound_dm("boss", "hello")).await;
     at_work(&world, inbound_dm("guest", "/ops work"), "agent:ops:main").await;
     assert_eq!(told(&world, inbound_dm("boss", "/stop")).await, "Nothing is running.");
-    assert_eq!(told(&world, inbound_dm("boss", "/new")).await, "A new conversation. The old one is kept.");
+    assert_eq!(
+        told(&world, inbound_dm("boss", "/new")).await,
+        "A new conversation has started. The old one is kept."
+    );
     assert!(runs_in(&world, "agent:ops:main").await);
     assert_eq!(said_in(&world, "agent:ops:main").await, ["work"]);
     assert_eq!(told(&world, inbound_dm("guest", "/stop")).await, "main: Nothing is running.\nops: Stopped.");
@@ -193,7 +196,7 @@ async fn a_chat_begins_anew_with_every_agent_it_talked_to() {
         told(&world, inbound_dm("guest", text)).await;
     }
     told(&world, inbound_dm("boss", "/ops mine")).await;
-    let restarted = "A new conversation. The old one is kept.";
+    let restarted = "A new conversation has started. The old one is kept.";
     assert_eq!(told(&world, inbound_dm("guest", "/ops /new")).await, restarted);
     assert!(said_in(&world, "agent:ops:telegram:dm:guest").await.is_empty());
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "only the named one");

@@ -105,7 +105,10 @@ async fn a_turn_that_kills_its_process_each_time_is_given_up_and_the_person_is_t
     }
     let answer = world.wait_answer(&accepted).await;
     assert_eq!(answer.error_code.as_deref(), Some("too_many_attempts"));
-    assert_eq!(answer.text, "I gave up after 3 attempts that were all cut off before a step was done.");
+    assert_eq!(
+        answer.text,
+        "The turn was given up after 3 attempts that were all interrupted before a step completed."
+    );
     assert_eq!(asked.load(Ordering::SeqCst), 3);
     gate.add_permits(1);
     assert_eq!(world.send_and_wait("again").await.state, JobState::Done, "the session goes on");

@@ -78,7 +78,7 @@ impl Stage {
     /// Something a person wrote waits in the sub-agent.
     async fn with_a_message_waiting(self) -> Self {
         let text = self.command("/subagents send 1 and then paint").await;
-        assert_eq!(text, "It is told at its next step.");
+        assert_eq!(text, "The message is delivered at its next step.");
         self
     }
 
@@ -102,7 +102,7 @@ async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
     let messages = transcript(stage.world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&messages).len(), 1, "its owner is told once");
     // Whoever writes to it later is answered.
-    assert_eq!(stage.command("/subagents send 1 still there?").await, "It is told.");
+    assert_eq!(stage.command("/subagents send 1 still there?").await, "The message was delivered.");
     stage.world.wait_settled().await;
     let lines = transcript(stage.world.engine.db(), &stage.run().await.child).await;
     assert!(lines.iter().any(|line| line.text == "to you: still there?"), "{lines:#?}");
@@ -110,7 +110,7 @@ async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
 
 async fn stopping_the_parent_gives_up_what_waits_in_its_sub_agents(db: Db) {
     let stage = staged(db).await.with_a_message_waiting().await;
-    assert_eq!(stage.command("/stop").await, "Stopped. Sub-agents stopped: worker.");
+    assert_eq!(stage.command("/stop").await, "Stopped. Stopped sub-agents: worker.");
     stage.nothing_is_left().await;
     assert_eq!(stage.command("/stop").await, "Nothing is running.");
 }
@@ -134,7 +134,7 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     world.send_and_wait("hello").await;
     for text in ["do dig one", "do dig two"] {
         let reply = world.engine.run_command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
-        assert!(reply.unwrap().starts_with("Begun in "));
+        assert!(reply.unwrap().starts_with("Started in "));
     }
     let second = |world: &World| {
         let engine = world.engine.clone();

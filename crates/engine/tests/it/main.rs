@@ -26,6 +26,7 @@ mod images;
 mod ingress;
 mod killed;
 mod lanes;
+mod language;
 mod limits;
 mod maintenance;
 mod memory;

@@ -44,7 +44,10 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
         }
     }
     assert_eq!(lines.len(), 2);
-    assert!(lines[0].starts_with("scripted/model asks to slow down. I ask again in 2"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("scripted/model limits the rate of requests. The next attempt is in 2"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +90,7 @@ async fn a_model_that_asks_for_an_hour_is_not_waited_for() {
     let answer = world.send_and_wait("hi").await;
     assert_eq!((answer.error_code.as_deref(), model.prompts().len()), (Some("provider_failed"), 1));
     assert!(
-        answer.text.ends_with("It asks to wait for 60 minutes; /model picks another."),
+        answer.text.ends_with("It asks to wait for 60 minutes. /model selects another."),
         "{}",
         answer.text
     );

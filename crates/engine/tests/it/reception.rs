@@ -149,9 +149,9 @@ async fn a_letter_is_taken_once_whatever_it_comes_to() {
     for (text, answer) in [
         ("hello", "echo: hello"),
         ("/whoami", "session agent:main:telegram:dm:guest, agent main"),
-        ("/ops", "Say what ops is to do: /ops <message>"),
-        ("/bogus", "There is no command /bogus. /help lists them."),
-        ("/Statsu", "There is no command /Statsu. Did you mean /status? /help lists them."),
+        ("/ops", "Write a message after the name: /ops <message>"),
+        ("/bogus", "There is no command /bogus. /help lists the commands."),
+        ("/Statsu", "There is no command /Statsu. Did you mean /status? /help lists the commands."),
         ("/etc/passwd is a file", "echo: /etc/passwd is a file"),
     ] {
         assert_eq!(read_after(&world, inbound_dm("guest", text)).await, [answer]);
@@ -194,7 +194,7 @@ async fn a_switched_conversation_stays_switched_and_a_name_in_front_counts_once(
 
 #[tokio::test(start_paused = true)]
 async fn what_a_command_reaches_decides_who_may_give_it() {
-    let refused = |name: &str| format!("/{name} is for the owner of this assistant.");
+    let refused = |name: &str| format!("Only owners of this assistant can use /{name}.");
     let world = world().await;
     for sender in ["guest", "boss"] {
         read_after(&world, inbound_dm(sender, "hello")).await;
@@ -217,7 +217,7 @@ async fn what_a_command_reaches_decides_who_may_give_it() {
     {
         assert_ne!(among("guest", &format!("/{name} ")).await, refused(name));
     }
-    assert_eq!(alone("boss", "/model a/b").await, "a/b from the next turn on.");
+    assert_eq!(alone("boss", "/model a/b").await, "a/b is used starting with the next turn.");
     let group = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
     let session = world.engine.load_session(&group).await.unwrap();
     assert_eq!(
@@ -234,7 +234,7 @@ async fn a_conversation_can_go_on_elsewhere_and_come_back() {
     read_after(&world, inbound_dm("boss", "hello")).await;
     let focus = "/focus agent:ops:telegram:group:-7";
     assert!(
-        read_after(&world, inbound_dm("boss", focus)).await[0].starts_with("What you write here goes to")
+        read_after(&world, inbound_dm("boss", focus)).await[0].starts_with("Messages written here now go to")
     );
     assert_eq!(
         read_after(&world, inbound_dm("boss", "over there")).await,
@@ -245,7 +245,10 @@ async fn a_conversation_can_go_on_elsewhere_and_come_back() {
     assert!(
         read_after(&world, inbound_dm("boss", "/whoami")).await[0].contains("agent:ops:telegram:group:-7")
     );
-    assert_eq!(read_after(&world, inbound_dm("boss", "/unfocus")).await, ["Back in this conversation."]);
+    assert_eq!(
+        read_after(&world, inbound_dm("boss", "/unfocus")).await,
+        ["Messages written here go to this conversation again."]
+    );
     read_after(&world, inbound_dm("boss", "here again")).await;
     assert_eq!(said_in(&world, "agent:main:telegram:dm:boss").await, ["hello", "here again"]);
 }
@@ -255,7 +258,7 @@ async fn a_silent_conversation_begins_anew() {
     let world = world().await;
     read_after(&world, inbound_dm("guest", "hello")).await;
     let set = read_after(&world, inbound_dm("guest", "/session ttl 1h")).await;
-    assert_eq!(set, ["After 1h of silence a new conversation begins."]);
+    assert_eq!(set, ["After 1h without a message, a new conversation starts."]);
     tokio::time::sleep(std::time::Duration::from_secs(3_000)).await;
     read_after(&world, inbound_dm("guest", "still there")).await;
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello", "still there"]);
@@ -274,7 +277,10 @@ async fn what_can_not_be_taken_is_said() {
     let mut message = inbound_dm("guest", &long);
     message.platform_id = "long".into();
     let read = read_after(&world, message.clone()).await;
-    assert!(read[0].starts_with("I can not take this: the message has 1000001 characters"), "{read:?}");
+    assert!(
+        read[0].starts_with("Your message was not accepted: the message has 1000001 characters"),
+        "{read:?}"
+    );
     assert!(read_after(&world, message).await.is_empty(), "once");
     let mut endless = polyclaw_testkit::inbound_dm("guest", "hi");
     endless.context.peer = ChatPeer { kind: PeerKind::Dm, id: "x".repeat(600) };

@@ -159,9 +159,12 @@ async fn commands_there_act_on_every_session_and_speak_for_each() {
     let lines: Vec<&str> = read[0].lines().collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[1], "bob: session agent:bob:telegram:group:-7, agent bob");
-    assert_eq!(read_after(&world, inbound_group("-7", "guest", "/models")).await, ["No models are known."]);
+    assert_eq!(
+        read_after(&world, inbound_group("-7", "guest", "/models")).await,
+        ["No models are available."]
+    );
     let refused = read_after(&world, inbound_group("-7", "guest", "/new")).await;
-    assert_eq!(refused[0].matches("is for the owner").count(), 3);
+    assert_eq!(refused[0].matches("Only owners of this assistant").count(), 3);
     let mut small_talk = inbound_group("-7", "guest", "not for you");
     small_talk.mentioned = false;
     assert!(read_after(&world, small_talk).await.is_empty(), "admission comes first");
@@ -278,7 +281,7 @@ async fn where_all_are_at_work_one_of_them_says_so() {
     }
     assert_eq!(
         world.ground.fake_channel.texts_at("-7", None),
-        ["I am at something else; I will come to this next."]
+        ["Busy with another task. Your message is answered next."]
     );
     over(&world).await;
     assert_eq!(world.ground.fake_channel.texts_at("-7", None).len(), 7, "and all answer both");

@@ -105,11 +105,11 @@ async fn commands_are_answered_and_never_stored() {
         assert!(!text.is_empty(), "{line}");
     }
     let queue = async |line: &str| world.engine.run_command(&key, line).await.unwrap().unwrap();
-    let mode = "No turn is running; 0 messages and 0 interrupted tasks are waiting. A message during a turn goes \
-                first; the task then goes on. The queue mode is steer-backlog.";
+    let mode = "No turn is running; 0 messages and 0 interrupted tasks are waiting. A message sent during a turn is \
+                answered first; then the task continues. The queue mode is steer-backlog.";
     assert_eq!((queue("/queue").await.as_str(), queue("/queue steer-backlog").await.as_str()), (mode, mode));
     for other in ["collect", "steer", "interrupt", "followup"] {
-        let refused = format!("'{other}' is not a queue mode. There is one mode: steer-backlog.");
+        let refused = format!("'{other}' is not a queue mode. The only mode is steer-backlog.");
         assert_eq!(queue(&format!("/queue {other}")).await, refused);
     }
     assert!(world.engine.run_command(&key, "/agent nobody").await.unwrap().is_err());
@@ -142,7 +142,7 @@ async fn a_session_that_works_is_not_deleted() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let key = World::session_key("me");
     assert!(matches!(world.engine.delete_session(&key).await, Err(Error::InvalidState(_))));
-    assert!(matches!(world.engine.compact_session(&key).await, Err(Error::InvalidState(_))));
+    assert!(matches!(world.engine.compact_session(&key).await, Err(Error::StateConflict(_))));
     gate.add_permits(5);
     world.wait_settled().await;
     world.engine.delete_session(&key).await.unwrap();

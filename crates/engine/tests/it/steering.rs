@@ -71,7 +71,7 @@ async fn whoever_has_to_wait_is_told_once_where_nothing_else_shows_it() {
             .map(|(_, text)| text)
             .collect::<Vec<String>>()
     };
-    assert_eq!(visible(), ["I am at something else; I will come to this next."]);
+    assert_eq!(visible(), ["Busy with another task. Your message is answered next."]);
     gate.add_permits(100);
     assert_eq!(world.wait_answer(&task).await.text, "the work is done");
     world.wait_settled().await;

@@ -83,7 +83,7 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     world.wait_settled().await;
     assert_eq!(
         world.ground.fake_channel.texts_at("eve", None).pop().unwrap(),
-        "You are let in: write to me now."
+        "You are approved. You can write to me now."
     );
     assert_eq!(read_after(&world, inbound_dm("eve", "hello")).await, ["echo: hello"]);
     let world = world.kill().await.start_engine(KillPointFaults::no_kill());
@@ -99,7 +99,7 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     world.engine.find_runtime_cron_job("his").await.unwrap();
     assert!(world.engine.revoke_pairing(eve).await.is_err());
     let read = read_after(&world, inbound_dm("eve", "still me")).await;
-    assert!(read[0].contains("I do not know you"), "{read:?}");
+    assert!(read[0].contains("You are not approved yet"), "{read:?}");
     let kinds = [EventKind::PairingRequested, EventKind::PairingApproved, EventKind::PairingRevoked];
     for (kind, times) in kinds.into_iter().zip([2, 1, 1]) {
         assert_eq!(recorded(&world, kind).await.len(), times, "{kind:?}");

@@ -174,8 +174,8 @@ fn asks_one_that_goes_on(with: fn(&Prompt) -> ModelScript) -> impl Fn(&Prompt) -
 
 #[tokio::test(start_paused = true)]
 async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said() {
-    let time_over = ("(Cut short: its time was over.)", "timeout");
-    let failed = ("(Cut short: it failed.)", "error");
+    let time_over = ("(Cut short: time limit reached.)", "timeout");
+    let failed = ("(Cut short: failed.)", "error");
     type Case = (fn(&Prompt) -> ModelScript, (&'static str, &'static str));
     let cases: [(&str, Case); 5] = [
         ("in its words", (|_| vec![ScriptStep::Hang], time_over)),

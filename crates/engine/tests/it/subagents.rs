@@ -102,9 +102,9 @@ async fn people_stop_sub_agents_and_are_told_which() {
     assert_eq!(command(&world, "/subagents kill digger").await, "Stopped: digger.");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(runs(&world).await[0].status, RunStatus::Cancelled);
-    assert_eq!(command(&world, "/subagents kill all").await, "None is at work.");
+    assert_eq!(command(&world, "/subagents kill all").await, "No sub-agent is running.");
     let world = begun().await;
-    assert_eq!(command(&world, "/stop").await, "Stopped. Sub-agents stopped: digger.");
+    assert_eq!(command(&world, "/stop").await, "Stopped. Stopped sub-agents: digger.");
     tokio::time::sleep(Duration::from_secs(5)).await;
     world.wait_settled().await;
     assert_eq!(command(&world, "/stop").await, "Nothing is running.");
@@ -121,7 +121,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let before = world.ground.fake_channel.visible_messages().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
     let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert_eq!(reply, "It is told at its next step.");
+    assert_eq!(reply, "The message is delivered at its next step.");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let visible: Vec<String> = world
         .ground
@@ -136,7 +136,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let lines = transcript(world.engine.db(), &child).await;
     assert!(lines.iter().any(|line| line.text == "how far are you?" && line.origin.is_person()));
     let again = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert_eq!(again, "This was taken before.");
+    assert_eq!(again, "This message was already processed.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +145,7 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
     world.send_and_wait("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
     let reply = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
-    assert!(reply.starts_with("Begun in agent:main:subagent:"), "{reply}");
+    assert!(reply.starts_with("Started in agent:main:subagent:"), "{reply}");
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.wait_settled().await;
     let lines = transcript(world.engine.db(), &me()).await;
@@ -176,9 +176,12 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     for (n, which) in ["digger", "1"].into_iter().enumerate() {
         let n = u32::try_from(n).unwrap() * 10;
         let texts = read_after(&world, post(&format!("/focus {which}"), n)).await;
-        assert!(texts[0].starts_with("What you write here goes to agent:main:subagent:"), "{texts:?}");
+        assert!(texts[0].starts_with("Messages written here now go to agent:main:subagent:"), "{texts:?}");
         assert_eq!(read_after(&world, post("deeper?", n + 1)).await, ["child: deeper?"]);
-        assert_eq!(read_after(&world, post("/unfocus", n + 2)).await, ["Back in this conversation."]);
+        assert_eq!(
+            read_after(&world, post("/unfocus", n + 2)).await,
+            ["Messages written here go to this conversation again."]
+        );
         assert_eq!(read_after(&world, post("hello", n + 3)).await, ["parent: hello"]);
     }
     read_after(&world, post("/focus digger", 30)).await;
@@ -187,7 +190,7 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     world.ground.clock.set_time(61 * MINUTE_MS);
     assert_eq!(read_after(&world, post("and now?", 33)).await, ["parent: and now?"]);
     let senders = read_after(&world, inbound_dm("guest", "/focus digger")).await;
-    assert_eq!(senders, ["/focus is for the owner of this assistant."]);
+    assert_eq!(senders, ["Only owners of this assistant can use /focus."]);
 }
 
 /// Begins one child that is kept and one that goes with its end; asks for both when it is told to.
@@ -224,14 +227,14 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     assert_eq!(status(&world, &gone.child).await, None, "deleted with its end, after it was told");
     assert_eq!(status(&world, &kept.child).await, Some(SessionStatus::Active));
     assert_eq!(command(&world, "/subagents").await.lines().count(), 1);
-    assert_eq!(command(&world, "/subagents log 2").await, "Its transcript was deleted with its end.");
+    assert_eq!(command(&world, "/subagents log 2").await, "Its transcript was deleted when it ended.");
     // The engine dies before the hour is over; the next one knows.
     let ground = world.kill().await;
     ground.clock.set_time(61 * MINUTE_MS);
     let world = ground.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(status(&world, &kept.child).await, Some(SessionStatus::Archived));
-    assert_eq!(command(&world, "/subagents").await, "There are no sub-agents here.");
+    assert_eq!(command(&world, "/subagents").await, "This session has no sub-agents.");
     assert!(command(&world, "/subagents log 1").await.contains("assistant: done"), "still to be read");
     assert!(command(&world, "/subagents send 1 more").await.contains("archived"));
     assert!(world.engine.session_tree(&me()).await.unwrap().children.is_empty());
@@ -271,7 +274,7 @@ async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let (world, run) = held().await;
     assert_eq!((run.held.as_deref(), run.status), (Some("autonomous_turns_exhausted"), RunStatus::Ok));
     let notice = world.ground.fake_channel.visible_messages();
-    let notice = notice.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
+    let notice = notice.iter().filter(|(_, text)| text.contains("is held: agents have replied"));
     assert_eq!(notice.count(), 1, "people are told that it waits for them");
     let world = world.kill().await.start_engine(KillPointFaults::no_kill());
     assert_eq!(world.engine.list_held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
@@ -436,8 +439,11 @@ async fn a_hold_inside_a_sub_agent_is_told_to_the_person_and_released_when_they_
     world.send_text("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let lines = world.ground.fake_channel.texts_at("me", None);
-    assert!(lines.iter().any(|text| text.contains("waits") && text.contains("Write anything")), "{lines:?}");
-    assert!(command(&world, "/queue").await.contains("1 result of sub-agents wait until you write"));
+    assert!(
+        lines.iter().any(|text| text.contains("is held") && text.contains("Send any message")),
+        "{lines:?}"
+    );
+    assert!(command(&world, "/queue").await.contains("Held until you write: 1 result of sub-agents."));
     // Its time stands still, and it takes no place.
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert_eq!(runs(&world).await[0].status, RunStatus::Running);

@@ -30,7 +30,7 @@ impl CommandCompletion {
         }
         let offer = |command: &ChatCommand| {
             let ChatCommand { name, arguments, does, .. } = *command;
-            CommandOffer { name, arguments, does }
+            CommandOffer { name, arguments, does: does.english }
         };
         let all = COMMANDS.iter().map(offer).chain(std::iter::once(QUIT_COMMAND));
         all.filter(|offer| offer.name.starts_with(start)).collect()

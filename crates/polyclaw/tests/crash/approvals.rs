@@ -94,7 +94,7 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
     }
     assert_eq!(stage.marks(), 0, "nothing ran without a decision");
     stage.answered(BOB, &id, "does not count").await;
-    stage.answered(ANN, &id, "Approved: it runs now.").await;
+    stage.answered(ANN, &id, "Approved. It runs now.").await;
     stage.shown("done: ").await;
     stage.answered(ANN, &id, "already approved").await;
     daemon.kill();

@@ -41,7 +41,7 @@ fn a_user_sees_the_cost_the_balance_and_the_refusal() {
     );
     let refused = home.run(&["agent", "-m", "more"]);
     assert!(refused.code == 1 && refused.stderr.contains("[budget_exhausted]"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("resets at"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("It resets at"), "{}", refused.stderr);
     let table = home.run(&["usage"]).stdout;
     assert!(table.contains("$0.0045") && table.contains("$0.0000 of $0.0045"), "{table}");
     assert_eq!(model.request_count(), 1, "the second call was not made");

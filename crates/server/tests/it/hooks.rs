@@ -74,9 +74,9 @@ async fn a_question_is_answered_by_the_conversation_that_asked() {
     let other = post("m2", "else", &line).await;
     assert!(other.ok()["text"].as_str().unwrap().contains("another conversation"), "{}", other.body);
     let yes = post("m3", "repo", &line).await;
-    assert_eq!(yes.ok()["text"], "Approved: it runs now.");
+    assert_eq!(yes.ok()["text"], "Approved. It runs now.");
     let again = post("m3", "repo", &line).await;
-    assert_eq!(again.ok()["text"], "This was taken before.", "a platform that delivers twice");
+    assert_eq!(again.ok()["text"], "This message was already processed.", "a platform that delivers twice");
     let shown = instance.get(&format!("/api/v1/approvals/{}", asked["id"].as_str().unwrap())).await;
     assert_eq!(
         (&shown.ok()["state"], &shown.body["decided_by"]),
@@ -95,11 +95,11 @@ async fn commands_of_a_program_are_run_and_not_stored() {
         let body = json!({ "text": text, "id": id, "peer": "repo" }).to_string();
         Answer::of(signed(&instance, "build?wait=5", &body, SECRET)).await
     };
-    assert_eq!(post("m0", "/status").await.ok()["text"], "Nothing was said here yet.");
+    assert_eq!(post("m0", "/status").await.ok()["text"], "This conversation has no messages yet.");
     post("m1", "hello").await.ok();
     let who = post("m2", "/whoami").await;
     assert_eq!(who.ok()["text"], "session agent:main:webhook:build:dm:repo, agent main");
-    assert_eq!(post("m3", "/model a/b").await.ok()["text"], "/model is for the owner of this assistant.");
+    assert_eq!(post("m3", "/model a/b").await.ok()["text"], "Only owners of this assistant can use /model.");
     let key = "agent%3Amain%3Awebhook%3Abuild%3Adm%3Arepo";
     let transcript = instance.get(&format!("/api/v1/sessions/{key}/transcript")).await;
     assert_eq!(transcript.ok()["messages"].as_array().unwrap().len(), 2, "{}", transcript.body);

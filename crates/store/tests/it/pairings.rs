@@ -1,3 +1,4 @@
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::pairing::{CODE_EXPIRY_MS, MAX_PENDING_CODES, PairingCode};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::pairings::{self, Pairing, PairingSender};
@@ -20,6 +21,7 @@ fn sender(id: &str, account: &str) -> PairingSender {
 fn pairing(sender: PairingSender) -> Pairing {
     let code = PairingCode::from_nonce(&format!("{sender:?}"));
     Pairing {
+        locale: Locale::Chinese,
         sender,
         name: Some("Mallory".into()),
         code,

@@ -6,6 +6,7 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, MessageId, SessionId};
 use polyclaw_domain::job::JobLane;
+use polyclaw_domain::locale::{ConversationLanguage, LanguageSetting, Locale};
 use polyclaw_domain::policy::InheritedTools;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::session::{Session, SessionStatus};
@@ -24,6 +25,7 @@ on_every_engine!(
     the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_and_change,
     what_runs_and_waits_is_counted_without_listing_it,
     a_person_can_switch_agent_and_model_and_back,
+    language_choice_and_detected_language_are_stored_independently,
     a_new_id_leaves_the_old_history_behind,
     a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
     only_sessions_at_rest_are_unused,
@@ -54,6 +56,10 @@ async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<
 
 async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     let whole = Session {
+        language: ConversationLanguage {
+            chosen: Some(LanguageSetting::Auto),
+            detected: Some(Locale::Chinese),
+        },
         owner: Some(key("owner")),
         lane: JobLane::Subagent,
         spawn_depth: 2,
@@ -307,5 +313,21 @@ async fn what_is_used_again_is_not_deleted(db: Db) -> Result<()> {
     assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something waits there");
     db.write(|tx| tx.execute("DELETE FROM jobs", &[])).await?;
     assert!(db.write(move |tx| sessions::delete_unused(tx, &seen)).await?);
+    Ok(())
+}
+
+async fn language_choice_and_detected_language_are_stored_independently(db: Db) -> Result<()> {
+    let stored = db.write(|tx| sessions::ensure(tx, &session("a"))).await?;
+    assert_eq!(stored.language, ConversationLanguage::default());
+    db.write(|tx| sessions::set_detected_language(tx, &key("a"), Locale::Chinese)).await?;
+    let changed =
+        db.write(|tx| sessions::set_language(tx, &key("a"), LanguageSetting::English, NOW.plus(1))).await?;
+    assert!(changed);
+    let found = db.read(|tx| sessions::get(tx, &key("a"))).await?.unwrap();
+    let expected =
+        ConversationLanguage { chosen: Some(LanguageSetting::English), detected: Some(Locale::Chinese) };
+    assert_eq!(found.language, expected);
+    let snapshot = db.read(|tx| sessions::get_snapshot(tx, &key("a"))).await?.unwrap();
+    assert_eq!((snapshot.session.language, snapshot.next_ticket), (expected, 1));
     Ok(())
 }

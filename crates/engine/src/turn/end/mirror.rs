@@ -27,7 +27,11 @@ pub(super) fn mirror_end(
     let whole = match error {
         None if is_silence(text) => return,
         None => text.to_owned(),
-        Some(code) => format!("{reply}\n\n{}", listeners.cut_short_notice(code, last.now)).trim().to_owned(),
+        Some(code) => {
+            let locale = engine.settings().locale_for(&context.session);
+            let notice = listeners.cut_short_reason(code, last.now).text(locale);
+            format!("{reply}\n\n{notice}").trim().to_owned()
+        }
     };
     for address in listeners.addresses() {
         let draft = last.drafts.message_id_at(address);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polyclaw_domain::locale::Locale;
 use polyclaw_domain::team::PlanApproval;
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{NewMember, OutgoingTeamMessage, SpawnedTeammate, TeamActor, TeamMessageReceipt};
@@ -111,7 +112,8 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     );
     assert!(hall.times("lead", &asked) > 0);
     let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
-    assert!(view.to_text().contains("idle, plan waits for approval"), "{}", view.to_text());
+    let text = view.to_text(Locale::English);
+    assert!(text.contains("idle, plan waits for approval"), "{text}");
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("I see.")]);
     hall.world.send_and_wait("what do they want to do?").await;
     assert!(hall.times("lead", "\"plan_content\":\"First blue, then red.\"") > 0, "a lead can read it again");
@@ -259,7 +261,7 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     let bob = NewMember { name: "ann".into(), ..NewMember::default() };
     hall.world.engine.spawn_teammate(&lead(), "later", bob).await.unwrap();
     let asked = text_of("/team send ann Soon.").await;
-    assert_eq!(asked, "You lead several teams: web, later. Say which one, before 'ann'.");
+    assert_eq!(asked, "You lead several teams: web, later. Write the name of the team before 'ann'.");
     let focused = hall
         .world
         .engine
@@ -269,8 +271,9 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
         .unwrap_err()
         .to_string();
     assert!(focused.contains("(team web)") && focused.contains("(team later)"), "{focused}");
-    assert_eq!(text_of("/team plan web ann approve").await, "ann may begin.");
-    for (line, usage) in [("/team plan", "Say whose: /team plan"), ("/team send", "Say to whom: /team send")]
+    assert_eq!(text_of("/team plan web ann approve").await, "The plan of ann is approved.");
+    for (line, usage) in
+        [("/team plan", "Name the member: /team plan"), ("/team send", "Name the recipient: /team send")]
     {
         assert!(text_of(line).await.starts_with(usage), "{line}");
     }

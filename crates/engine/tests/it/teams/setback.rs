@@ -145,7 +145,7 @@ async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
     outage.set_down(true);
     let text_of = || async {
         let sent = outage.world.engine.db().read(|tx| outbox::list(tx, None, "", 100)).await.unwrap();
-        sent.iter().filter(|message| message.text.contains("could not get an answer")).count()
+        sent.iter().filter(|message| message.text.contains("The model did not answer")).count()
     };
     outage.write("ann", "look").await;
     seconds(2 * 3600).await;

@@ -69,7 +69,7 @@ async fn stream_envelopes(app: ControlState, reader: EnvelopeEventFilter, mut li
         match line.next_step(news.recv()).await {
             Some(SocketStep::News(Ok(event))) if !reader.matches_event(&event) => {}
             Some(SocketStep::News(Ok(event)))
-                if line.send_frame(&event_frame(&envelope_event_view(&*event))).await => {}
+                if line.send_frame(&event_frame(&envelope_event_view(&event))).await => {}
             Some(SocketStep::News(Err(RecvError::Lagged(_)))) => {
                 tokio::time::sleep(SNAPSHOT_INTERVAL).await;
                 news = news.resubscribe();
