@@ -71,7 +71,7 @@ impl TurnContext {
         if facts.is_empty() {
             return Ok(());
         }
-        // Whoever asked for the folding, the facts are those of the people whose lines are folded.
+        // The facts belong to the people whose lines are compacted, not to the person who requested the compaction.
         let authority = self.folded_authority(engine, at).await?.min(self.authority());
         let scope = ToolScope { authority, ..self.scope.clone() };
         let policy = &self.spec.context_policy;
