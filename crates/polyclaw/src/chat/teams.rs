@@ -187,7 +187,10 @@ fn member_line(member: &Value) -> Line<'static> {
     let tasks: Vec<String> = array_items(&member["tasks"]).iter().map(printable_text).collect();
     Line::from(vec![
         Span::raw(format!(" @{} ", short(&printable_text(&member["name"])))),
-        status_span(super::markdown::strip_control_chars(&status_words(member))),
+        status_span(super::markdown::strip_control_chars(&status_words(
+            member["status"].as_str().unwrap_or_default(),
+            member["plan"].as_str(),
+        ))),
         Span::styled(format!(" {}", tasks.join("; ")), dim_style()),
     ])
 }
