@@ -129,14 +129,6 @@ impl ApiClient {
         self.send_json(Method::DELETE, path, None::<&()>).await
     }
 
-    pub async fn get(&self, path: &str) -> Result<Value, CommandFailure> {
-        self.get_as(path).await
-    }
-
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, CommandFailure> {
-        self.post_as(path, body).await
-    }
-
     pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self
@@ -325,6 +317,19 @@ fn page_path(path: &str, wanted: usize, cursor: Option<&str>) -> String {
     format!("{path}{joint}limit={}{at}", wanted.min(100))
 }
 
+/// Appends the query of a call. Fields that are null are omitted.
+pub fn with_query(path: &str, query: &impl Serialize) -> String {
+    let fields = match serde_json::to_value(query) {
+        Ok(Value::Object(fields)) => fields,
+        _ => return path.to_owned(),
+    };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let given = fields.iter().filter(|(_, value)| !value.is_null());
+    let pairs: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encode_segment(&text(value)))).collect();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
 /// Percent-encodes one path segment or query value.
 pub fn encode_segment(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
@@ -334,6 +339,9 @@ pub fn encode_segment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use polyclaw_api::stream::StreamQuery;
+    use polyclaw_api::transcript::TranscriptQuery;
+
     use super::*;
 
     #[test]
@@ -346,6 +354,15 @@ mod tests {
         ] {
             assert_eq!(strip_json_position(text), shown);
         }
+    }
+
+    #[test]
+    fn query_has_the_fields_that_are_given() {
+        let query = |after, limit| TranscriptQuery { after, limit };
+        assert_eq!(with_query("/transcript", &query(Some(7), Some(500))), "/transcript?after=7&limit=500");
+        assert_eq!(with_query("/transcript", &query(None, None)), "/transcript");
+        let stream = StreamQuery { after: Some("a b-1".to_owned()), code: None };
+        assert_eq!(with_query("/stream", &stream), "/stream?after=a%20b-1");
     }
 
     #[test]

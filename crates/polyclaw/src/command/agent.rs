@@ -126,7 +126,7 @@ fn print_answer(answer: &OneShotAnswer, context: &CommandContext, live: bool) ->
     if let Some(failure) = answer.failure() {
         return Err(failure.into());
     }
-    if answer.value["reply"]["finish_reason"] == "length" {
+    if answer.is_truncated() {
         let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::TRUNCATED_NOTE);
     }
     if live {

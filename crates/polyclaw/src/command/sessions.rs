@@ -5,15 +5,16 @@ mod tree;
 
 use polyclaw_api::sessions::{SessionList, SessionView, StopResult};
 use polyclaw_api::transcript::{SessionMessageView, TranscriptPage};
-use polyclaw_domain::message::{MessagePart, MessageRole};
+use polyclaw_domain::frame::FrameKind;
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, CONNECTION_LOST_CODE, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::one_shot::agent_id;
-use crate::output::{CliOutput, TextTone, cell, cell_text, visible_line};
-use crate::stream::FrameStream;
+use crate::output::{CliOutput, TextTone, cell, visible_line};
+use crate::stream::{FrameStream, StreamFrame};
 
 const DEFAULT_LISTED_SESSIONS: usize = 100;
 
@@ -271,7 +272,7 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
     let _: SessionView = client.get_as(&session_path(key, "")).await?;
     let mut frames = FrameStream::new(client.open_stream(&session_path(key, "/stream")).await?);
     while let Some(frame) = frames.next().await {
-        let line = if output.json { frame.data.to_string() } else { frame_line(&frame.kind, &frame.data) };
+        let line = if output.json { frame.data.to_string() } else { frame_line(&frame) };
         output.print_line(&line)?;
     }
     // The daemon does not end a stream: it stopped, or was silent for too long.
@@ -285,25 +286,27 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
 }
 
 /// Formats a frame as one line. Deltas are omitted, because the turn's end carries the whole answer.
-fn frame_line(kind: &str, data: &Value) -> String {
-    match kind {
-        "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
-        "message.accepted" => match data["origin"].as_str().filter(|origin| *origin != "user") {
-            Some(origin) => format!("> ({}) {}", visible_line(origin), cell_text(&data["text"])),
-            None => format!("> {}", cell_text(&data["text"])),
-        },
-        "tool.started" => format!("→ {} {}", cell_text(&data["name"]), data["arguments"]),
-        "tool.ended" => {
-            format!(
-                "← {} {}",
-                cell_text(&data["name"]),
-                if data["is_error"] == true { "failed" } else { "ok" }
-            )
+fn frame_line(frame: &StreamFrame) -> String {
+    match frame.frame_kind() {
+        Some(FrameKind::Delta { .. } | FrameKind::Reasoning { .. } | FrameKind::ToolOutput { .. }) => {
+            String::new()
         }
-        "turn.ended" => {
-            data["text"].as_str().map_or_else(|| format!("({})", cell_text(&data["state"])), visible_line)
+        Some(FrameKind::Accepted { origin: MessageOrigin::User, text, .. }) => {
+            format!("> {}", visible_line(text))
         }
-        other => format!("({other})"),
+        Some(FrameKind::Accepted { origin, text, .. }) => {
+            format!("> ({}) {}", cell(origin), visible_line(text))
+        }
+        Some(FrameKind::ToolStarted { name, arguments, .. }) => {
+            format!("→ {} {arguments}", visible_line(name))
+        }
+        Some(FrameKind::ToolEnded { name, is_error, .. }) => {
+            format!("← {} {}", visible_line(name), if *is_error { "failed" } else { "ok" })
+        }
+        Some(FrameKind::Ended { text, state, .. }) => {
+            text.as_deref().map_or_else(|| format!("({})", cell(state)), visible_line)
+        }
+        _ => format!("({})", visible_line(&frame.kind)),
     }
 }
 
