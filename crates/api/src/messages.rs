@@ -32,6 +32,20 @@ pub struct NewSessionMessage {
     pub deliver: bool,
 }
 
+impl NewSessionMessage {
+    /// A message without attachments, as the web chat sends it.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            agent: None,
+            idempotency_key: None,
+            attachments: Vec::new(),
+            channel: None,
+            deliver: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

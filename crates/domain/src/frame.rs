@@ -9,6 +9,7 @@ use crate::job::JobState;
 use crate::message::MessageOrigin;
 use crate::provider::TokenUsage;
 use crate::session_key::SessionKey;
+use crate::task::{TaskNo, TeamTaskState};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HubFrame {
@@ -132,6 +133,20 @@ pub enum FrameKind {
     #[serde(other, skip_serializing)]
     #[schemars(skip)]
     Unknown,
+}
+
+/// The data of `team.changed` after a change of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TeamTaskChanged {
+    /// The name of the team.
+    pub team: String,
+    pub task_id: TaskNo,
+    /// The kind of change, such as `completed`.
+    pub change: String,
+    /// Who made the change.
+    pub by: String,
+    pub state: TeamTaskState,
+    pub subject: String,
 }
 
 impl FrameKind {

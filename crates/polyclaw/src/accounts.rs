@@ -1,22 +1,23 @@
 //! Formats the daemon's chat accounts, one line each.
 
-use serde_json::Value;
+use polyclaw_api::channels::ChannelAccountView;
 
-use crate::output::cell_text;
+use crate::output::visible_line;
 
-/// Formats an account from `GET /channels`, such as `telegram/main: connected`.
-pub fn describe_account(account: &Value) -> String {
-    let state = match account["state"].as_str().unwrap_or_default() {
+/// Formats an account, such as `telegram/main: connected`.
+pub fn account_line(account: &ChannelAccountView) -> String {
+    let named = |text: &Option<String>| visible_line(text.as_deref().unwrap_or("-"));
+    let state = match account.state.as_str() {
         "connecting" => "not connected yet".to_owned(),
-        "disconnected" => format!("not connected: {}", cell_text(&account["reason"])),
-        "on_other_node" => format!("connected by another node, {}", cell_text(&account["node"])),
+        "disconnected" => format!("not connected: {}", named(&account.reason)),
+        "on_other_node" => format!("connected by another node, {}", named(&account.node)),
         "webhook_only" => "receives webhooks".to_owned(),
         "restart_needed" => "new in the config: restart Polyclaw to connect it".to_owned(),
         state => state.to_owned(),
     };
-    format!("{}/{}: {state}", cell_text(&account["channel"]), cell_text(&account["account"]))
+    format!("{}/{}: {state}", visible_line(&account.channel), visible_line(&account.account))
 }
 
-pub fn is_disconnected(account: &Value) -> bool {
-    account["state"] == "disconnected"
+pub fn is_disconnected(account: &ChannelAccountView) -> bool {
+    account.state == "disconnected"
 }

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use polyclaw_api::sessions::StopResult;
 use polyclaw_domain::redact::quote_safely;
 use serde_json::{Value, json};
 use tokio::io::BufReader;
@@ -159,7 +160,10 @@ impl EditorConnection {
 
     async fn cancel_session(&self, session: &str) -> AcpResult {
         let path = &format!("/sessions/{}/stop", encode_segment(session));
-        self.retry_while_unavailable(|client| async move { client.post(path, &json!({})).await }).await
+        let stopped: StopResult = self
+            .retry_while_unavailable(|client| async move { client.post_as(path, &json!({})).await })
+            .await?;
+        Ok(json!(stopped))
     }
 }
 

@@ -2,21 +2,28 @@
 
 use std::path::Path;
 
+use polyclaw_api::attachments::AttachmentBody;
 use polyclaw_domain::media::{Image, UnsupportedImage};
-use serde_json::{Value, json};
 
 use crate::failure::CommandFailure;
 
 /// Reads a file into the API's attachment format: an image, or text.
-pub fn read_attachment(path: &Path) -> Result<Value, CommandFailure> {
+pub fn read_attachment(path: &Path) -> Result<AttachmentBody, CommandFailure> {
     let refuse = |why: String| CommandFailure::usage(format!("cannot attach {}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let attachment = |media_type: &str| AttachmentBody {
+        name: name.clone(),
+        media_type: media_type.to_owned(),
+        text: None,
+        url: None,
+        data: None,
+    };
     match Image::from_bytes(bytes.as_slice()) {
-        Ok(image) => Ok(json!({ "name": name, "media_type": image.media_type(), "data": image.to_base64() })),
+        Ok(image) => Ok(AttachmentBody { data: Some(image.to_base64()), ..attachment(image.media_type()) }),
         Err(refusal) => match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => {
-                Ok(json!({ "name": name, "media_type": "text/plain", "text": text }))
+                Ok(AttachmentBody { text: Some(text), ..attachment("text/plain") })
             }
             _ => Err(refuse(match refusal {
                 UnsupportedImage::TooLarge(_) => format!("it is {refusal}"),
@@ -28,6 +35,8 @@ pub fn read_attachment(path: &Path) -> Result<Value, CommandFailure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -35,7 +44,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let attach = |name: &str, content: &[u8]| {
             std::fs::write(home.path().join(name), content).unwrap();
-            read_attachment(&home.path().join(name))
+            read_attachment(&home.path().join(name)).map(|attached| json!(attached))
         };
         let image = attach("notes.txt", b"GIF89a").unwrap();
         let expected = json!({ "name": "notes.txt", "media_type": "image/gif", "data": "R0lGODlh" });

@@ -14,6 +14,8 @@ mod waiters;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use polyclaw_api::control::messages::{EnvelopeReceipt, NewEnvelopeBody};
+use polyclaw_api::control::pending::{FailPendingBody, LeaseBody, PendingEnvelopeList, PollPendingQuery};
 use polyclaw_domain::channel::REMOTE_CHANNEL;
 use polyclaw_domain::glob::glob_matches;
 use polyclaw_domain::id::AgentId;
@@ -21,10 +23,10 @@ use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::tool::ToolSpec;
 use polyclaw_engine::Engine;
 use polyclaw_store::Db;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
-use crate::client::{ApiClient, encode_segment};
+use crate::client::{ApiClient, encode_segment, with_query};
 use crate::control::{CONTROL_FOLDER_ENV, ControlPlaneNotes};
 use crate::failure::CommandFailure;
 use crate::hot_swap::HotSwap;
@@ -52,6 +54,14 @@ pub struct BrokerClient {
     granted_agents: RwLock<Vec<String>>,
     tools: Vec<Arc<ToolSpec>>,
     waiters: AnswerWaiters,
+}
+
+/// A state change of a leased message.
+enum EnvelopeUpdate {
+    Acknowledge,
+    /// The message could not be processed, for this reason.
+    Fail(String),
+    Renew,
 }
 
 /// Returns a random, unique string.
@@ -107,14 +117,16 @@ impl BrokerClient {
         limit: usize,
         only_answers: bool,
     ) -> Result<Vec<envelope::LeasedEnvelope>, CommandFailure> {
-        let path = format!(
-            "/instances/{}/messages/pending?wait={POLL_WAIT_SECONDS}&limit={limit}&lease={word}&process_epoch={}&only_answers={only_answers}",
-            encode_segment(&self.instance_id),
-            self.process_epoch
-        );
-        let answer = self.client.get().get(&path).await?;
-        let wrong = |error: serde_json::Error| CommandFailure::failed("not_polyclaw", error.to_string());
-        serde_json::from_value(answer["messages"].clone()).map_err(wrong)
+        let path = format!("/instances/{}/messages/pending", encode_segment(&self.instance_id));
+        let query = PollPendingQuery {
+            wait: Some(POLL_WAIT_SECONDS),
+            limit: Some(limit),
+            process_epoch: Some(self.process_epoch.clone()),
+            lease: Some(word.to_owned()),
+            only_answers,
+        };
+        let list: PendingEnvelopeList = self.client.get().get_as(&with_query(&path, &query)).await?;
+        Ok(list.messages.into_iter().map(envelope::LeasedEnvelope::from).collect())
     }
 
     /// Updates the client if the control plane was restarted at another address.
@@ -130,12 +142,12 @@ impl BrokerClient {
 
     /// Sends a message with secrets redacted. The receipt says whether anything was redacted, here or by the control
     /// plane.
-    async fn send_message(&self, message: &Value) -> Result<Value, CommandFailure> {
-        let mut clean = message.clone();
-        self.redactor.get().redact_payload(&mut clean["payload"]);
-        let mut receipt = self.client.get().post("/messages", &clean).await?;
-        if clean != *message {
-            receipt["redacted"] = true.into();
+    async fn send_message(&self, mut message: NewEnvelopeBody) -> Result<EnvelopeReceipt, CommandFailure> {
+        let given = message.payload.clone();
+        self.redactor.get().redact_payload(&mut message.payload);
+        let mut receipt: EnvelopeReceipt = self.client.get().post_as("/messages", &message).await?;
+        if message.payload != given {
+            receipt.redacted = Some(true);
         }
         Ok(receipt)
     }
@@ -144,13 +156,18 @@ impl BrokerClient {
     async fn update_message(
         &self,
         envelope: &envelope::LeasedEnvelope,
-        verb: &str,
-        more: Value,
-    ) -> Result<Value, CommandFailure> {
-        let mut body = json!({ "lease": envelope.lease });
-        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
-            body.extend(more);
-        }
-        self.client.get().post(&format!("/messages/{}/{verb}", encode_segment(&envelope.id)), &body).await
+        update: &EnvelopeUpdate,
+    ) -> Result<(), CommandFailure> {
+        let client = self.client.get();
+        let path = |verb: &str| format!("/messages/{}/{verb}", encode_segment(&envelope.id));
+        let lease = envelope.lease.clone();
+        let updated = match update {
+            EnvelopeUpdate::Acknowledge => client.post_as(&path("ack"), &LeaseBody { lease }).await,
+            EnvelopeUpdate::Fail(error) => {
+                client.post_as(&path("fail"), &FailPendingBody { lease, error: error.clone() }).await
+            }
+            EnvelopeUpdate::Renew => client.post_as(&path("renew"), &LeaseBody { lease }).await,
+        };
+        updated.map(|_: IgnoredAny| ())
     }
 }

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
+use polyclaw_domain::frame::FrameKind;
 use polyclaw_domain::hex::encode_hex;
 use tokio::sync::mpsc;
 
@@ -117,7 +118,12 @@ async fn drain_events(
     first: ChatEvent,
     inbox: &mut mpsc::UnboundedReceiver<ChatEvent>,
 ) -> Vec<ChatEffect> {
-    let streams = matches!(&first, ChatEvent::Frame(frame) if frame.kind.ends_with(".delta"));
+    let streams = match &first {
+        ChatEvent::Frame(frame) => {
+            matches!(frame.frame_kind(), Some(FrameKind::Delta { .. } | FrameKind::DelegateDelta { .. }))
+        }
+        _ => false,
+    };
     let mut effects = model.handle_event(first);
     if streams {
         tokio::time::sleep(REDRAW_INTERVAL).await;

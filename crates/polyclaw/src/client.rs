@@ -3,9 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
+use polyclaw_api::error::ErrorBody;
+use polyclaw_api::paging::Page;
 use polyclaw_domain::config::GatewayConfig;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
 use crate::cli::CommandContext;
 use crate::control;
@@ -80,23 +84,49 @@ impl ApiClient {
         &self.url
     }
 
-    pub async fn get(&self, path: &str) -> Result<Value, CommandFailure> {
-        self.send_json(Method::GET, path, None).await
+    /// Gets a resource of the API.
+    pub async fn get_as<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandFailure> {
+        self.send_json(Method::GET, path, None::<&()>).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, CommandFailure> {
+    /// Posts a request of the API. Its response may be [`IgnoredAny`].
+    pub async fn post_as<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, CommandFailure> {
         self.send_json(Method::POST, path, Some(body)).await
     }
 
-    /// Posts a call that may take `seconds` longer than the usual timeout.
-    pub async fn post_with_extra_time(
+    /// Like [`Self::post_as`], for a call that may take `seconds` longer than the usual timeout.
+    pub async fn post_as_with_extra_time<B: Serialize, T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &Value,
+        body: &B,
         seconds: u64,
-    ) -> Result<Value, CommandFailure> {
+    ) -> Result<T, CommandFailure> {
         self.send_json_within(Method::POST, path, Some(body), REQUEST_TIMEOUT + Duration::from_secs(seconds))
             .await
+    }
+
+    pub async fn put_as<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, CommandFailure> {
+        self.send_json(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn patch_as<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, CommandFailure> {
+        self.send_json(Method::PATCH, path, Some(body)).await
+    }
+
+    pub async fn delete_as<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandFailure> {
+        self.send_json(Method::DELETE, path, None::<&()>).await
     }
 
     pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
@@ -104,45 +134,25 @@ impl ApiClient {
         self
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, CommandFailure> {
-        self.send_json(Method::PUT, path, Some(body)).await
-    }
-
-    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, CommandFailure> {
-        self.send_json(Method::PATCH, path, Some(body)).await
-    }
-
-    pub async fn delete(&self, path: &str) -> Result<Value, CommandFailure> {
-        self.send_json(Method::DELETE, path, None).await
-    }
-
     /// Returns whether an instance answers at the address.
     pub async fn is_up(&self) -> bool {
-        self.get("/health").await.is_ok()
+        self.get_as::<IgnoredAny>("/health").await.is_ok()
     }
 
     /// Returns the items of a paged list, up to `limit`.
-    pub async fn list_items(
+    pub async fn list_pages<P: Page + DeserializeOwned>(
         &self,
         path: &str,
-        field: &str,
         limit: usize,
-    ) -> Result<Vec<Value>, CommandFailure> {
-        let mut items: Vec<Value> = Vec::new();
+    ) -> Result<Vec<P::Item>, CommandFailure> {
+        let mut items: Vec<P::Item> = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let joint = if path.contains('?') { '&' } else { '?' };
-            let size = (limit - items.len()).min(100);
-            let at = cursor
-                .take()
-                .map(|cursor| format!("&cursor={}", encode_segment(&cursor)))
-                .unwrap_or_default();
-            let mut page = self.get(&format!("{path}{joint}limit={size}{at}")).await?;
-            if let Some(Value::Array(more)) = page.get_mut(field).map(Value::take) {
-                items.extend(more);
-            }
-            match page["next_cursor"].as_str() {
-                Some(next) if items.len() < limit => cursor = Some(next.to_owned()),
+            let page: P = self.get_as(&page_path(path, limit - items.len(), cursor.as_deref())).await?;
+            let (more, next_cursor) = page.into_parts();
+            items.extend(more);
+            match next_cursor {
+                Some(next) if items.len() < limit => cursor = Some(next),
                 _ => return Ok(items),
             }
         }
@@ -163,22 +173,22 @@ impl ApiClient {
         if response.status().is_success() { Ok(response) } else { Err(self.read_failure(response).await) }
     }
 
-    async fn send_json(
+    async fn send_json<B: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, CommandFailure> {
+        body: Option<&B>,
+    ) -> Result<T, CommandFailure> {
         self.send_json_within(method, path, body, REQUEST_TIMEOUT).await
     }
 
-    async fn send_json_within(
+    async fn send_json_within<B: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<&B>,
         timeout: Duration,
-    ) -> Result<Value, CommandFailure> {
+    ) -> Result<T, CommandFailure> {
         let mut request = self.build_request(method, path).timeout(timeout);
         if let Some(body) = body {
             request = request.json(body);
@@ -187,14 +197,10 @@ impl ApiClient {
         if !response.status().is_success() {
             return Err(self.read_failure(response).await);
         }
-        if response.status() == StatusCode::NO_CONTENT {
-            return Ok(json!({}));
-        }
         let text = response.text().await.map_err(|error| self.unreachable_failure(&error))?;
-        if text.trim().is_empty() {
-            return Ok(json!({}));
-        }
-        serde_json::from_str(&text).map_err(|_| {
+        // A response without a body counts as an empty object.
+        let text = if text.trim().is_empty() { "{}" } else { &text };
+        serde_json::from_str(text).map_err(|_| {
             CommandFailure::failed(
                 "not_polyclaw",
                 format!("{} responded, but is not a Polyclaw instance", self.url),
@@ -255,26 +261,29 @@ pub fn base_url(gateway: &GatewayConfig) -> String {
 
 async fn parse_refusal(response: Response) -> CommandFailure {
     let (status, place) = (response.status(), response.url().origin().ascii_serialization());
-    let body: Value = response.json().await.unwrap_or_default();
-    let error = &body["error"];
-    // An instance always names an error code. A response without one may come from a proxy.
-    if error["code"].as_str().is_none() && status.is_client_error() {
-        return CommandFailure::failed(
-            "not_polyclaw",
-            format!("{place} responded, but is not a Polyclaw instance"),
-        );
-    }
-    let code = error["code"].as_str().unwrap_or("failed");
-    let message = error["message"].as_str().map_or_else(
-        || format!("the instance responded with {status}"),
-        |text| strip_json_position(text).to_owned(),
-    );
-    let mut failure = CommandFailure::new(exit_for_status(status), code, message);
-    failure.hint = error["hint"].as_str().map(str::to_owned);
-    failure.details = error.get("details").map(|details| Box::new(details.clone()));
+    let Ok(ErrorBody { error }) = response.json().await else {
+        // An instance always names an error code. A response without one may come from a proxy.
+        return if status.is_client_error() {
+            CommandFailure::failed(
+                "not_polyclaw",
+                format!("{place} responded, but is not a Polyclaw instance"),
+            )
+        } else {
+            CommandFailure::new(
+                exit_for_status(status),
+                "failed",
+                format!("the instance responded with {status}"),
+            )
+        };
+    };
+    let mut failure =
+        CommandFailure::new(exit_for_status(status), error.code, strip_json_position(&error.message));
+    failure.hint = error.hint;
     // When an instance does not start, its last log lines say why.
-    let logged = error["details"]["log"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let details = error.details.unwrap_or_default();
+    let logged = details["log"].as_array().into_iter().flatten().filter_map(Value::as_str);
     logged.for_each(|line| failure.message.push_str(&format!("\n  {line}")));
+    failure.details = Some(Box::new(details)).filter(|details| !details.is_null());
     // Replaces the instance's own hint, which is meant for HTTP clients.
     if status == StatusCode::UNAUTHORIZED {
         failure =
@@ -301,6 +310,26 @@ fn exit_for_status(status: StatusCode) -> FailureExit {
     }
 }
 
+/// Returns the path of a page with at most `wanted` items.
+fn page_path(path: &str, wanted: usize, cursor: Option<&str>) -> String {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let at = cursor.map(|cursor| format!("&cursor={}", encode_segment(cursor))).unwrap_or_default();
+    format!("{path}{joint}limit={}{at}", wanted.min(100))
+}
+
+/// Appends the query of a call. Fields that are null are omitted.
+pub fn with_query(path: &str, query: &impl Serialize) -> String {
+    let fields = match serde_json::to_value(query) {
+        Ok(Value::Object(fields)) => fields,
+        _ => return path.to_owned(),
+    };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let given = fields.iter().filter(|(_, value)| !value.is_null());
+    let pairs: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encode_segment(&text(value)))).collect();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
 /// Percent-encodes one path segment or query value.
 pub fn encode_segment(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
@@ -310,6 +339,9 @@ pub fn encode_segment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use polyclaw_api::stream::StreamQuery;
+    use polyclaw_api::transcript::TranscriptQuery;
+
     use super::*;
 
     #[test]
@@ -322,6 +354,15 @@ mod tests {
         ] {
             assert_eq!(strip_json_position(text), shown);
         }
+    }
+
+    #[test]
+    fn query_has_the_fields_that_are_given() {
+        let query = |after, limit| TranscriptQuery { after, limit };
+        assert_eq!(with_query("/transcript", &query(Some(7), Some(500))), "/transcript?after=7&limit=500");
+        assert_eq!(with_query("/transcript", &query(None, None)), "/transcript");
+        let stream = StreamQuery { after: Some("a b-1".to_owned()), code: None };
+        assert_eq!(with_query("/stream", &stream), "/stream?after=a%20b-1");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use polyclaw_api::config::ConfigReloadResult;
 use polyclaw_control::lock::HeldLock;
 use polyclaw_control::{Error, InstancePaths, file};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, UNREACHABLE_CODE};
@@ -37,9 +38,9 @@ pub async fn edit_config(
             .output
             .print_value(&body, |_| "Saved; takes effect at the next start.".to_owned())?);
     }
-    let reloaded = client.post("/config/reload", &json!({})).await;
+    let reloaded: Result<ConfigReloadResult, _> = client.post_as("/config/reload", &json!({})).await;
     let reloaded = reloaded.map_err(|failure| restore_config(context, (&before, &after), failure))?;
-    print_reloaded(context, reloaded)
+    print_reloaded(context, &reloaded)
 }
 
 /// Writes the new config if it is valid and the file has not changed since. People who edit by hand take no lock.
@@ -59,14 +60,14 @@ fn replace_config(context: &CommandContext, before: &str, after: &str) -> Result
     write_config(context, after)
 }
 
-fn print_reloaded(context: &CommandContext, mut reloaded: Value) -> anyhow::Result<()> {
-    reloaded["outcome"] = json!("reloaded");
-    let later = reloaded["restart_required"].as_array().is_some_and(|list| !list.is_empty());
-    Ok(context.output.print_value(&reloaded, |_| {
-        if later {
-            format!("Saved; a restart is needed for {}.", reloaded["restart_required"])
-        } else {
+fn print_reloaded(context: &CommandContext, reloaded: &ConfigReloadResult) -> anyhow::Result<()> {
+    let sections = &reloaded.restart_required;
+    let value = json!({ "outcome": "reloaded", "restart_required": sections });
+    Ok(context.output.print_value(&value, |_| {
+        if sections.is_empty() {
             "Saved, and in effect now.".to_owned()
+        } else {
+            format!("Saved; a restart is needed for {}.", sections.join(", "))
         }
     })?)
 }

@@ -6,11 +6,14 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::SystemTime;
 
+use polyclaw_api::channels::{ChannelAccountList, ChannelAccountView};
+use polyclaw_api::memory::MemoryStatus;
+use polyclaw_api::models::ModelList;
 use polyclaw_domain::config::Config;
+use polyclaw_domain::provider::ModelStatus;
 use polyclaw_domain::safety;
 use polyclaw_provider::embedded;
 use polyclaw_store::integrity;
-use serde_json::Value;
 
 use crate::accounts;
 use crate::cli::CommandContext;
@@ -236,21 +239,19 @@ async fn check_memory(context: &CommandContext) -> HealthCheck {
         }
     }
     let status = match ApiClient::new(context) {
-        Ok(client) => client.get("/memory/status").await.ok(),
+        Ok(client) => client.get_as::<MemoryStatus>("/memory/status").await.ok(),
         Err(_) => None,
     };
     match status {
-        Some(status) if status["error"].is_string() => HealthCheck::fail(
+        Some(status) if status.error.is_some() => HealthCheck::fail(
             "memory",
             status_sentence(&status),
             "fix this; embeddings are computed as soon as it works again",
         ),
-        Some(status) if status["embeddings"].is_string() => {
-            HealthCheck::ok("memory", status_sentence(&status))
-        }
+        Some(status) if status.embeddings.is_some() => HealthCheck::ok("memory", status_sentence(&status)),
         Some(status) => HealthCheck::warn(
             "memory",
-            format!("{} memories (keyword search only)", status["memories"]),
+            format!("{} memories (keyword search only)", status.memories),
             "`polyclaw model pull all-minilm-l6-v2`",
         ),
         None if path.exists() => HealthCheck::ok("memory", path.display().to_string()),
@@ -275,12 +276,12 @@ fn check_secrets_key(home: &Home) -> Option<HealthCheck> {
         .then(|| HealthCheck::fail("secrets", "other users can read the key of the secrets", CLOSE_KEY_HINT))
 }
 
-async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) {
+async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<ModelList>) {
     let client = match ApiClient::new(context) {
         Ok(client) => client,
         Err(failure) => return (HealthCheck::from_failure("daemon", failure), None),
     };
-    match client.get("/models").await {
+    match client.get_as("/models").await {
         Ok(models) => (HealthCheck::ok("daemon", format!("responds at {}", client.url())), Some(models)),
         Err(failure) if failure.exit == FailureExit::Unavailable => {
             (HealthCheck::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
@@ -291,26 +292,26 @@ async fn check_daemon(context: &CommandContext) -> (HealthCheck, Option<Value>) 
 
 /// Checks each chat account as the daemon reports it.
 async fn check_channels(context: &CommandContext) -> Vec<HealthCheck> {
-    let body = match ApiClient::new(context) {
-        Ok(client) => client.get("/channels").await,
+    let listed = match ApiClient::new(context) {
+        Ok(client) => client.get_as::<ChannelAccountList>("/channels").await,
         Err(failure) => Err(failure),
     };
-    let body = match body {
-        Ok(body) => body,
+    let listed = match listed {
+        Ok(listed) => listed,
         Err(failure) => return vec![HealthCheck::from_failure("channel", failure)],
     };
-    let check = |account: &Value| {
+    let check = |account: &ChannelAccountView| {
         if accounts::is_disconnected(account) {
             HealthCheck::fail(
                 "channel",
-                visible_line(&accounts::describe_account(account)),
+                accounts::account_line(account),
                 "fix its section in config.toml and restart the daemon; see docs/guide/channels.md",
             )
         } else {
-            HealthCheck::ok("channel", visible_line(&accounts::describe_account(account)))
+            HealthCheck::ok("channel", accounts::account_line(account))
         }
     };
-    body["channels"].as_array().into_iter().flatten().map(check).collect()
+    listed.channels.iter().map(check).collect()
 }
 
 /// Probes each MCP server now, and warns about servers that no agent uses.
@@ -345,25 +346,27 @@ async fn check_mcp(context: &CommandContext, config: &Config) -> HealthCheck {
 }
 
 /// Checks the model that the daemon uses, or the one it would choose if none runs.
-async fn check_model(home: &Home, config: &Config, models: Option<&Value>) -> HealthCheck {
+async fn check_model(home: &Home, config: &Config, models: Option<&ModelList>) -> HealthCheck {
     let mut choice = ModelSelection::from_config(config, |name| std::env::var(name).ok());
     if choice.model.is_none() && models.is_none() {
         choice.search_local_servers(&ModelDir::for_home(home)).await;
     }
-    let in_use = models.and_then(|models| models["default_model"].as_str()).map(str::to_owned);
+    let in_use = models.and_then(|models| models.default_model.as_ref()).map(ToString::to_string);
     let Some(chosen) = in_use.or_else(|| choice.model.as_ref().map(ToString::to_string)) else {
         return HealthCheck::warn("model", "none", &choice.describe_selection());
     };
-    let listed = models.and_then(|models| models["models"].as_array()).into_iter().flatten();
-    let status = listed.clone().find(|one| one["model"] == *chosen).and_then(|one| one["status"].as_str());
+    let mut listed = models.into_iter().flat_map(|models| &models.models);
+    let status = listed.find(|model| model.model.to_string() == chosen).map(|model| model.status);
     match status {
-        Some("unreachable") => HealthCheck::fail(
+        Some(ModelStatus::Unreachable) => HealthCheck::fail(
             "model",
             format!("cannot reach {chosen}"),
             "start its server, or check its base_url in config.toml",
         ),
-        Some("damaged") => HealthCheck::fail("model", format!("cannot load {chosen}"), PULL_AGAIN_HINT),
-        Some("cooling") => {
+        Some(ModelStatus::Damaged) => {
+            HealthCheck::fail("model", format!("cannot load {chosen}"), PULL_AGAIN_HINT)
+        }
+        Some(ModelStatus::Cooling) => {
             HealthCheck::warn("model", format!("{chosen} failed recently"), "`polyclaw events` shows why")
         }
         _ if chosen == embedded::chat_model().to_string() => HealthCheck::warn(

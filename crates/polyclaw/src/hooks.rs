@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use polyclaw_channel::event_hook::EventHook;
 use polyclaw_domain::config::{self, HookEvent};
+use polyclaw_domain::frame::TeamTaskChanged;
 use polyclaw_domain::glob;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::port::WallClock;
@@ -16,6 +17,7 @@ use polyclaw_engine::Engine;
 use polyclaw_engine::hub::{FrameKind, HubFrame};
 use polyclaw_engine::team::TeamHooks;
 use polyclaw_tool::AgentFolders;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -166,11 +168,13 @@ fn event_of_frame(frame: &HubFrame) -> Option<(HookEvent, Value)> {
             });
             (event, body)
         }
-        FrameKind::Team { change } if change["change"] == "completed" && change["task_id"].is_u64() => {
-            let body = json!({
-                "team": change["team"], "task_id": change["task_id"], "text": change["subject"],
-                "by": change["by"],
-            });
+        FrameKind::Team { change } => {
+            let TeamTaskChanged { team, task_id, change, by, subject, .. } =
+                TeamTaskChanged::deserialize(change).ok()?;
+            if change != "completed" {
+                return None;
+            }
+            let body = json!({ "team": team, "task_id": task_id, "text": subject, "by": by });
             (HookEvent::TaskCompleted, body)
         }
         _ => return None,
@@ -195,7 +199,7 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_task_is_one() {
-        let change = |change: &str| json!({ "team": "crew", "task_id": 7, "change": change, "by": "ann", "subject": "paint" });
+        let change = |change: &str| json!({ "team": "crew", "task_id": 7, "change": change, "by": "ann", "state": "completed", "subject": "paint" });
         let (event, body) = told_of(change("completed")).unwrap();
         assert_eq!(event, HookEvent::TaskCompleted);
         assert_eq!(

@@ -5,13 +5,19 @@ mod live_turn;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use polyclaw_api::agents::{AgentList, AgentView};
+use polyclaw_api::attachments::AttachmentBody;
+use polyclaw_api::commands::{CommandBody, CommandReply};
+use polyclaw_api::messages::{NewSessionMessage, SessionMessageReceipt, TurnReply, WaitQuery};
 use polyclaw_domain::command::parse;
 use polyclaw_domain::config::suggest_word;
 use polyclaw_domain::hex::encode_hex;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::JobState;
 use polyclaw_provider::embedded;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::client::{ApiClient, CONNECTION_LOST_CODE, encode_segment};
+use crate::client::{ApiClient, CONNECTION_LOST_CODE, encode_segment, with_query};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::ids::random_bytes;
 use crate::model_selection::DEMO_MODEL_NOTICE;
@@ -32,36 +38,50 @@ pub struct OneShotRequest<'a> {
     pub can_ask: bool,
     /// Also deliver the answer to the session's chat platform.
     pub deliver: bool,
-    /// Attachments in the API's format.
-    pub attachments: Vec<Value>,
+    pub attachments: Vec<AttachmentBody>,
     /// Idempotency key, the same for every try.
     key: String,
 }
 
 pub struct OneShotAnswer {
     pub text: String,
-    /// The server's response.
+    /// The reply of the turn. `None` for the reply of a chat command.
+    reply: Option<TurnReply>,
+    /// The server's response, for `--json`.
     pub value: Value,
 }
 
 impl OneShotAnswer {
     pub fn is_demo(&self) -> bool {
-        self.value["reply"]["model"] == embedded::chat_model().to_string()
+        let model = self.reply.as_ref().and_then(|reply| reply.model.as_ref());
+        model.is_some_and(|model| *model == embedded::chat_model().to_string())
+    }
+
+    /// Whether the reply was cut off at the model's output limit.
+    pub fn is_truncated(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.finish_reason.as_deref() == Some("length"))
+    }
+
+    /// Returns the reply of a chat command as an answer.
+    pub fn from_command(text: String) -> Self {
+        Self { text, reply: None, value: Value::Null }
+    }
+
+    fn from_receipt(receipt: SessionMessageReceipt) -> Self {
+        let value = serde_json::to_value(&receipt).unwrap_or_default();
+        let text = receipt.reply.as_ref().map(|reply| reply.text.clone()).unwrap_or_default();
+        Self { text, reply: receipt.reply, value }
     }
 
     /// Returns why there is no answer, if the turn failed.
     pub fn failure(&self) -> Option<CommandFailure> {
-        let reply = &self.value["reply"];
-        let state = reply["state"].as_str()?;
-        if state == "done" {
-            return None;
-        }
-        let code = reply["error_code"].as_str().unwrap_or("turn_failed").to_owned();
+        let reply = self.reply.as_ref().filter(|reply| reply.state != JobState::Done)?;
+        let code = reply.error_code.clone().unwrap_or_else(|| "turn_failed".to_owned());
         let output = Some(self.text.clone()).filter(|text| !text.is_empty());
         Some(CommandFailure::new(
             FailureExit::Failed,
             code,
-            output.unwrap_or_else(|| format!("the turn was {state}")),
+            output.unwrap_or_else(|| format!("the turn was {}", reply.state.as_str())),
         ))
     }
 }
@@ -84,7 +104,7 @@ impl<'a> OneShotRequest<'a> {
         limit: Duration,
         known: bool,
     ) -> Result<OneShotAnswer, CommandFailure> {
-        let deadline = Instant::now() + limit;
+        let (deadline, body) = (Instant::now() + limit, self.request_body()?);
         // Set once the message may have been sent. Repeating is then safe, because the key identifies it.
         let mut sent = known;
         // Set once the daemon has confirmed that it accepted the message.
@@ -95,10 +115,11 @@ impl<'a> OneShotRequest<'a> {
             if left.is_zero() {
                 return Err(self.timeout_failure(limit));
             }
-            let path =
-                format!("{}?wait={}", self.messages_path(), left.as_secs().clamp(1, MAX_SERVER_WAIT_SECONDS));
-            match self.client.post(&path, &self.request_body()).await {
-                Ok(value) if value["reply"].is_object() => return Ok(parse_answer(value)),
+            let wait = Duration::from_secs(left.as_secs().clamp(1, MAX_SERVER_WAIT_SECONDS));
+            let query = WaitQuery { wait: Some(wait.as_secs_f64()) };
+            let path = with_query(&self.messages_path(), &query);
+            match self.client.post_as::<_, SessionMessageReceipt>(&path, &body).await {
+                Ok(receipt) if receipt.reply.is_some() => return Ok(OneShotAnswer::from_receipt(receipt)),
                 Ok(_) => (sent, taken, gone_since) = (true, true, None),
                 Err(failure)
                     if failure.exit == FailureExit::Unavailable
@@ -124,13 +145,13 @@ impl<'a> OneShotRequest<'a> {
     ) -> Result<OneShotAnswer, CommandFailure> {
         let stream =
             self.client.open_stream(&format!("/sessions/{}/stream", encode_segment(&self.session))).await?;
-        let accepted = self.client.post(&self.messages_path(), &self.request_body()).await;
-        let accepted = accepted.map_err(|failure| match failure.code == CONNECTION_LOST_CODE {
-            true => self.daemon_gone_failure(failure, false),
-            false => failure,
-        })?;
-        let turn = accepted["turn_id"].as_str().unwrap_or_default().to_owned();
-        let mut live = LiveTurn::new(self.client, turn, output);
+        let accepted = self.client.post_as(&self.messages_path(), &self.request_body()?).await;
+        let accepted: SessionMessageReceipt =
+            accepted.map_err(|failure| match failure.code == CONNECTION_LOST_CODE {
+                true => self.daemon_gone_failure(failure, false),
+                false => failure,
+            })?;
+        let mut live = LiveTurn::new(self.client, accepted.turn_id, output);
         let ended = tokio::time::timeout(limit, live.follow_stream(stream)).await;
         ended.map_err(|_| self.timeout_failure(limit))?;
         let answer = self.wait_until_answered(limit, true).await?;
@@ -144,19 +165,15 @@ impl<'a> OneShotRequest<'a> {
         format!("/sessions/{}/messages", encode_segment(&self.session))
     }
 
-    fn request_body(&self) -> Value {
-        let channel = if self.can_ask { "cli" } else { "api" };
-        let mut body = json!({ "text": self.text, "idempotency_key": self.key, "channel": channel });
-        if let Some(agent) = &self.agent {
-            body["agent"] = json!(agent);
-        }
-        if self.deliver {
-            body["deliver"] = json!(true);
-        }
-        if !self.attachments.is_empty() {
-            body["attachments"] = json!(self.attachments);
-        }
-        body
+    fn request_body(&self) -> Result<NewSessionMessage, CommandFailure> {
+        Ok(NewSessionMessage {
+            text: self.text.clone(),
+            agent: parse_agent(self.agent.as_deref())?,
+            idempotency_key: Some(self.key.clone()),
+            attachments: self.attachments.clone(),
+            channel: Some(if self.can_ask { "cli" } else { "api" }.to_owned()),
+            deliver: self.deliver,
+        })
     }
 
     /// Failure for a daemon that went away and did not come back. It warns against resending, which would ask twice.
@@ -190,8 +207,8 @@ pub async fn run_chat_command(
         return Ok(None);
     }
     let path = format!("/sessions/{}/commands", encode_segment(session));
-    let answer = client.post(&path, &json!({ "text": line })).await?;
-    Ok(Some(answer["text"].as_str().unwrap_or_default().to_owned()))
+    let answer: CommandReply = client.post_as(&path, &CommandBody { text: line.to_owned() }).await?;
+    Ok(Some(answer.text))
 }
 
 /// Tells readers on stderr that the demo model answered. Stdout is for the answer only.
@@ -199,31 +216,31 @@ pub fn warn_demo_answer() {
     let _ = writeln!(std::io::stderr(), "(This was {DEMO_MODEL_NOTICE}.)");
 }
 
-fn parse_answer(value: Value) -> OneShotAnswer {
-    let text = value["reply"]["text"].as_str().unwrap_or_default().to_owned();
-    OneShotAnswer { text, value }
+/// Parses the ID of the agent that a message names.
+pub fn parse_agent(agent: Option<&str>) -> Result<Option<AgentId>, CommandFailure> {
+    agent.map(AgentId::parse).transpose().map_err(|error| CommandFailure::usage(error.to_string()))
 }
 
 /// Returns the main session of an agent. Without one, of the agent that answers on the `cli` channel.
 pub async fn main_session(client: &ApiClient, agent: Option<&str>) -> Result<String, CommandFailure> {
-    let answer = client.get("/agents").await?;
-    let named = agent.unwrap_or_else(|| answer["bound"]["cli"].as_str().unwrap_or("main"));
-    Ok(find_agent(&answer, named)?["main_session_key"].as_str().unwrap_or_default().to_owned())
+    let list: AgentList = client.get_as("/agents").await?;
+    let named = agent.unwrap_or(list.bound.cli.as_str());
+    Ok(find_agent(&list.agents, named)?.main_session_key.to_string())
 }
 
 /// Returns the ID of an agent given by ID or name.
 pub async fn agent_id(client: &ApiClient, named: &str) -> Result<String, CommandFailure> {
-    let answer = client.get("/agents").await?;
-    Ok(find_agent(&answer, named)?["agent_id"].as_str().unwrap_or_default().to_owned())
+    let list: AgentList = client.get_as("/agents").await?;
+    Ok(find_agent(&list.agents, named)?.spec.0.agent_id.to_string())
 }
 
 /// Finds an agent by ID, else by name, else by display name.
-fn find_agent<'a>(answer: &'a Value, named: &str) -> Result<&'a Value, CommandFailure> {
-    let agents: Vec<&Value> = answer["agents"].as_array().into_iter().flatten().collect();
-    let by = |name: fn(&Value) -> &Value| agents.iter().find(|agent| *name(agent) == *named).copied();
-    let found = by(|agent| &agent["agent_id"]).or_else(|| by(|agent| &agent["name"]));
-    found.or_else(|| by(|agent| &agent["appearance"]["name"])).ok_or_else(|| {
-        let ids: Vec<&str> = agents.iter().filter_map(|agent| agent["agent_id"].as_str()).collect();
+fn find_agent<'a>(agents: &'a [AgentView], named: &str) -> Result<&'a AgentView, CommandFailure> {
+    let by = |name: fn(&AgentView) -> Option<&str>| agents.iter().find(|agent| name(agent) == Some(named));
+    let found = by(|agent| Some(agent.spec.0.agent_id.as_str()));
+    let found = found.or_else(|| by(|agent| Some(agent.spec.0.name.as_str())));
+    found.or_else(|| by(|agent| agent.appearance.name.as_deref())).ok_or_else(|| {
+        let ids: Vec<&str> = agents.iter().map(|agent| agent.spec.0.agent_id.as_str()).collect();
         let failure = CommandFailure::new(
             FailureExit::NotFound,
             "unknown_agent",

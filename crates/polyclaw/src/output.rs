@@ -127,7 +127,12 @@ pub fn as_json(failure: &CommandFailure) -> Value {
     json!({ "error": error })
 }
 
-/// Returns the text of a field, or a dash for null.
+/// Returns the text of a field as its JSON has it, or a dash for null.
+pub fn cell(field: &impl Serialize) -> String {
+    cell_text(&serde_json::to_value(field).unwrap_or_default())
+}
+
+/// Returns the text of a JSON value, or a dash for null.
 pub fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

@@ -4,19 +4,45 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use polyclaw_api::stream::{MissedFrames, StreamEvent};
+use polyclaw_domain::frame::FrameKind;
 use reqwest::Response;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The server sends a keep-alive every 15 s. A stream that is silent this long is dead.
 const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// A live frame of a session.
+/// An event of a session's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamFrame {
     /// The server's frame ID, to resume the stream from.
     pub id: Option<String>,
+    pub event: StreamEvent,
+    /// The event as it was received, with its name, for `--json`.
     pub kind: String,
     pub data: Value,
+}
+
+impl StreamFrame {
+    /// Returns `None` if the data is no event of this API.
+    pub fn from_data(id: Option<String>, data: Value) -> Option<Self> {
+        let event = StreamEvent::deserialize(&data).ok()?;
+        Some(Self { id, event, kind: data["event"].as_str()?.to_owned(), data })
+    }
+
+    /// Whether frames are missing before this one.
+    pub fn is_gap(&self) -> bool {
+        matches!(&self.event, StreamEvent::Notice(notice) if notice.event == MissedFrames::Gap)
+    }
+
+    /// The kind of a live frame.
+    pub fn frame_kind(&self) -> Option<&FrameKind> {
+        match &self.event {
+            StreamEvent::Frame(frame) => Some(&frame.kind),
+            StreamEvent::Opened(_) | StreamEvent::Notice(_) => None,
+        }
+    }
 }
 
 pub struct FrameStream {
@@ -63,7 +89,7 @@ impl SseDecoder {
     }
 }
 
-/// Parses one event. A comment, such as a keep-alive, is no frame.
+/// Parses one event. A comment, such as a keep-alive, is no frame, and neither is an event of another program.
 fn parse_frame(block: &str) -> Option<StreamFrame> {
     let field = |name: &str| {
         let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -71,18 +97,21 @@ fn parse_frame(block: &str) -> Option<StreamFrame> {
         (!values.is_empty()).then(|| values.join("\n"))
     };
     let data: Value = serde_json::from_str(&field("data")?).ok()?;
-    let kind = field("event").or_else(|| data["event"].as_str().map(str::to_owned))?;
-    Some(StreamFrame { id: field("id"), kind, data })
+    StreamFrame::from_data(field("id"), data)
 }
 
 #[cfg(test)]
 mod tests {
+    use polyclaw_domain::id::TurnId;
+
     use super::*;
 
     #[test]
     fn frames_are_put_together_from_whatever_pieces_arrive() {
-        let wire =
-            ": alive\n\nid: 7\nevent: turn.delta\ndata: {\"text\":\"ä\"}\n\nevent: x\r\ndata: {}\r\n\r\n";
+        let delta = r#"{"type":"event","seq":7,"session_key":"agent:main:main","event":"turn.delta","turn_id":"t","step":0,"text":"ä"}"#;
+        let new =
+            r#"{"type":"event","seq":8,"session_key":"agent:main:main","event":"of.a.later.version","x":1}"#;
+        let wire = format!(": alive\n\nid: 7\ndata: {delta}\n\ndata: {{}}\n\ndata: {new}\r\n\r\n");
         for size in [1, 3, 1000] {
             let mut decoder = SseDecoder::default();
             let mut frames = Vec::new();
@@ -92,8 +121,13 @@ mod tests {
             }
             let seen: Vec<_> =
                 frames.iter().map(|frame| (frame.id.as_deref(), frame.kind.as_str())).collect();
-            assert_eq!(seen, [(Some("7"), "turn.delta"), (None, "x")]);
-            assert_eq!(frames[0].data["text"], "ä");
+            assert_eq!(seen, [(Some("7"), "turn.delta"), (None, "of.a.later.version")]);
+            let kinds = frames.iter().map(|frame| match &frame.event {
+                StreamEvent::Frame(frame) => frame.kind.clone(),
+                other => panic!("{other:?}"),
+            });
+            let delta = FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text: "ä".to_owned() };
+            assert_eq!(kinds.collect::<Vec<_>>(), [delta, FrameKind::Unknown]);
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::frame::TeamTaskChanged;
 use polyclaw_domain::id::TeamMessageId;
 use polyclaw_domain::job::JobLane;
 use polyclaw_domain::kill_points::KillPoint;
@@ -171,15 +172,15 @@ fn freed_task_numbers(event: &TaskEvent) -> Vec<TaskNo> {
 
 fn task_changed_event(team: &Team, news: &TaskEventContext) -> NewEvent {
     let (change, task) = (&news.event, &news.task);
-    let data = json!({
-        "team": team.name,
-        "task_id": task.no,
-        "change": change.kind.as_str(),
-        "by": change.actor,
-        "state": task.state,
-        "subject": task.subject,
-    });
-    team_event(EventKind::TaskChanged, team, data)
+    let data = TeamTaskChanged {
+        team: team.name.clone(),
+        task_id: task.no,
+        change: change.kind.as_str().to_owned(),
+        by: change.actor.clone(),
+        state: task.state,
+        subject: task.subject.clone(),
+    };
+    team_event(EventKind::TaskChanged, team, json!(data))
 }
 
 /// Announces the end of a task to the lead, like the end of any delegated work.

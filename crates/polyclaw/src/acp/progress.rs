@@ -3,24 +3,28 @@
 
 use std::collections::HashMap;
 
+use polyclaw_domain::id::RunId;
+
 /// Text sent from the delegates of the turn, by run.
 #[derive(Debug, Default)]
-pub struct DelegateStreams(HashMap<String, StreamProgress>);
+pub struct DelegateStreams(HashMap<RunId, StreamProgress>);
 
 impl DelegateStreams {
-    /// Applies a delegate's frame and returns the text to send now.
-    pub fn apply_frame(&mut self, kind: &str, run: &str, text: &str) -> Option<String> {
-        if kind == "delegate.ended" {
-            // Streamed text is already there. If part of it was missed, the rest is sent now.
-            let mut speech = self.0.remove(run).filter(StreamProgress::has_missed)?;
-            return speech.complete_text(text);
-        }
-        let speech = self.0.entry(run.to_owned()).or_default();
-        if kind == "delegate.started" {
-            speech.restart_step();
-            return None;
-        }
-        speech.push_piece(speech.step(), text)
+    /// The delegate starts, possibly over.
+    pub fn start(&mut self, run: &RunId) {
+        self.0.entry(run.clone()).or_default().restart_step();
+    }
+
+    /// Appends a piece of the delegate's text and returns the text to send now.
+    pub fn push_piece(&mut self, run: &RunId, piece: &str) -> Option<String> {
+        let speech = self.0.entry(run.clone()).or_default();
+        speech.push_piece(speech.step(), piece)
+    }
+
+    /// Ends the delegate's text. Streamed text is already there. If part of it was missed, returns the rest.
+    pub fn end(&mut self, run: &RunId, whole: &str) -> Option<String> {
+        let mut speech = self.0.remove(run).filter(StreamProgress::has_missed)?;
+        speech.complete_text(whole)
     }
 
     pub fn mark_missed(&mut self) {
@@ -187,26 +191,26 @@ mod tests {
     fn what_another_agent_said_is_told_once_however_often_it_is_said() {
         for heard in 0..4 {
             let (mut speeches, mut seen) = (DelegateStreams::default(), String::new());
-            let mut take = |speeches: &mut DelegateStreams, kind: &str, text: &str| {
-                seen.extend(speeches.apply_frame(&format!("delegate.{kind}"), "r", text));
-            };
-            take(&mut speeches, "started", "");
-            ["one ", "two ", "three "][..heard].iter().for_each(|piece| take(&mut speeches, "delta", piece));
+            let run = RunId::new("r");
+            speeches.start(&run);
+            for piece in &["one ", "two ", "three "][..heard] {
+                seen.extend(speeches.push_piece(&run, piece));
+            }
             speeches.mark_missed();
-            take(&mut speeches, "delta", "lost ");
-            take(&mut speeches, "started", "");
-            take(&mut speeches, "delta", "one two three ");
-            take(&mut speeches, "delta", "four");
-            take(&mut speeches, "ended", "one two three four");
+            seen.extend(speeches.push_piece(&run, "lost "));
+            speeches.start(&run);
+            seen.extend(speeches.push_piece(&run, "one two three "));
+            seen.extend(speeches.push_piece(&run, "four"));
+            seen.extend(speeches.end(&run, "one two three four"));
             assert_eq!(seen, "one two three four", "{heard}");
         }
     }
 
     #[test]
     fn of_another_agent_that_ended_unheard_the_rest_is_told() {
-        let mut speeches = DelegateStreams::default();
-        assert_eq!(speeches.apply_frame("delegate.delta", "r", "one ").as_deref(), Some("one "));
+        let (mut speeches, run) = (DelegateStreams::default(), RunId::new("r"));
+        assert_eq!(speeches.push_piece(&run, "one ").as_deref(), Some("one "));
         speeches.mark_missed();
-        assert_eq!(speeches.apply_frame("delegate.ended", "r", "one two").as_deref(), Some("two"));
+        assert_eq!(speeches.end(&run, "one two").as_deref(), Some("two"));
     }
 }

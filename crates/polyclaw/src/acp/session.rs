@@ -1,10 +1,14 @@
 //! Editor sessions: creating one and replaying its history.
 
+use polyclaw_api::sessions::{CreatedSession, NewSession, SessionView};
+use polyclaw_api::transcript::{SessionMessageView, TranscriptPage, TranscriptQuery};
+use polyclaw_domain::message::{MessageOrigin, MessageRole};
 use serde_json::{Value, json};
 
 use super::{AcpError, AcpResult, EditorConnection, session_id_param};
-use crate::client::{ApiClient, encode_segment};
+use crate::client::{ApiClient, encode_segment, with_query};
 use crate::command::chat;
+use crate::one_shot::parse_agent;
 
 const TRANSCRIPT_PAGE_SIZE: usize = 500;
 
@@ -14,39 +18,36 @@ impl EditorConnection {
         let client = chat::connect_or_start(&self.context).await?;
         let folder =
             params["cwd"].as_str().and_then(|path| path.rsplit(['/', '\\']).find(|part| !part.is_empty()));
-        let mut body = json!({ "title": folder.unwrap_or("editor") });
-        if let Some(agent) = &self.agent {
-            body["agent"] = json!(agent);
-        }
-        let started = client.post("/sessions", &body).await?;
-        Ok(json!({ "sessionId": started["session_key"] }))
+        let title = Some(folder.unwrap_or("editor").to_owned());
+        let body = NewSession { agent: parse_agent(self.agent.as_deref())?, title };
+        let started: CreatedSession = client.post_as("/sessions", &body).await?;
+        Ok(json!({ "sessionId": started.session_key }))
     }
 
     /// Loads a session and replays its messages to the editor.
     pub(super) async fn load_session(&self, params: &Value) -> AcpResult {
         let session = session_id_param(params)?;
         let client = chat::connect_or_start(&self.context).await?;
-        client.get(&format!("/sessions/{}", encode_segment(session))).await?;
+        client.get_as::<SessionView>(&format!("/sessions/{}", encode_segment(session))).await?;
         let mut after = Some(0);
         while let Some(ticket) = after {
             let page = fetch_transcript_page(&client, session, ticket).await?;
-            for message in page["messages"].as_array().into_iter().flatten() {
+            for message in &page.messages {
                 self.replay_message(session, message);
             }
-            after = page["next_after"].as_i64();
+            after = page.next_after;
         }
         Ok(json!({}))
     }
 
-    fn replay_message(&self, session: &str, message: &Value) {
-        let text = message["text"].as_str().unwrap_or_default();
-        let kind = match (message["role"].as_str(), message["origin"].as_str()) {
-            (Some("user"), Some("user")) => "user_message_chunk",
-            (Some("assistant"), _) => "agent_message_chunk",
+    fn replay_message(&self, session: &str, message: &SessionMessageView) {
+        let kind = match (message.role, &message.origin) {
+            (MessageRole::User, MessageOrigin::User) => "user_message_chunk",
+            (MessageRole::Assistant, _) => "agent_message_chunk",
             _ => return,
         };
-        if !text.is_empty() {
-            self.send_update(session, message_chunk(kind, text));
+        if !message.text.is_empty() {
+            self.send_update(session, message_chunk(kind, &message.text));
         }
     }
 
@@ -56,12 +57,14 @@ impl EditorConnection {
     }
 }
 
-async fn fetch_transcript_page(client: &ApiClient, session: &str, after: i64) -> Result<Value, AcpError> {
-    let path = format!(
-        "/sessions/{}/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}",
-        encode_segment(session)
-    );
-    Ok(client.get(&path).await?)
+async fn fetch_transcript_page(
+    client: &ApiClient,
+    session: &str,
+    after: i64,
+) -> Result<TranscriptPage, AcpError> {
+    let path = format!("/sessions/{}/transcript", encode_segment(session));
+    let query = TranscriptQuery { after: Some(after), limit: Some(TRANSCRIPT_PAGE_SIZE) };
+    Ok(client.get_as(&with_query(&path, &query)).await?)
 }
 
 pub fn message_chunk(kind: &str, text: &str) -> Value {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use reqwest::{Client, RequestBuilder};
+use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 pub struct BenchDaemon {
@@ -63,7 +65,7 @@ impl BenchDaemon {
     pub async fn run_turn_with_text(&self, user: &str, text: &str) -> anyhow::Result<()> {
         let body =
             json!({ "model": "polyclaw", "user": user, "messages": [{ "role": "user", "content": text }] });
-        self.post("/v1/chat/completions", &body).await.map(drop)
+        self.post("/v1/chat/completions", &body).await
     }
 
     /// Makes the same call directly to the model as the daemon does: streamed, with a history of the same length.
@@ -77,21 +79,22 @@ impl BenchDaemon {
     }
 
     /// Builds a request to the model.
-    pub fn model_request(&self, body: &Value) -> RequestBuilder {
+    pub fn model_request(&self, body: &impl Serialize) -> RequestBuilder {
         self.client.post(format!("{}/chat/completions", self.model.url())).json(body)
     }
 
     /// Builds a request to the daemon with the owner's token.
-    pub fn daemon_request(&self, path: &str, body: &Value) -> RequestBuilder {
+    pub fn daemon_request(&self, path: &str, body: &impl Serialize) -> RequestBuilder {
         self.client.post(format!("{}{path}", self.url)).bearer_auth(BENCH_TOKEN).json(body)
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+    pub async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<()> {
         let answer = self.daemon_request(path, body).send().await?;
         let status = answer.status();
         let body = answer.bytes().await?;
         ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
-        Ok(serde_json::from_slice(&body)?)
+        serde_json::from_slice::<IgnoredAny>(&body)?;
+        Ok(())
     }
 
     /// Returns the daemon's resident memory in megabytes.

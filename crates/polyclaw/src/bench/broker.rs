@@ -5,8 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use polyclaw_api::control::instances::{InstanceView, NewInstance};
+use polyclaw_api::control::messages::{EnvelopeReceipt, NewEnvelopeBody};
+use polyclaw_api::control::rules::{NewRuleBody, RuleView};
+use polyclaw_api::control::tokens::{CreatedTokenView, NewToken};
+use polyclaw_domain::instance::TokenAccess;
 use reqwest::Client;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
@@ -44,12 +51,23 @@ impl BenchControlPlane {
         let url = format!("http://127.0.0.1:{port}/api");
         let mut plane = Self { client, url, token: String::new(), server, home };
         plane.token = plane.wait_for_operator_token().await?;
-        let scoped = plane.post("/tokens", &json!({ "name": "bench", "scope": "operate" })).await?;
+        let new = NewToken { name: "bench".to_owned(), scope: TokenAccess::Operate };
+        let scoped: CreatedTokenView = plane.post("/tokens", &new).await?;
         for name in ["a", "b"] {
-            plane.post("/instances", &json!({ "name": name })).await?;
+            let new =
+                NewInstance { name: name.to_owned(), port: None, provider: None, model: None, restart: None };
+            let _: InstanceView = plane.post("/instances", &new).await?;
         }
-        plane.post("/routing-rules", &json!({ "from": "a", "to": "b", "type": "task.*" })).await?;
-        plane.token = scoped["secret"].as_str().context("no token")?.to_owned();
+        let rule = NewRuleBody {
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            r#type: "task.*".to_owned(),
+            max_retries: None,
+            ttl_secs: None,
+            auto_start: false,
+        };
+        let _: RuleView = plane.post("/routing-rules", &rule).await?;
+        plane.token = scoped.secret.context("no token")?;
         Ok(plane)
     }
 
@@ -68,7 +86,7 @@ impl BenchControlPlane {
         }
     }
 
-    async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+    async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &str, body: &B) -> anyhow::Result<T> {
         let request = self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.token).json(body);
         let answer = request.send().await?;
         let status = answer.status();
@@ -105,13 +123,18 @@ async fn send_messages(
 ) -> anyhow::Result<OperationTimes> {
     let mut times = OperationTimes::default();
     while began.elapsed() < seconds {
-        let body = json!({
-            "from": "a", "to": "b", "type": "task.handoff", "correlation_id": format!("c{sender}"),
-            "idempotency_key": format!("{sender}-{}", times.len()),
-            "payload": { "task": "a task of ordinary length, as agents write them" },
-        });
+        let body = NewEnvelopeBody {
+            from: Some("a".to_owned()),
+            to: "b".to_owned(),
+            r#type: "task.handoff".to_owned(),
+            payload: json!({ "task": "a task of ordinary length, as agents write them" }),
+            correlation_id: Some(format!("c{sender}")),
+            idempotency_key: Some(format!("{sender}-{}", times.len())),
+            hop_count: 0,
+            trace_id: None,
+        };
         let start = Instant::now();
-        plane.post("/messages", &body).await?;
+        let _: EnvelopeReceipt = plane.post("/messages", &body).await?;
         times.push(start.elapsed());
     }
     Ok(times)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use polyclaw_api::messages::NewSessionMessage;
 
 use crate::bench::bench_daemon::BenchDaemon;
 use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
@@ -46,7 +46,7 @@ async fn send_messages(
     seconds: Duration,
 ) -> anyhow::Result<OperationTimes> {
     let mut times = OperationTimes::default();
-    let body = json!({ "text": "a message of ordinary length, as people write them" });
+    let body = NewSessionMessage::from_text("a message of ordinary length, as people write them");
     while began.elapsed() < seconds {
         let peer = format!("s{sender}-{}", times.len() / 40);
         let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{peer}/messages");

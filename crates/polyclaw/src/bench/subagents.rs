@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use polyclaw_api::messages::NewSessionMessage;
 use polyclaw_testkit::model_server::{ReceivedRequest, ReplyScript};
 use serde_json::json;
 
@@ -217,5 +218,6 @@ fn announced_runs(request: &ReceivedRequest) -> Vec<String> {
 
 async fn send_message(subject: &BenchDaemon, peer: &str, text: &str) -> anyhow::Result<()> {
     let path = format!("/api/v1/sessions/agent%3Amain%3Aapi%3Adm%3A{peer}/messages");
-    subject.post(&path, &json!({ "text": text, "channel": "api" })).await.map(drop)
+    let message = NewSessionMessage { channel: Some("api".to_owned()), ..NewSessionMessage::from_text(text) };
+    subject.post(&path, &message).await
 }

@@ -1,5 +1,7 @@
 //! A message as the control plane delivers it, and its form in a session.
 
+use polyclaw_api::control::messages::EnvelopeView;
+use polyclaw_api::control::pending::PendingEnvelope;
 use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
 use polyclaw_domain::envelope::{HANDOFF_KIND, RESPONSE_KIND, RESULT_KIND, is_answer_kind};
 use polyclaw_domain::id::{AgentId, TraceId};
@@ -7,7 +9,6 @@ use polyclaw_domain::instance::InstanceName;
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::{InternalMessage, MessageProvenance, RelayInfo, RelayKind};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::INSTANCE_CHANNEL;
@@ -15,18 +16,24 @@ use super::INSTANCE_CHANNEL;
 /// Placeholder if the sender did not name the agent or instance.
 const UNKNOWN_AGENT: &str = "unknown";
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct LeasedEnvelope {
     pub id: String,
     pub lease: String,
     pub from: String,
     pub from_name: Option<String>,
-    #[serde(rename = "type")]
     pub kind: String,
     pub correlation_id: Option<String>,
     pub hop_count: u32,
     pub trace_id: Option<String>,
     pub payload: Value,
+}
+
+impl From<PendingEnvelope> for LeasedEnvelope {
+    fn from(PendingEnvelope { message, payload, lease, .. }: PendingEnvelope) -> Self {
+        let EnvelopeView { id, from, from_name, r#type, correlation_id, hop_count, trace_id, .. } = message;
+        Self { id, lease, from, from_name, kind: r#type, correlation_id, hop_count, trace_id, payload }
+    }
 }
 
 impl LeasedEnvelope {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_api::control::messages::NewEnvelopeBody;
 use polyclaw_domain::backoff::{Backoff, BackoffPolicy};
 use polyclaw_domain::envelope::{HANDOFF_KIND, STATUS_KIND};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::{AcceptedMessage, InternalMessage, MessageProvenance, RelayKind};
 use polyclaw_engine::{Engine, Error, ErrorCategory};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::envelope::LeasedEnvelope;
-use super::{BrokerClient, answers, random_nonce};
+use super::{BrokerClient, EnvelopeUpdate, answers, random_nonce};
 use crate::failure::{CommandFailure, FailureExit};
 
 /// Maximum number of messages processed concurrently.
@@ -101,15 +102,15 @@ async fn process_envelope(exchange: &BrokerClient, engine: &Engine, envelope: &L
         true => answers::process_answer(exchange, engine, envelope).await,
         false => deliver_to_agent(exchange, engine, envelope).await,
     };
-    let (verb, more) = match outcome {
-        EnvelopeOutcome::Done => ("ack", json!({})),
+    let update = match outcome {
+        EnvelopeOutcome::Done => EnvelopeUpdate::Acknowledge,
         EnvelopeOutcome::Refused(error) => {
             tracing::warn!(message.id = envelope.id, error, "message of another instance rejected");
-            ("fail", json!({ "error": error }))
+            EnvelopeUpdate::Fail(error)
         }
         EnvelopeOutcome::Released => return,
     };
-    if let Err(failure) = report_outcome(exchange, engine, envelope, verb, more).await {
+    if let Err(failure) = report_outcome(exchange, engine, envelope, &update).await {
         // The message is delivered again and recognized as already stored.
         tracing::info!(message.id = envelope.id, error = %failure, "could not report the delivery result to the control plane");
     }
@@ -120,16 +121,15 @@ async fn report_outcome(
     exchange: &BrokerClient,
     engine: &Engine,
     envelope: &LeasedEnvelope,
-    verb: &str,
-    more: Value,
+    update: &EnvelopeUpdate,
 ) -> Result<(), CommandFailure> {
     let mut backoff = start_backoff();
     loop {
-        match exchange.update_message(envelope, verb, more.clone()).await {
+        match exchange.update_message(envelope, update).await {
             Err(failure) if failure.exit == FailureExit::Unavailable && !engine.is_draining() => {
                 tokio::time::sleep(backoff.next_delay()).await;
             }
-            reply => return reply.map(drop),
+            reply => return reply,
         }
     }
 }
@@ -165,15 +165,17 @@ async fn send_working_status(
     if envelope.kind != HANDOFF_KIND {
         return;
     }
-    let message = json!({
-        "to": envelope.from,
-        "type": STATUS_KIND,
-        "correlation_id": envelope.thread_id(),
-        "idempotency_key": format!("status:{}", envelope.id),
-        "trace_id": envelope.trace(),
-        "payload": { "status": "working", "agent": agent, "turn_id": accepted.turn_id },
-    });
-    if let Err(failure) = exchange.send_message(&message).await {
+    let message = NewEnvelopeBody {
+        from: None,
+        to: envelope.from.clone(),
+        r#type: STATUS_KIND.to_owned(),
+        payload: json!({ "status": "working", "agent": agent, "turn_id": accepted.turn_id }),
+        correlation_id: Some(envelope.thread_id().to_owned()),
+        idempotency_key: Some(format!("status:{}", envelope.id)),
+        hop_count: 0,
+        trace_id: Some(envelope.trace().to_string()),
+    };
+    if let Err(failure) = exchange.send_message(message).await {
         tracing::debug!(message.id = envelope.id, error = %failure, "could not report that work on a task has started");
     }
 }
@@ -229,6 +231,6 @@ pub(super) async fn wait_for_turn_end(
 
 /// Renews the lease. Returns false only if it is known to be lost; other errors count as renewed.
 pub(super) async fn renew_lease(exchange: &BrokerClient, envelope: &LeasedEnvelope) -> bool {
-    let renewed: Result<Value, _> = exchange.update_message(envelope, "renew", json!({})).await;
+    let renewed = exchange.update_message(envelope, &EnvelopeUpdate::Renew).await;
     !matches!(renewed, Err(failure) if ["lease_lost", "unknown_message"].contains(&failure.code.as_str()))
 }

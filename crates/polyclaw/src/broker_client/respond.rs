@@ -1,6 +1,7 @@
 //! Other instances as a channel: an agent's reply to a message goes back under the same correlation ID. The outbox
 //! sends it and retries; its idempotency key prevents duplicates.
 
+use polyclaw_api::control::messages::NewEnvelopeBody;
 use polyclaw_domain::channel::{ChannelAdapter, ChannelCapabilities, SendOutcome};
 use polyclaw_domain::delivery::OutgoingMessage;
 use polyclaw_domain::envelope::IDEMPOTENCY_KEY_TTL_MS;
@@ -36,27 +37,28 @@ impl ChannelAdapter for BrokerClient {
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         let address = outgoing.address();
-        let mut message = json!({
-            "to": address.peer,
-            "type": address.account,
-            "correlation_id": address.thread,
-            "idempotency_key": key,
-            "payload": { "text": outgoing.text() },
-        });
+        let mut message = NewEnvelopeBody {
+            from: None,
+            to: address.peer.clone(),
+            r#type: address.account.clone(),
+            payload: json!({ "text": outgoing.text() }),
+            correlation_id: address.thread.clone(),
+            idempotency_key: Some(key.to_owned()),
+            hop_count: 0,
+            trace_id: None,
+        };
         let part = key.to_owned();
         Box::pin(async move {
             // Marks failures explicitly: the receiver cannot tell an error message from an answer.
             match self.db.read(move |tx: &mut Tx<'_>| turn_error_and_trace(tx, &part)).await {
                 Ok((failure, trace)) => {
-                    failure.into_iter().for_each(|code| message["payload"]["error"] = code.into());
-                    message["trace_id"] = json!(trace);
+                    failure.into_iter().for_each(|code| message.payload["error"] = code.into());
+                    message.trace_id = trace.map(String::from);
                 }
                 Err(error) => return SendOutcome::Retry { reason: error.to_string(), after_ms: None },
             }
-            match Self::send_message(self, &message).await {
-                Ok(receipt) => {
-                    SendOutcome::Accepted { platform_id: receipt["id"].as_str().map(str::to_owned) }
-                }
+            match Self::send_message(self, message).await {
+                Ok(receipt) => SendOutcome::Accepted { platform_id: Some(receipt.id) },
                 Err(failure) => send_outcome(failure),
             }
         })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_api::control::messages::NewEnvelopeBody;
 use polyclaw_domain::envelope::HANDOFF_KIND;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::BoxFuture;
@@ -146,25 +147,26 @@ impl BrokerClient {
         let job = job.map_err(|error| error.to_string())?;
         let hop = job.as_ref().map_or(0, |job| job.hop + 1);
         says["agent"] = scope.agent.as_str().into();
-        let message = json!({
-            "to": instance,
-            "type": kind,
-            "correlation_id": correlation,
-            "idempotency_key": correlation,
-            "hop_count": hop,
-            "trace_id": job.map(|job| job.trace),
-            "payload": says,
-        });
-        let receipt = self.send_message(&message).await.map_err(|failure| {
+        let message = NewEnvelopeBody {
+            from: None,
+            to: instance.to_owned(),
+            r#type: kind.to_owned(),
+            payload: says,
+            correlation_id: Some(correlation.clone()),
+            idempotency_key: Some(correlation.clone()),
+            hop_count: hop,
+            trace_id: job.map(|job| job.trace.into()),
+        };
+        let receipt = self.send_message(message).await.map_err(|failure| {
             let hint = failure.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
             format!("{} ({}){hint}", failure.message, failure.code)
         })?;
         let body = json!({
             "status": "accepted",
-            "message_id": receipt["id"],
+            "message_id": receipt.id,
             "correlation_id": correlation,
             "instance": instance,
-            "redacted": receipt["redacted"],
+            "redacted": receipt.redacted,
         });
         Ok(body.to_string())
     }

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use polyclaw_api::approvals::{ApprovalDecisionBody, ApprovalList};
+use polyclaw_api::messages::{NewSessionMessage, SessionMessageReceipt, WaitQuery};
+use polyclaw_api::sessions::StopResult;
+use polyclaw_api::teams::{TeamDetail, TeamList};
+use polyclaw_api::transcript::{SessionMessageView, TranscriptPage, TranscriptQuery};
+use polyclaw_api::turns::TurnView;
 use polyclaw_domain::command::parse;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::state::{ChatEffect, ChatEvent, LinkState};
-use super::stream_position::{REPLAY_GAP_KIND, StreamPosition};
-use crate::client::{ApiClient, encode_segment};
+use super::stream_position::StreamPosition;
+use crate::client::{ApiClient, encode_segment, with_query};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::one_shot;
 use crate::stream::FrameStream;
@@ -16,7 +23,7 @@ use crate::stream::FrameStream;
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(500);
 const TRANSCRIPT_PAGE_SIZE: usize = 500;
 /// Seconds that one request waits for an answer.
-const ANSWER_POLL_SECONDS: u32 = 20;
+const ANSWER_POLL_SECONDS: f64 = 20.0;
 
 /// Why reading a stream stopped.
 #[derive(PartialEq, Eq)]
@@ -50,7 +57,7 @@ impl ChatConnection {
     pub async fn follow_session(self) {
         let mut place = StreamPosition::default();
         loop {
-            let path = self.session_path(&format!("/stream{}", place.after_query()));
+            let path = with_query(&self.session_path("/stream"), &place.after_query());
             if let Ok(response) = self.client.open_stream(&path).await {
                 self.send_event(ChatEvent::Link(LinkState::Live));
                 if self.forward_frames(FrameStream::new(response), &mut place).await == FrameStreamEnd::Gap {
@@ -64,7 +71,7 @@ impl ChatConnection {
 
     async fn forward_frames(&self, mut frames: FrameStream, place: &mut StreamPosition) -> FrameStreamEnd {
         while let Some(frame) = frames.next().await {
-            let is_gap = frame.kind == REPLAY_GAP_KIND;
+            let is_gap = frame.is_gap();
             if place.advance_to(&frame) {
                 self.send_event(ChatEvent::Frame(frame));
             }
@@ -82,7 +89,7 @@ impl ChatConnection {
                 Ok(event) => return self.send_event(event),
                 Err(failure) if failure.exit == FailureExit::NotFound => {
                     return self.send_event(ChatEvent::Loaded {
-                        session: json!({}),
+                        session: None,
                         messages: Vec::new(),
                         approvals: Vec::new(),
                     });
@@ -96,29 +103,27 @@ impl ChatConnection {
     }
 
     async fn fetch_conversation(&self) -> Result<ChatEvent, CommandFailure> {
-        let session = self.client.get(&self.session_path("")).await?;
-        let mut messages: Vec<Value> = Vec::new();
+        let session = self.client.get_as(&self.session_path("")).await?;
+        let mut messages: Vec<SessionMessageView> = Vec::new();
         let mut after = Some(0);
         while let Some(ticket) = after {
-            let page = self
-                .client
-                .get(&self.session_path(&format!("/transcript?after={ticket}&limit={TRANSCRIPT_PAGE_SIZE}")))
-                .await?;
-            messages.extend(page["messages"].as_array().cloned().unwrap_or_default());
-            after = page["next_after"].as_i64();
+            let query = TranscriptQuery { after: Some(ticket), limit: Some(TRANSCRIPT_PAGE_SIZE) };
+            let path = with_query(&self.session_path("/transcript"), &query);
+            let page: TranscriptPage = self.client.get_as(&path).await?;
+            messages.extend(page.messages);
+            after = page.next_after;
         }
-        let approvals = self.client.get("/approvals").await?;
-        let approvals = approvals["approvals"].as_array().cloned().unwrap_or_default();
-        Ok(ChatEvent::Loaded { session, messages, approvals })
+        let ApprovalList { approvals } = self.client.get_as("/approvals").await?;
+        Ok(ChatEvent::Loaded { session: Some(session), messages, approvals })
     }
 
     /// Returns every team with its members and tasks. Skips teams that end meanwhile.
-    async fn fetch_teams(&self) -> Result<Vec<Value>, CommandFailure> {
-        let listed = self.client.get("/teams").await?;
+    async fn fetch_teams(&self) -> Result<Vec<TeamDetail>, CommandFailure> {
+        let listed: TeamList = self.client.get_as("/teams").await?;
         let mut teams = Vec::new();
-        for team in listed["teams"].as_array().into_iter().flatten() {
-            let path = format!("/teams/{}", encode_segment(team["name"].as_str().unwrap_or_default()));
-            match self.client.get(&path).await {
+        for team in listed.teams {
+            let path = format!("/teams/{}", encode_segment(&team.name));
+            match self.client.get_as(&path).await {
                 Ok(team) => teams.push(team),
                 Err(failure) if failure.exit == FailureExit::NotFound => {}
                 Err(failure) => return Err(failure),
@@ -135,7 +140,8 @@ impl ChatConnection {
             ChatEffect::Stop => self.stop_turn().await,
             ChatEffect::Decide { id, decision } => {
                 let path = format!("/approvals/{}", encode_segment(&id));
-                if let Err(failure) = self.client.post(&path, &json!({ "decision": decision })).await {
+                let body = ApprovalDecisionBody { decision, reason: None, fingerprint: None };
+                if let Err(failure) = self.client.post_as::<_, IgnoredAny>(&path, &body).await {
                     self.send_event(ChatEvent::Failed(failure_text(&failure)));
                 }
             }
@@ -150,14 +156,22 @@ impl ChatConnection {
 
     /// Sends a message until it is accepted or refused, retrying while the daemon is unavailable.
     async fn send_message(&self, key: String, text: String) {
-        let mut body =
-            json!({ "text": text, "channel": "cli", "idempotency_key": format!("{}-{key}", self.run) });
-        if let Some(agent) = &self.agent {
-            body["agent"] = json!(agent);
-        }
+        let agent = match one_shot::parse_agent(self.agent.as_deref()) {
+            Ok(agent) => agent,
+            Err(failure) => {
+                return self.send_event(ChatEvent::Refused { key, reason: failure_text(&failure) });
+            }
+        };
+        let body = NewSessionMessage {
+            agent,
+            idempotency_key: Some(format!("{}-{key}", self.run)),
+            channel: Some("cli".to_owned()),
+            ..NewSessionMessage::from_text(text)
+        };
         loop {
-            match self.client.post(&self.session_path("/messages"), &body).await {
+            match self.client.post_as(&self.session_path("/messages"), &body).await {
                 Ok(answer) => {
+                    let answer: SessionMessageReceipt = answer;
                     self.send_event(ChatEvent::Posted { key, answer: answer.clone() });
                     return self.show_answer_of_other_session(&answer).await;
                 }
@@ -174,26 +188,23 @@ impl ChatConnection {
     }
 
     /// After `/focus` a message and its answer go to another session. Shows that answer here once it is complete.
-    async fn show_answer_of_other_session(&self, receipt: &Value) {
-        let there = receipt["session_key"].as_str().unwrap_or_default();
-        if there.is_empty() || there == self.session {
+    async fn show_answer_of_other_session(&self, receipt: &SessionMessageReceipt) {
+        let there = receipt.session_key.as_str();
+        if there == self.session {
             return;
         }
-        let turn = encode_segment(receipt["turn_id"].as_str().unwrap_or_default());
+        let turn = format!("/turns/{}", encode_segment(receipt.turn_id.as_str()));
+        let path = with_query(&turn, &WaitQuery { wait: Some(ANSWER_POLL_SECONDS) });
         loop {
-            match self.client.get(&format!("/turns/{turn}?wait={ANSWER_POLL_SECONDS}")).await {
-                Ok(turn) if turn["reply"].is_null() => {}
-                Ok(turn) if turn["reply"]["error_code"].is_string() => {
-                    let words = turn["error"]["message"].as_str().or(turn["reply"]["error_code"].as_str());
-                    return self
-                        .send_event(ChatEvent::Failed(format!("{there}: {}", words.unwrap_or_default())));
-                }
-                Ok(turn) => {
-                    let words = turn["reply"]["text"].as_str().unwrap_or_default();
-                    return self.send_event(ChatEvent::CommandAnswered {
-                        text: format!("{there}: {words}"),
-                        changes: false,
-                    });
+            match self.client.get_as(&path).await {
+                Ok(TurnView { reply: None, .. }) => {}
+                Ok(TurnView { reply: Some(reply), error, .. }) => {
+                    let Some(code) = reply.error_code else {
+                        let text = format!("{there}: {}", reply.text);
+                        return self.send_event(ChatEvent::CommandAnswered { text, changes: false });
+                    };
+                    let words = error.and_then(|error| error.message).unwrap_or(code);
+                    return self.send_event(ChatEvent::Failed(format!("{there}: {words}")));
                 }
                 Err(failure) if failure.exit == FailureExit::Unavailable => {
                     tokio::time::sleep(RECONNECT_RETRY_AFTER).await;
@@ -216,8 +227,8 @@ impl ChatConnection {
     }
 
     async fn stop_turn(&self) {
-        match self.client.post(&self.session_path("/stop"), &json!({})).await {
-            Ok(answer) if answer["turn_id"].is_null() => {
+        match self.client.post_as(&self.session_path("/stop"), &json!({})).await {
+            Ok(StopResult { turn_id: None, .. }) => {
                 self.send_event(ChatEvent::CommandAnswered {
                     text: "Nothing is running.".to_owned(),
                     changes: false,

@@ -1,5 +1,6 @@
 //! Entries of the transcript pane.
 
+use polyclaw_api::approvals::ApprovalView;
 use serde_json::Value;
 
 /// Note below a truncated answer.
@@ -113,6 +114,17 @@ impl ToolCard {
 }
 
 impl ApprovalCard {
+    pub fn from_view(approval: &ApprovalView) -> Self {
+        Self {
+            id: approval.id.to_string(),
+            turn: approval.turn_id.to_string(),
+            requested_by: approval.requested_by.clone(),
+            tool: approval.tool.clone(),
+            arguments: question_text(&approval.tool, &approval.question, &approval.arguments),
+            state: approval.state.as_str().to_owned(),
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         self.state == "pending"
     }
@@ -144,11 +156,10 @@ pub fn arguments_line(value: &Value) -> String {
 }
 
 /// Returns the question for a person: the tool's own text if it has any, else the arguments.
-pub fn question_text(data: &Value) -> String {
-    let (tool, words) =
-        (data["tool"].as_str().unwrap_or_default(), data["question"].as_str().unwrap_or_default());
-    let is_plain = words.is_empty() || words.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
-    if is_plain { arguments_line(&data["arguments"]) } else { words.to_owned() }
+pub fn question_text(tool: &str, question: &str, arguments: &Value) -> String {
+    let is_plain =
+        question.is_empty() || question.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
+    if is_plain { arguments_line(arguments) } else { question.to_owned() }
 }
 
 #[cfg(test)]

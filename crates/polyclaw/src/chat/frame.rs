@@ -1,70 +1,86 @@
 //! Applies live frames to the transcript. A repeated frame changes nothing.
 
+use polyclaw_api::stream::StreamEvent;
+use polyclaw_domain::frame::{DelegateSpeaker, FrameKind};
+use polyclaw_domain::job::JobState;
 use serde_json::Value;
 
 use super::entry::{
     self, ApprovalCard, NoteTone, ToolCard, ToolState, TranscriptEntry, UserMessage, UserMessageState,
 };
-use super::reload::SESSION_CHANGED_KIND;
 use super::state::{ChatEffect, ChatState};
-use super::stream_position::REPLAY_GAP_KIND;
 use super::transcript::internal_author;
 use crate::stream::StreamFrame;
 
 /// Maximum bytes of one tool's output that are retained.
 const RETAINED_OUTPUT_BYTES: usize = 16 * 1024;
 
-fn retry_text(data: &Value) -> String {
-    let model = data["model"].as_str().unwrap_or("the model");
-    format!("{model} did not answer. Retrying ({})…", data["attempt"])
-}
-
 impl ChatState {
     pub(super) fn apply_frame(&mut self, frame: &StreamFrame) -> Vec<ChatEffect> {
-        let data = &frame.data;
-        let turn = data["turn_id"].as_str().unwrap_or_default();
-        if !turn.is_empty() && self.has_ended(turn) {
+        if frame.is_gap() {
+            self.discard_partial_texts();
+            return self.request_reload();
+        }
+        match &frame.event {
+            StreamEvent::Frame(frame) => self.apply_frame_kind(&frame.kind),
+            StreamEvent::Opened(_) | StreamEvent::Notice(_) => Vec::new(),
+        }
+    }
+
+    fn apply_frame_kind(&mut self, kind: &FrameKind) -> Vec<ChatEffect> {
+        if kind.turn_id().is_some_and(|turn| self.has_ended(turn.as_str())) {
             return Vec::new();
         }
-        match frame.kind.as_str() {
-            "message.accepted" => self.apply_accepted(data, turn),
-            "turn.started" => self.apply_started(data, turn),
-            "turn.delta" => self.apply_delta(data, turn),
-            "turn.reasoning" => self.apply_reasoning(data, turn),
-            "turn.restarted" => self.discard_streamed(),
-            "turn.retrying" => self.add_note(retry_text(data), NoteTone::Plain),
-            "turn.notice" => {
-                self.add_note(data["text"].as_str().unwrap_or_default().to_owned(), NoteTone::Plain);
+        match kind {
+            FrameKind::Accepted { .. } => self.apply_accepted(kind),
+            FrameKind::Started { turn_id, agent_id, .. } => self.apply_started(turn_id.as_str(), agent_id),
+            FrameKind::Delta { turn_id, step, text } => self.apply_delta(turn_id.as_str(), *step, text),
+            FrameKind::Reasoning { turn_id, step, text } => {
+                self.apply_reasoning(turn_id.as_str(), *step, text);
             }
-            "delegate.started" => self.append_delegate_text(data, None),
-            "delegate.delta" => self.append_delegate_text(data, data["text"].as_str()),
-            "delegate.ended" => self.complete_delegate_text(data),
-            "tool.started" => self.apply_tool_started(data),
-            "tool.output" => self.apply_tool_output(data),
-            "tool.ended" => self.apply_tool_ended(data),
-            "approval.requested" => self.add_question(data["approval_id"].as_str().unwrap_or_default(), data),
-            "approval.decided" => self.apply_decision(data),
-            "turn.ended" => self.apply_turn_ended(data, turn),
-            "team.changed" => return self.team_changed(),
+            FrameKind::Restarted { .. } => self.discard_streamed(),
+            FrameKind::Retrying { model, attempt, .. } => {
+                let text = format!("{model} did not answer. Retrying ({attempt})…");
+                self.add_note(text, NoteTone::Plain);
+            }
+            FrameKind::Notice { text, .. } => self.add_note(text.clone(), NoteTone::Plain),
+            FrameKind::DelegateStarted(speaker) => self.append_delegate_text(speaker, None),
+            FrameKind::DelegateDelta { speaker, text } => self.append_delegate_text(speaker, Some(text)),
+            FrameKind::DelegateEnded { speaker, text, .. } => self.complete_delegate_text(speaker, text),
+            FrameKind::ToolStarted { turn_id, call_id, name, arguments } => {
+                self.apply_tool_started(turn_id.as_str(), call_id, (name, arguments));
+            }
+            FrameKind::ToolOutput { call_id, text, .. } => self.apply_tool_output(call_id, text),
+            FrameKind::ToolEnded { .. } => self.apply_tool_ended(kind),
+            FrameKind::ApprovalAsked { approval_id, turn_id, tool, arguments, question, requested_by } => {
+                self.add_question(ApprovalCard {
+                    id: approval_id.to_string(),
+                    turn: turn_id.to_string(),
+                    requested_by: requested_by.clone(),
+                    tool: tool.clone(),
+                    arguments: entry::question_text(tool, question, arguments),
+                    state: "pending".to_owned(),
+                });
+            }
+            FrameKind::ApprovalDecided { approval_id, state } => {
+                self.apply_decision(approval_id.as_str(), state);
+            }
+            FrameKind::Ended { .. } => self.apply_turn_ended(kind),
+            FrameKind::Team { .. } => return self.team_changed(),
             // No frame carries this change, so the stored session is reloaded.
-            SESSION_CHANGED_KIND => return self.request_reload(),
-            REPLAY_GAP_KIND => {
-                self.discard_partial_texts();
-                return self.request_reload();
-            }
-            _ => {}
+            FrameKind::Changed => return self.request_reload(),
+            FrameKind::Unknown => {}
         }
         Vec::new()
     }
 
-    fn apply_accepted(&mut self, data: &Value, turn: &str) {
-        let id = data["message_id"].as_str().unwrap_or_default();
-        let text = data["text"].as_str().unwrap_or_default();
-        if let Some(origin) = internal_author(data) {
+    fn apply_accepted(&mut self, frame: &FrameKind) {
+        let FrameKind::Accepted { message_id, turn_id, origin, text, waiting } = frame else { return };
+        let (id, turn) = (message_id.as_str(), turn_id.as_str());
+        if let Some(origin) = internal_author(origin) {
             return self.add_internal_message(id, origin, text);
         }
-        let state =
-            if data["waiting"] == true { UserMessageState::Waiting } else { UserMessageState::Accepted };
+        let state = if *waiting { UserMessageState::Waiting } else { UserMessageState::Accepted };
         if self
             .find_user_message(|message| {
                 message.id.as_deref() == Some(id) && message.state != UserMessageState::Sending
@@ -80,11 +96,10 @@ impl ChatState {
                     && message.text.trim() == text.trim())
         };
         if self.find_user_message(ours).is_none() {
-            let message =
-                UserMessage { text: text.to_owned(), key: String::new(), id: None, turn: None, state };
+            let message = UserMessage { text: text.clone(), key: String::new(), id: None, turn: None, state };
             self.entries.push(TranscriptEntry::User(message));
         }
-        let newest = |message: &UserMessage| ours(message) || (message.id.is_none() && message.text == text);
+        let newest = |message: &UserMessage| ours(message) || (message.id.is_none() && message.text == *text);
         if let Some(message) = self.find_user_message(newest) {
             (message.id, message.turn, message.state) = (Some(id.to_owned()), Some(turn.to_owned()), state);
         }
@@ -101,11 +116,9 @@ impl ChatState {
         }
     }
 
-    fn apply_started(&mut self, data: &Value, turn: &str) {
+    fn apply_started(&mut self, turn: &str, agent: &str) {
         self.running = Some(turn.to_owned());
-        if let Some(agent) = data["agent_id"].as_str() {
-            agent.clone_into(&mut self.agent);
-        }
+        agent.clone_into(&mut self.agent);
         for entry in &mut self.entries {
             if let TranscriptEntry::User(message) = entry
                 && message.turn.as_deref() == Some(turn)
@@ -115,8 +128,8 @@ impl ChatState {
         }
     }
 
-    fn apply_delta(&mut self, data: &Value, turn: &str) {
-        let Some((step, piece)) = self.new_piece(data, turn) else { return };
+    fn apply_delta(&mut self, turn: &str, step: usize, piece: &str) {
+        let Some(step) = self.new_piece(turn, step) else { return };
         let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
             TranscriptEntry::Answer { turn: own, step: at, text, open: true }
                 if own == turn && *at == step =>
@@ -137,8 +150,8 @@ impl ChatState {
         });
     }
 
-    fn apply_reasoning(&mut self, data: &Value, turn: &str) {
-        let Some((step, piece)) = self.new_piece(data, turn) else { return };
+    fn apply_reasoning(&mut self, turn: &str, step: usize, piece: &str) {
+        let Some(step) = self.new_piece(turn, step) else { return };
         let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
             TranscriptEntry::Reasoning { turn: own, step: at, text, open: true }
                 if own == turn && *at == step =>
@@ -158,19 +171,19 @@ impl ChatState {
         });
     }
 
-    /// Returns a new piece of an answer with its step, or `None` if the stored session already contains it.
-    fn new_piece<'a>(&mut self, data: &'a Value, turn: &str) -> Option<(Option<u64>, &'a str)> {
-        let step = data["step"].as_u64();
+    /// Returns the step of a new piece of an answer, or `None` if the stored session already contains the piece.
+    fn new_piece(&mut self, turn: &str, step: usize) -> Option<Option<u64>> {
+        let step = Some(step as u64);
         if self.stored_turns.has_answer(turn, step) {
             return None;
         }
         self.running = Some(turn.to_owned());
-        Some((step, data["text"].as_str().unwrap_or_default()))
+        Some(step)
     }
 
     /// Appends text of another agent. Without text the agent starts over, and its earlier text is discarded.
-    fn append_delegate_text(&mut self, data: &Value, piece: Option<&str>) {
-        let run = data["run_id"].as_str().unwrap_or_default();
+    fn append_delegate_text(&mut self, speaker: &DelegateSpeaker, piece: Option<&str>) {
+        let run = speaker.run_id.as_str();
         if self.is_result_stored(run) {
             return;
         }
@@ -182,14 +195,11 @@ impl ChatState {
             (Some(text), Some(piece)) => text.push_str(piece),
             (Some(text), None) => text.clear(),
             (None, piece) => {
-                let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
-                let reply = data["name"].as_str().unwrap_or_default();
                 // An agent created since the chat started gets the server's name for it, now and after a reload.
-                let name = self.faces.entry(agent).or_insert_with(|| reply.to_owned()).clone();
-                let text = piece.unwrap_or_default().to_owned();
-                let turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
+                let name = self.faces.entry(speaker.agent_id.clone()).or_insert_with(|| speaker.name.clone());
+                let (name, text) = (name.clone(), piece.unwrap_or_default().to_owned());
                 self.insert_entry(TranscriptEntry::DelegateText {
-                    turn,
+                    turn: speaker.turn_id.to_string(),
                     run: run.to_owned(),
                     name,
                     text,
@@ -207,12 +217,14 @@ impl ChatState {
     }
 
     /// Replaces the streamed text with the agent's complete text.
-    fn complete_delegate_text(&mut self, data: &Value) {
-        self.append_delegate_text(data, None);
-        self.append_delegate_text(data, data["text"].as_str());
+    fn complete_delegate_text(&mut self, speaker: &DelegateSpeaker, whole: &str) {
+        self.append_delegate_text(speaker, None);
+        self.append_delegate_text(speaker, Some(whole));
         for entry in &mut self.entries {
             match entry {
-                TranscriptEntry::DelegateText { run, open, .. } if data["run_id"] == **run => *open = false,
+                TranscriptEntry::DelegateText { run, open, .. } if run == speaker.run_id.as_str() => {
+                    *open = false;
+                }
                 _ => {}
             }
         }
@@ -250,25 +262,24 @@ impl ChatState {
         }
     }
 
-    fn apply_tool_started(&mut self, data: &Value) {
-        self.close_open_texts(data["turn_id"].as_str().unwrap_or_default());
-        if self.find_tool(data).is_some() {
+    fn apply_tool_started(&mut self, turn: &str, call: &str, (name, arguments): (&str, &Value)) {
+        self.close_open_texts(turn);
+        if self.find_tool(call).is_some() {
             return;
         }
         self.insert_entry(TranscriptEntry::Tool(ToolCard {
-            call_id: data["call_id"].as_str().unwrap_or_default().to_owned(),
-            name: data["name"].as_str().unwrap_or_default().to_owned(),
-            arguments: entry::arguments_line(&data["arguments"]),
+            call_id: call.to_owned(),
+            name: name.to_owned(),
+            arguments: entry::arguments_line(arguments),
             output: String::new(),
             sandbox: None,
             state: ToolState::Running,
         }));
     }
 
-    fn apply_tool_output(&mut self, data: &Value) {
-        let piece = data["text"].as_str().unwrap_or_default().to_owned();
-        let Some(tool) = self.find_tool(data).filter(|tool| tool.state == ToolState::Running) else { return };
-        tool.output.push_str(&piece);
+    fn apply_tool_output(&mut self, call: &str, piece: &str) {
+        let Some(tool) = self.find_tool(call).filter(|tool| tool.state == ToolState::Running) else { return };
+        tool.output.push_str(piece);
         if tool.output.len() > RETAINED_OUTPUT_BYTES {
             let cut = tool.output.len() - RETAINED_OUTPUT_BYTES / 2;
             let start = (cut..tool.output.len()).find(|at| tool.output.is_char_boundary(*at)).unwrap_or(cut);
@@ -276,48 +287,37 @@ impl ChatState {
         }
     }
 
-    fn apply_tool_ended(&mut self, data: &Value) {
-        self.apply_tool_started(data);
-        let text = data["text"].as_str().unwrap_or_default().to_owned();
-        let state = if data["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
-        if let Some(tool) = self.find_tool(data) {
-            (tool.output, tool.state) = (text, state);
-            tool.sandbox = entry::describe_sandbox(&data["sandbox"]);
+    fn apply_tool_ended(&mut self, frame: &FrameKind) {
+        let FrameKind::ToolEnded { turn_id, call_id, name, is_error, text, sandbox } = frame else { return };
+        // A call that was rejected before it started has no arguments.
+        self.apply_tool_started(turn_id.as_str(), call_id, (name, &Value::Null));
+        if let Some(tool) = self.find_tool(call_id) {
+            let state = if *is_error { ToolState::Failed } else { ToolState::Ok };
+            (tool.output, tool.state) = (text.clone(), state);
+            tool.sandbox = sandbox.as_ref().and_then(entry::describe_sandbox);
         }
     }
 
-    fn find_tool(&mut self, data: &Value) -> Option<&mut ToolCard> {
-        let wanted = data["call_id"].as_str()?;
+    fn find_tool(&mut self, call: &str) -> Option<&mut ToolCard> {
         self.entries.iter_mut().rev().find_map(|entry| match entry {
-            TranscriptEntry::Tool(tool) if tool.call_id == wanted => Some(tool),
+            TranscriptEntry::Tool(tool) if tool.call_id == call => Some(tool),
             _ => None,
         })
     }
 
-    pub(super) fn add_question(&mut self, id: &str, data: &Value) {
-        if self
-            .entries
-            .iter()
-            .any(|entry| matches!(entry, TranscriptEntry::Approval(known) if known.id == id))
-        {
-            return;
+    pub(super) fn add_question(&mut self, question: ApprovalCard) {
+        let is_known = |entry: &TranscriptEntry| matches!(entry, TranscriptEntry::Approval(known) if known.id == question.id);
+        if !self.entries.iter().any(is_known) {
+            self.insert_entry(TranscriptEntry::Approval(question));
         }
-        self.insert_entry(TranscriptEntry::Approval(ApprovalCard {
-            id: id.to_owned(),
-            turn: data["turn_id"].as_str().unwrap_or_default().to_owned(),
-            requested_by: data["requested_by"].as_str().unwrap_or_default().to_owned(),
-            tool: data["tool"].as_str().unwrap_or_default().to_owned(),
-            arguments: entry::question_text(data),
-            state: "pending".to_owned(),
-        }));
     }
 
-    fn apply_decision(&mut self, data: &Value) {
+    fn apply_decision(&mut self, id: &str, state: &str) {
         for entry in &mut self.entries {
             if let TranscriptEntry::Approval(question) = entry
-                && data["approval_id"] == *question.id
+                && question.id == id
             {
-                data["state"].as_str().unwrap_or("decided").clone_into(&mut question.state);
+                state.clone_into(&mut question.state);
             }
         }
     }
@@ -334,31 +334,33 @@ impl ChatState {
         }
     }
 
-    fn apply_turn_ended(&mut self, data: &Value, turn: &str) {
+    fn apply_turn_ended(&mut self, frame: &FrameKind) {
+        let FrameKind::Ended { turn_id, state, text, model, truncated, .. } = frame else { return };
+        let turn = turn_id.as_str();
         self.remember_end(turn);
         if self.running.as_deref() == Some(turn) {
             self.running = None;
         }
-        if let Some(model) = data["model"].as_str() {
+        if let Some(model) = model {
             model.clone_into(&mut self.model);
         }
         self.close_questions(turn);
-        let text = data["text"].as_str().map(str::to_owned);
-        match data["state"].as_str() {
-            Some("done") => {
-                self.set_answer(turn, text);
-                if data["truncated"] == true {
+        match state {
+            JobState::Done => {
+                self.set_answer(turn, text.clone());
+                if *truncated {
                     self.insert_note(entry::TRUNCATED_NOTE.to_owned(), NoteTone::Plain);
                 }
             }
-            Some("failed") => {
-                self.insert_note(text.unwrap_or_else(|| "The turn failed.".to_owned()), NoteTone::Bad);
+            JobState::Failed => {
+                let text = text.clone().unwrap_or_else(|| "The turn failed.".to_owned());
+                self.insert_note(text, NoteTone::Bad);
             }
-            Some("cancelled") => self.insert_note("Stopped.".to_owned(), NoteTone::Plain),
-            Some("steered") => {
+            JobState::Cancelled => self.insert_note("Stopped.".to_owned(), NoteTone::Plain),
+            JobState::Steered => {
                 self.insert_note("Paused for your newer message.".to_owned(), NoteTone::Plain);
             }
-            _ => {}
+            JobState::Queued | JobState::Running => {}
         }
         self.close_open_texts(turn);
     }

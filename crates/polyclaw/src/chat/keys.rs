@@ -1,6 +1,7 @@
 //! Key bindings.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use polyclaw_domain::approval::ApprovalDecision;
 
 use super::state::{ChatEffect, ChatState};
 
@@ -67,8 +68,8 @@ impl ChatState {
             _ => return None,
         };
         let decision = match word.as_str() {
-            "y" | "yes" => "approve",
-            "n" | "no" => "deny",
+            "y" | "yes" => ApprovalDecision::Approve,
+            "n" | "no" => ApprovalDecision::Deny,
             _ => return None,
         };
         self.answered = character.map(|character| character.to_ascii_lowercase());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::cli::CommandContext;
@@ -57,7 +57,7 @@ async fn answer_line(
     line: &str,
 ) -> Result<OneShotAnswer, CommandFailure> {
     if let Some(text) = run_chat_command(client, session, line).await? {
-        return Ok(OneShotAnswer { text, value: Value::Null });
+        return Ok(OneShotAnswer::from_command(text));
     }
     let answer =
         OneShotRequest::new(client, session, agent, line.to_owned()).wait_for_answer(ANSWER_TIMEOUT).await?;

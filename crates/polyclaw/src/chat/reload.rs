@@ -3,15 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use polyclaw_api::approvals::ApprovalView;
+use polyclaw_api::sessions::SessionView;
+use polyclaw_api::transcript::SessionMessageView;
+use polyclaw_domain::approval::ApprovalState;
+use polyclaw_domain::frame::FrameKind;
+use polyclaw_domain::message::{MessageRole, tool_calls};
 
-use super::entry::{ToolState, TranscriptEntry, UserMessage, UserMessageState};
+use super::entry::{ApprovalCard, ToolState, TranscriptEntry, UserMessage, UserMessageState};
 use super::state::{ChatEffect, ChatEvent, ChatState};
-use super::stream_position::REPLAY_GAP_KIND;
 use super::transcript::{TranscriptRow, from_transcript};
-
-/// Frame kind for a change of the session that no other frame carries.
-pub const SESSION_CHANGED_KIND: &str = "session.changed";
 
 /// State of loading the stored session.
 #[derive(Debug)]
@@ -38,12 +39,11 @@ pub struct StoredTurns {
 }
 
 impl StoredTurns {
-    fn from_messages(messages: &[Value]) -> Self {
+    fn from_messages(messages: &[SessionMessageView]) -> Self {
         let mut known = Self::default();
-        for message in messages.iter().filter(|message| message["role"] == "assistant") {
-            let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
-            let mut parts = message["parts"].as_array().into_iter().flatten();
-            if !parts.any(|part| part["type"] == "tool_call") {
+        for message in messages.iter().filter(|message| message.role == MessageRole::Assistant) {
+            let turn = message.turn_id.to_string();
+            if tool_calls(&message.parts).next().is_none() {
                 known.ended.insert(turn.clone());
             }
             *known.answers.entry(turn).or_default() += 1;
@@ -64,11 +64,12 @@ impl StoredTurns {
 
 /// Returns whether the event makes the loaded session outdated.
 fn is_stale(event: &ChatEvent) -> bool {
-    is_gap(event) || matches!(event, ChatEvent::Frame(frame) if frame.kind == SESSION_CHANGED_KIND)
+    is_gap(event)
+        || matches!(event, ChatEvent::Frame(frame) if frame.frame_kind() == Some(&FrameKind::Changed))
 }
 
 fn is_gap(event: &ChatEvent) -> bool {
-    matches!(event, ChatEvent::Frame(frame) if frame.kind == REPLAY_GAP_KIND)
+    matches!(event, ChatEvent::Frame(frame) if frame.is_gap())
 }
 
 impl ChatState {
@@ -129,7 +130,12 @@ impl ChatState {
         }
     }
 
-    pub(super) fn load_conversation(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
+    pub(super) fn load_conversation(
+        &mut self,
+        session: Option<&SessionView>,
+        messages: &[SessionMessageView],
+        approvals: &[ApprovalView],
+    ) {
         self.stored_turns = StoredTurns::from_messages(messages);
         let mut rows = from_transcript(messages, &self.faces);
         let seen: HashSet<String> = self.entries.iter().filter_map(message_id).map(str::to_owned).collect();
@@ -137,17 +143,16 @@ impl ChatState {
             self.keep_local_entry(entry, &mut rows, &seen);
         }
         self.entries = rows.into_iter().map(|row| row.entry).collect();
-        let running = session["running_turn_id"].as_str().filter(|turn| !self.has_ended(turn));
-        self.running = running.map(str::to_owned);
-        if let Some(agent) = session["active_agent_id"].as_str() {
-            agent.clone_into(&mut self.agent);
+        let running = session.and_then(|session| session.running_turn_id.as_ref());
+        let running = running.filter(|turn| !self.has_ended(turn.as_str())).map(ToString::to_string);
+        self.running = running;
+        if let Some(session) = session {
+            session.active_agent_id.as_str().clone_into(&mut self.agent);
+            self.model = session.model.as_ref().map_or_else(|| self.model.clone(), ToString::to_string);
         }
-        if let Some(model) = session["model"].as_str() {
-            model.clone_into(&mut self.model);
-        }
-        for one in approvals.iter().filter(|one| one["state"] == "pending") {
-            if one["session_key"] == *self.session {
-                self.add_question(one["id"].as_str().unwrap_or_default(), one);
+        for one in approvals.iter().filter(|one| one.state == ApprovalState::Pending) {
+            if one.session_key.as_str() == self.session {
+                self.add_question(ApprovalCard::from_view(one));
             }
         }
     }

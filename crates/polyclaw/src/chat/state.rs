@@ -2,8 +2,13 @@
 
 use std::collections::HashMap;
 
+use polyclaw_api::approvals::ApprovalView;
+use polyclaw_api::messages::SessionMessageReceipt;
+use polyclaw_api::sessions::SessionView;
+use polyclaw_api::teams::TeamDetail;
+use polyclaw_api::transcript::SessionMessageView;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::command;
-use serde_json::Value;
 
 use super::completion::CommandCompletion;
 use super::entry::{ApprovalCard, NoteTone, TranscriptEntry, UserMessage, UserMessageState};
@@ -14,11 +19,11 @@ use crate::stream::StreamFrame;
 /// An event for the chat.
 #[derive(Clone, Debug)]
 pub enum ChatEvent {
-    /// The stored session and its state.
+    /// The stored session and its state. A session that does not exist yet is `None`.
     Loaded {
-        session: Value,
-        messages: Vec<Value>,
-        approvals: Vec<Value>,
+        session: Option<Box<SessionView>>,
+        messages: Vec<SessionMessageView>,
+        approvals: Vec<ApprovalView>,
     },
     Frame(StreamFrame),
     /// The live stream connected or disconnected.
@@ -26,7 +31,7 @@ pub enum ChatEvent {
     /// A message was accepted.
     Posted {
         key: String,
-        answer: Value,
+        answer: SessionMessageReceipt,
     },
     Refused {
         key: String,
@@ -40,7 +45,7 @@ pub enum ChatEvent {
         changes: bool,
     },
     /// All teams with their members and tasks.
-    Teams(Vec<Value>),
+    Teams(Vec<TeamDetail>),
     Failed(String),
 }
 
@@ -54,7 +59,7 @@ pub enum ChatEffect {
     Command(String),
     Decide {
         id: String,
-        decision: &'static str,
+        decision: ApprovalDecision,
     },
     Stop,
     /// Load the stored session again.
@@ -87,7 +92,7 @@ pub struct ChatState {
     pub running: Option<String>,
     pub quit_armed: bool,
     /// The teams panel, if it is open.
-    pub teams: Option<Vec<Value>>,
+    pub teams: Option<Vec<TeamDetail>>,
     /// The key that answered an approval request, until the next Enter.
     pub answered: Option<char>,
     pub(super) reload: TranscriptReload,
@@ -124,7 +129,7 @@ impl ChatState {
     pub fn handle_event(&mut self, event: ChatEvent) -> Vec<ChatEffect> {
         match event {
             ChatEvent::Loaded { session, messages, approvals } => {
-                self.load_conversation(&session, &messages, &approvals);
+                self.load_conversation(session.as_deref(), &messages, &approvals);
                 return self.replay_deferred();
             }
             ChatEvent::NotLoaded(reason) => {
@@ -210,11 +215,9 @@ impl ChatState {
         ChatEffect::Send { key, text }
     }
 
-    fn confirm_sent(&mut self, key: &str, answer: &Value) {
-        let waiting = answer["waiting"].as_bool();
-        let id = answer["message_id"].as_str();
-        if id.is_some()
-            && self.find_user_message(|message| message.id.as_deref() == id && message.key != key).is_some()
+    fn confirm_sent(&mut self, key: &str, answer: &SessionMessageReceipt) {
+        let id = answer.message_id.as_str();
+        if self.find_user_message(|message| message.id.as_deref() == Some(id) && message.key != key).is_some()
         {
             // It was read with the conversation already.
             self.entries
@@ -222,11 +225,11 @@ impl ChatState {
             return;
         }
         let Some(message) = self.find_user_message(|message| message.key == key) else { return };
-        message.id = id.map(str::to_owned);
-        message.turn = answer["turn_id"].as_str().map(str::to_owned);
+        message.id = Some(id.to_owned());
+        message.turn = Some(answer.turn_id.to_string());
         if message.state == UserMessageState::Sending {
             message.state =
-                if waiting == Some(true) { UserMessageState::Waiting } else { UserMessageState::Accepted };
+                if answer.waiting { UserMessageState::Waiting } else { UserMessageState::Accepted };
         }
     }
 

@@ -1,12 +1,8 @@
 //! The chat's position in the stream: the server process and its last received frame.
 
-use serde_json::Value;
+use polyclaw_api::stream::{StreamEvent, StreamOpened, StreamQuery};
 
-use crate::client::encode_segment;
 use crate::stream::StreamFrame;
-
-/// Frame kind that reports missing frames.
-pub const REPLAY_GAP_KIND: &str = "replay.gap";
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StreamPosition {
@@ -22,17 +18,14 @@ pub struct StreamPosition {
 
 impl StreamPosition {
     /// Returns the query that tells the server where to resume.
-    pub fn after_query(&self) -> String {
+    pub fn after_query(&self) -> StreamQuery {
         let seen = if self.from_start { 0 } else { self.seen.max(self.began) };
-        self.epoch
-            .as_ref()
-            .map(|epoch| format!("?after={}", encode_segment(&format!("{epoch}-{seen}"))))
-            .unwrap_or_default()
+        StreamQuery { after: self.epoch.as_ref().map(|epoch| format!("{epoch}-{seen}")), code: None }
     }
 
     /// Advances to a frame. Returns false if the frame was already received.
     pub fn advance_to(&mut self, frame: &StreamFrame) -> bool {
-        if frame.kind == REPLAY_GAP_KIND {
+        if frame.is_gap() {
             self.from_start = true;
             return true;
         }
@@ -45,63 +38,74 @@ impl StreamPosition {
                 is_new
             }
             None => {
-                self.begin_stream(&frame.data);
+                if let StreamEvent::Opened(opened) = &frame.event {
+                    self.begin_stream(opened);
+                }
                 true
             }
         }
     }
 
     /// Handles the first frame of a stream, which names the server process and its current frame number.
-    fn begin_stream(&mut self, hello: &Value) {
-        let Some(epoch) = hello["epoch"].as_str() else { return };
+    fn begin_stream(&mut self, StreamOpened { epoch, seq, .. }: &StreamOpened) {
         let (seen, began) = match &self.epoch {
-            None => (0, hello["seq"].as_u64().unwrap_or_default()),
+            None => (0, *seq),
             Some(known) if known == epoch => (self.seen.max(self.began), self.began),
             Some(_) => (0, 0),
         };
-        *self = Self { epoch: Some(epoch.to_owned()), seen, began, from_start: false };
+        *self = Self { epoch: Some(epoch.clone()), seen, began, from_start: false };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn event(id: Option<&str>, mut data: Value) -> StreamFrame {
+        data["type"] = "event".into();
+        data["session_key"] = "agent:main:main".into();
+        StreamFrame::from_data(id.map(str::to_owned), data).unwrap()
+    }
+
     fn hello(epoch: &str, seq: u64) -> StreamFrame {
-        StreamFrame { id: None, kind: "stream.opened".into(), data: json!({ "epoch": epoch, "seq": seq }) }
+        event(None, json!({ "event": "stream.opened", "epoch": epoch, "seq": seq }))
     }
 
     fn numbered(id: &str) -> StreamFrame {
-        StreamFrame { id: Some(id.to_owned()), kind: "turn.delta".into(), data: json!({}) }
+        event(Some(id), json!({ "event": "session.changed", "seq": 1 }))
     }
 
     fn gap() -> StreamFrame {
-        StreamFrame { id: None, kind: REPLAY_GAP_KIND.into(), data: json!({}) }
+        event(None, json!({ "event": "replay.gap", "message": "" }))
+    }
+
+    fn after(place: &StreamPosition) -> String {
+        place.after_query().after.unwrap_or_default()
     }
 
     #[test]
     fn a_stream_goes_on_where_it_broke_and_after_a_gap_with_all_that_is_left() {
         let mut place = StreamPosition::default();
-        assert_eq!(place.after_query(), "");
+        assert_eq!(after(&place), "");
         assert!(place.advance_to(&hello("a-b", 7)));
-        assert_eq!(place.after_query(), "?after=a-b-7");
+        assert_eq!(after(&place), "a-b-7");
         assert!(place.advance_to(&numbered("a-b-4")), "what was just being said as the chat began");
-        assert_eq!(place.after_query(), "?after=a-b-7");
+        assert_eq!(after(&place), "a-b-7");
         assert!(place.advance_to(&numbered("a-b-9")));
-        assert_eq!(place.after_query(), "?after=a-b-9");
+        assert_eq!(after(&place), "a-b-9");
         assert!(place.advance_to(&hello("a-b", 20)) && place.advance_to(&numbered("a-b-12")));
         // Same process: known frames are not applied again.
         assert!(place.advance_to(&hello("a-b", 9_000)) && place.advance_to(&gap()));
-        assert_eq!(place.after_query(), "?after=a-b-0");
+        assert_eq!(after(&place), "a-b-0");
         place.advance_to(&hello("a-b", 9_000));
         assert!(!place.advance_to(&numbered("a-b-12")) && place.advance_to(&numbered("a-b-8000")));
         // Another process: all frames are new.
         assert!(place.advance_to(&hello("c", 5)) && place.advance_to(&gap()));
-        assert_eq!(place.after_query(), "?after=c-0");
+        assert_eq!(after(&place), "c-0");
         place.advance_to(&hello("c", 6));
         assert!(place.advance_to(&numbered("c-1")) && place.advance_to(&numbered("c-6")));
-        assert_eq!(place.after_query(), "?after=c-6");
+        assert_eq!(after(&place), "c-6");
     }
 }

@@ -1,16 +1,16 @@
 //! The teams panel next to the conversation: members, their status and the tasks.
 
+use polyclaw_api::teams::{FailureStreakView, MemberView, TeamDetail, TeamTaskView, TeamTurnsView};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Paragraph};
-use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::command::teams::status_words;
 
-use super::markdown::dim_style;
+use super::markdown::{dim_style, strip_control_chars};
 use super::state::{ChatEffect, ChatState};
 
 /// Columns of the panel, if the terminal is wide enough for it next to the conversation.
@@ -39,7 +39,7 @@ impl ChatState {
     }
 
     /// Shows loaded teams. Ignored if the panel was closed meanwhile.
-    pub(super) fn show_teams(&mut self, teams: Vec<Value>) {
+    pub(super) fn show_teams(&mut self, teams: Vec<TeamDetail>) {
         if self.teams.is_some() {
             self.teams = Some(teams);
         }
@@ -115,59 +115,56 @@ fn short(name: &str) -> String {
     }
 }
 
-fn panel_lines(teams: &[Value]) -> Vec<Line<'static>> {
+fn panel_lines(teams: &[TeamDetail]) -> Vec<Line<'static>> {
     if teams.is_empty() {
         return vec![Line::styled("No teams.", dim_style())];
     }
     teams.iter().flat_map(team_lines).collect()
 }
 
-fn team_lines(team: &Value) -> Vec<Line<'static>> {
-    let counts = |name: &str| team["counts"][name].as_u64().unwrap_or_default();
-    let all = ["pending", "blocked", "in_progress", "completed", "failed"].map(counts).iter().sum::<u64>();
+fn team_lines(team: &TeamDetail) -> Vec<Line<'static>> {
+    let counts = &team.counts;
+    let all = counts.pending + counts.blocked + counts.in_progress + counts.completed + counts.failed;
     let head = vec![
-        Span::raw(short(&printable_text(&team["name"]))).bold(),
-        Span::styled(format!(" {} ", printable_text(&team["status"])), dim_style()),
-        Span::raw(format!("{}/{all} done", counts("completed"))),
+        Span::raw(short(&strip_control_chars(&team.team.name))).bold(),
+        Span::styled(format!(" {} ", strip_control_chars(&team.team.status)), dim_style()),
+        Span::raw(format!("{}/{all} done", counts.completed)),
     ];
     let mut lines = vec![Line::from(head)];
-    lines.extend(spent_lines(&team["turns"]));
-    if let Some(status) = team["lead_status"].as_str() {
-        lines.push(Line::from(vec![Span::raw(" @lead "), status_span(status.to_owned())]));
-    }
-    lines.extend(failure_line(&team["failure_streak"]));
-    for member in array_items(&team["members"]) {
+    lines.extend(spent_lines(&team.turns));
+    let lead_status = status_span(strip_control_chars(&team.lead_status));
+    lines.push(Line::from(vec![Span::raw(" @lead "), lead_status]));
+    lines.extend(team.failure_streak.as_ref().map(failure_line));
+    for member in &team.members {
         lines.push(member_line(member));
-        lines.extend(failure_line(&member["failure_streak"]));
+        lines.extend(member.failure_streak.as_ref().map(failure_line));
     }
-    let open = array_items(&team["open"]);
+    let open = &team.open;
     lines.extend(open.iter().take(MAX_SHOWN_TASKS).map(task_line));
     if open.len() > MAX_SHOWN_TASKS {
         lines.push(Line::styled(format!("  … {} more", open.len() - MAX_SHOWN_TASKS), dim_style()));
     }
-    lines.extend(array_items(&team["ended"]).iter().take(3).map(task_line));
+    lines.extend(team.ended.iter().take(3).map(task_line));
     lines.push(Line::default());
     lines
 }
 
 /// Warns that the team has used its budget of turns, and says what to do.
-fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
-    let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
-    if used < limit {
+fn spent_lines(turns: &TeamTurnsView) -> Vec<Line<'static>> {
+    if turns.used < turns.limit {
         return Vec::new();
     }
-    let mut lines = vec![warning(format!(" All {limit} automatic turns are used."))];
-    if turns["is_waiting"].as_bool() == Some(true) {
+    let mut lines = vec![warning(format!(" All {} automatic turns are used.", turns.limit))];
+    if turns.is_waiting {
         lines.push(warning(" The team is paused: write to its lead."));
     }
     lines
 }
 
 /// Warns that turns of the member above fail.
-fn failure_line(streak: &Value) -> Option<Line<'static>> {
-    let failures = streak["failures"].as_u64()?;
-    let turns = if failures == 1 { "turn" } else { "turns" };
-    Some(warning(format!("   {failures} {turns} failed: {}", printable_text(&streak["code"]))))
+fn failure_line(FailureStreakView { failures, code, .. }: &FailureStreakView) -> Line<'static> {
+    let turns = if *failures == 1 { "turn" } else { "turns" };
+    warning(format!("   {failures} {turns} failed: {}", strip_control_chars(code)))
 }
 
 fn warning(words: impl Into<String>) -> Line<'static> {
@@ -183,34 +180,25 @@ fn status_span(status: String) -> Span<'static> {
     Span::styled(status, Style::new().fg(color))
 }
 
-fn member_line(member: &Value) -> Line<'static> {
-    let tasks: Vec<String> = array_items(&member["tasks"]).iter().map(printable_text).collect();
+fn member_line(member: &MemberView) -> Line<'static> {
+    let tasks: Vec<String> = member.tasks.iter().map(|task| strip_control_chars(task)).collect();
     Line::from(vec![
-        Span::raw(format!(" @{} ", short(&printable_text(&member["name"])))),
-        status_span(super::markdown::strip_control_chars(&status_words(member))),
+        Span::raw(format!(" @{} ", short(&strip_control_chars(&member.name)))),
+        status_span(strip_control_chars(&status_words(&member.status, member.plan.as_deref()))),
         Span::styled(format!(" {}", tasks.join("; ")), dim_style()),
     ])
 }
 
-fn task_line(task: &Value) -> Line<'static> {
-    let waits: Vec<String> = array_items(&task["blocked_by"]).iter().map(|no| format!("#{no}")).collect();
-    let after = match (task["owner"].as_str(), waits.is_empty()) {
+fn task_line(task: &TeamTaskView) -> Line<'static> {
+    let waits: Vec<String> = task.blocked_by.iter().map(|no| format!("#{no}")).collect();
+    let after = match (&task.owner, waits.is_empty()) {
         (_, false) => format!(" waits for {}", waits.join(", ")),
-        (Some(owner), _) => format!(" @{}", short(&super::markdown::strip_control_chars(owner))),
+        (Some(owner), _) => format!(" @{}", short(&strip_control_chars(owner))),
         _ => String::new(),
     };
     Line::from(vec![
-        Span::styled(format!("  #{} {} ", task["task_id"], printable_text(&task["status"])), dim_style()),
-        Span::raw(printable_text(&task["title"])),
+        Span::styled(format!("  #{} {} ", task.task_id, strip_control_chars(&task.status)), dim_style()),
+        Span::raw(strip_control_chars(&task.title)),
         Span::styled(after, dim_style()),
     ])
-}
-
-/// Returns text of others without terminal control characters.
-fn printable_text(value: &Value) -> String {
-    super::markdown::strip_control_chars(value.as_str().unwrap_or_default())
-}
-
-fn array_items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -4,8 +4,15 @@ mod reload;
 mod status;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use polyclaw_api::approvals::ApprovalView;
+use polyclaw_api::messages::SessionMessageReceipt;
+use polyclaw_api::sessions::SessionView;
+use polyclaw_api::teams::TeamDetail;
+use polyclaw_api::transcript::SessionMessageView;
+use polyclaw_domain::approval::ApprovalDecision;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::entry::{ToolState, TranscriptEntry, UserMessageState};
@@ -14,6 +21,7 @@ use super::view::ChatView;
 use crate::stream::StreamFrame;
 
 const SESSION: &str = "agent:main:main";
+const NOON: &str = "2026-11-19T12:00:00.000Z";
 
 fn chat() -> ChatState {
     let mut model = ChatState::new(SESSION.to_owned(), Vec::new());
@@ -22,8 +30,72 @@ fn chat() -> ChatState {
     model
 }
 
-fn load(model: &mut ChatState, session: Value, messages: Vec<Value>) -> Vec<ChatEffect> {
-    model.handle_event(ChatEvent::Loaded { session, messages, approvals: vec![] })
+/// A type of the API from the fields that a test is about.
+fn with_defaults<T: DeserializeOwned>(mut defaults: Value, given: Value) -> T {
+    defaults.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+    serde_json::from_value(defaults).unwrap()
+}
+
+/// A session. Without fields there is none.
+fn session(given: Value) -> Option<Box<SessionView>> {
+    let defaults = json!({
+        "session_key": SESSION, "session_id": "s1", "agent_id": "main", "active_agent_id": "main", "spawn_depth": 0,
+        "delegation_depth": 0, "lane": "main", "deliver_policy": true, "send_policy": true, "status": "active",
+        "queued": 0, "created_at": NOON, "updated_at": NOON,
+    });
+    given.as_object().is_some_and(|given| !given.is_empty()).then(|| with_defaults(defaults, given))
+}
+
+fn message(given: Value) -> SessionMessageView {
+    let defaults = json!({
+        "position": 1, "parts": [], "origin": "user", "channel": "cli", "deliver": true, "created_at": NOON,
+    });
+    with_defaults(defaults, given)
+}
+
+fn approval(given: Value) -> ApprovalView {
+    let defaults = json!({
+        "turn_id": "t1", "call_id": "c1", "fingerprint": "", "question": "", "requested_by": "",
+        "expires_at": NOON, "created_at": NOON,
+    });
+    with_defaults(defaults, given)
+}
+
+fn receipt(given: Value) -> SessionMessageReceipt {
+    with_defaults(json!({ "session_key": SESSION, "duplicate": false, "waiting": false }), given)
+}
+
+/// A team with members and tasks.
+fn team(mut given: Value) -> TeamDetail {
+    let fill = |items: &mut Value, defaults: Value| {
+        for item in items.as_array_mut().into_iter().flatten() {
+            *item = with_defaults(defaults.clone(), item.clone());
+        }
+    };
+    let member = json!({
+        "role": "", "session_key": "", "agent_id": "main", "color": "blue", "capabilities": [], "tasks": [],
+        "unread": 0, "joined_at": NOON, "last_active_at": NOON,
+    });
+    let task = json!({
+        "subject": "", "description": "", "depends_on": [], "artifacts": [], "created_by": "lead",
+        "created_at": NOON,
+    });
+    fill(&mut given["members"], member);
+    fill(&mut given["open"], task.clone());
+    fill(&mut given["ended"], task);
+    let counts = json!({ "pending": 0, "blocked": 0, "in_progress": 0, "completed": 0, "failed": 0 });
+    given["counts"] = with_defaults(counts, given["counts"].clone());
+    let defaults = json!({
+        "id": "1", "description": "", "agent_type": "", "lead_session_key": SESSION, "created_at": NOON,
+        "updated_at": NOON, "is_lead_lost": false, "lead_unread": 0,
+        "turns": { "used": 0, "limit": 20, "is_waiting": false },
+    });
+    with_defaults(defaults, given)
+}
+
+fn load(model: &mut ChatState, given: Value, messages: Vec<Value>) -> Vec<ChatEffect> {
+    let messages = messages.into_iter().map(message).collect();
+    model.handle_event(ChatEvent::Loaded { session: session(given), messages, approvals: vec![] })
 }
 
 fn key(model: &mut ChatState, code: KeyCode) -> Vec<ChatEffect> {
@@ -46,7 +118,14 @@ fn send(model: &mut ChatState, text: &str) -> Vec<ChatEffect> {
 }
 
 fn frame(model: &mut ChatState, kind: &str, data: Value) -> Vec<ChatEffect> {
-    model.handle_event(ChatEvent::Frame(StreamFrame { id: None, kind: kind.to_owned(), data }))
+    let defaults = json!({
+        "type": "event", "event": kind, "seq": 1, "session_key": SESSION, "message": "", "turn_id": "none",
+        "agent_id": "main", "origin": "user", "waiting": false, "resumes": [], "step": 1_000, "text": "",
+        "arguments": null, "is_error": false, "is_whole": true, "question": "", "requested_by": "",
+        "message_id": null, "model": null, "usage": {}, "error_code": null, "truncated": false,
+    });
+    let frame = StreamFrame::from_data(None, with_defaults(defaults, data)).expect("a frame of this API");
+    model.handle_event(ChatEvent::Frame(frame))
 }
 
 fn started(model: &mut ChatState, turn: &str) {
@@ -92,7 +171,7 @@ fn a_message_is_sent_accepted_and_answered() {
     };
     assert_eq!(text, "hello");
     assert_eq!(said(&model), [("hello", UserMessageState::Sending)]);
-    let answer = json!({ "message_id": "m1", "turn_id": "t1", "waiting": false });
+    let answer = receipt(json!({ "message_id": "m1", "turn_id": "t1", "waiting": false }));
     model.handle_event(ChatEvent::Posted { key: key.clone(), answer });
     frame(
         &mut model,
@@ -157,7 +236,7 @@ fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
     let ChatEffect::Send { key, .. } = &effects[1] else { panic!() };
     model.handle_event(ChatEvent::Posted {
         key: key.clone(),
-        answer: json!({ "message_id": "m1", "turn_id": "t1" }),
+        answer: receipt(json!({ "message_id": "m1", "turn_id": "t1" })),
     });
     assert_eq!(said(&model), [("hello", UserMessageState::Accepted)]);
 }
@@ -196,9 +275,9 @@ fn what_no_person_typed_is_shown_as_who_wrote_it_live_and_stored() {
         frame(&mut live, "message.accepted", accepted.clone());
     }
     let mut stored = chat();
-    let message =
+    let written =
         json!({ "id": "m1", "role": "user", "origin": "agent:expert", "text": text, "turn_id": "t1" });
-    load(&mut stored, json!({}), vec![message]);
+    load(&mut stored, json!({}), vec![written]);
     for model in [&mut live, &mut stored] {
         assert!(said(model).is_empty(), "nobody typed it");
         let shown = screen(model, 60, 10);
@@ -290,7 +369,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
     model.input.clear();
     assert_eq!(
         key(&mut model, KeyCode::Char('n')),
-        [ChatEffect::Decide { id: "a1".into(), decision: "deny" }]
+        [ChatEffect::Decide { id: "a1".into(), decision: ApprovalDecision::Deny }]
     );
     frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "denied" }));
     assert!(model.open_question().is_none());
@@ -301,7 +380,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
 #[test]
 fn a_question_is_answered_with_a_word_and_enter_too() {
     let asked = json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": {} });
-    let approve = [ChatEffect::Decide { id: "a1".into(), decision: "approve" }];
+    let approve = [ChatEffect::Decide { id: "a1".into(), decision: ApprovalDecision::Approve }];
     // The word was typed before the request appeared.
     for word in ["y", "Yes"] {
         let mut model = chat();
@@ -399,8 +478,10 @@ fn the_stored_conversation_replaces_what_was_seen_but_not_what_is_unsent() {
         json!({ "id": "a1", "session_key": SESSION, "state": "pending", "tool": "shell", "arguments": {} }),
         json!({ "id": "a2", "session_key": "agent:other:main", "state": "pending", "tool": "shell", "arguments": {} }),
     ];
-    let session = json!({ "active_agent_id": "ops", "model": null, "running_turn_id": "t2" });
-    model.handle_event(ChatEvent::Loaded { session, messages, approvals });
+    let stored = json!({ "active_agent_id": "ops", "model": null, "running_turn_id": "t2" });
+    let messages = messages.into_iter().map(message).collect();
+    let approvals = approvals.into_iter().map(approval).collect();
+    model.handle_event(ChatEvent::Loaded { session: session(stored), messages, approvals });
     assert_eq!(
         said(&model),
         [("hi", UserMessageState::Accepted), ("not accepted yet", UserMessageState::Sending)]
@@ -470,9 +551,9 @@ fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
     let end = json!({ "turn_id": "t1", "state": "done", "text": "and then the", "truncated": true });
     frame(&mut live, "turn.ended", end);
     let mut stored = chat();
-    let message = json!({ "id": "m1", "role": "assistant", "text": "and then the", "turn_id": "t1", "parts": [],
+    let cut = json!({ "id": "m1", "role": "assistant", "text": "and then the", "turn_id": "t1", "parts": [],
         "meta": { "finish_reason": "length" } });
-    stored.handle_event(ChatEvent::Loaded { session: json!({}), messages: vec![message], approvals: vec![] });
+    load(&mut stored, json!({}), vec![cut]);
     for model in [&mut live, &mut stored] {
         assert!(screen(model, 70, 12).contains("Cut off here"));
     }
@@ -484,8 +565,8 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [], "nobody looks");
     assert_eq!(ctrl(&mut model, 't'), [ChatEffect::FetchTeams]);
     assert!(screen(&mut model, 100, 14).contains("No teams."));
-    let team = json!({
-        "name": "web", "status": "active", "counts": { "pending": 1, "in_progress": 1, "completed": 1 },
+    let web = json!({
+        "name": "web", "status": "active", "lead_status": "idle", "counts": { "pending": 1, "in_progress": 1, "completed": 1 },
         "members": [{ "name": "ann", "status": "working", "tasks": ["#2 Writing"] }, { "name": "bob", "status": "idle" }],
         "open": [
             { "task_id": 2, "status": "in_progress", "title": "Writing", "owner": "ann", "blocked_by": [] },
@@ -493,14 +574,15 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
         ],
         "ended": [{ "task_id": 1, "status": "completed", "title": "Plan", "owner": "bob", "blocked_by": [] }],
     });
-    model.handle_event(ChatEvent::Teams(vec![team]));
+    model.handle_event(ChatEvent::Teams(vec![team(web)]));
     frame(&mut model, "turn.notice", json!({ "text": "the conversation" }));
     insta::assert_snapshot!(screen(&mut model, 100, 14));
     let narrow = screen(&mut model, 60, 14);
     assert!(narrow.contains("@ann working") && !narrow.contains("the conversation"), "{narrow}");
     assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [ChatEffect::FetchTeams]);
     assert_eq!(ctrl(&mut model, 't'), []);
-    model.handle_event(ChatEvent::Teams(vec![json!({ "name": "late" })]));
+    let late = json!({ "name": "late", "status": "active", "lead_status": "idle", "counts": {}, "members": [], "open": [], "ended": [] });
+    model.handle_event(ChatEvent::Teams(vec![team(late)]));
     assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
 }
 
@@ -508,9 +590,9 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
 fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
     let mut model = chat();
     ctrl(&mut model, 't');
-    let streak = json!({ "code": "provider_failed", "failures": 3 });
+    let streak = json!({ "since": NOON, "code": "provider_failed", "failures": 3 });
     let task = |no: u32| json!({ "task_id": no, "status": "pending", "title": "Draw the header of the new page", "blocked_by": [] });
-    let team = json!({
+    let web = json!({
         "name": "web", "status": "active", "lead_status": "idle", "counts": { "pending": 9 },
         "turns": { "used": 20, "limit": 20, "is_waiting": true },
         "members": [
@@ -518,8 +600,8 @@ fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
             { "name": "somebody-with-a-very-long-name-indeed", "status": "working", "tasks": ["#1 Draws the header of the page"] },
             { "name": "bob", "status": "idle", "failure_streak": streak },
         ],
-        "open": (1..=9).map(task).collect::<Vec<_>>(),
+        "open": (1..=9).map(task).collect::<Vec<_>>(), "ended": [],
     });
-    model.handle_event(ChatEvent::Teams(vec![team]));
+    model.handle_event(ChatEvent::Teams(vec![team(web)]));
     insta::assert_snapshot!(screen(&mut model, 100, 18));
 }

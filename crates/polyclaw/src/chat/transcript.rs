@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use polyclaw_api::transcript::SessionMessageView;
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole, tool_calls};
 use serde_json::Value;
 
 use super::entry::{
@@ -17,55 +19,59 @@ pub struct TranscriptRow {
 }
 
 /// Converts stored messages, oldest first. `faces` maps agent IDs to display names.
-pub fn from_transcript(messages: &[Value], faces: &HashMap<String, String>) -> Vec<TranscriptRow> {
+pub fn from_transcript(
+    messages: &[SessionMessageView],
+    faces: &HashMap<String, String>,
+) -> Vec<TranscriptRow> {
     let mut rows = Vec::new();
     for message in messages {
-        let turn = message["turn_id"].as_str().unwrap_or_default();
-        let text = message["text"].as_str().unwrap_or_default().to_owned();
-        let entries = match message["role"].as_str() {
-            Some("user") => vec![user_entry(message, text)],
-            Some("assistant") => assistant_entries(message, turn, text),
-            Some("tool") => apply_tool_result(message, &text, &mut rows, faces),
-            _ => Vec::new(),
+        let turn = message.turn_id.as_str();
+        let entries = match message.role {
+            MessageRole::User => vec![user_entry(message)],
+            MessageRole::Assistant => assistant_entries(message, turn),
+            MessageRole::Tool => apply_tool_result(message, &mut rows, faces),
         };
         rows.extend(entries.into_iter().map(|entry| TranscriptRow { turn: turn.to_owned(), entry }));
     }
     rows
 }
 
-fn user_entry(message: &Value, text: String) -> TranscriptEntry {
-    if let Some(origin) = internal_author(message) {
-        let id = message["id"].as_str().unwrap_or_default().to_owned();
+fn user_entry(message: &SessionMessageView) -> TranscriptEntry {
+    let (id, text) = (message.id.to_string(), message.text.clone());
+    if let Some(origin) = internal_author(&message.origin) {
         return TranscriptEntry::InternalMessage { id, origin, text };
     }
     TranscriptEntry::User(UserMessage {
         text,
         key: String::new(),
-        id: message["id"].as_str().map(str::to_owned),
-        turn: message["turn_id"].as_str().map(str::to_owned),
+        id: Some(id),
+        turn: Some(message.turn_id.to_string()),
         state: UserMessageState::Accepted,
     })
 }
 
 /// Returns the author of a message that no person wrote.
-pub fn internal_author(message: &Value) -> Option<String> {
-    message["origin"].as_str().filter(|origin| *origin != "user").map(str::to_owned)
+pub fn internal_author(origin: &MessageOrigin) -> Option<String> {
+    (*origin != MessageOrigin::User).then(|| origin.to_string())
 }
 
-fn assistant_entries(message: &Value, turn: &str, text: String) -> Vec<TranscriptEntry> {
-    let reply = message["meta"]["said"].as_str().unwrap_or_default().to_owned();
+fn assistant_entries(message: &SessionMessageView, turn: &str) -> Vec<TranscriptEntry> {
+    let meta = message.meta.as_ref().unwrap_or(&Value::Null);
+    let reply = meta["said"].as_str().unwrap_or_default().to_owned();
     let answer = |text| TranscriptEntry::Answer { turn: turn.to_owned(), step: None, text, open: false };
-    let mut entries: Vec<TranscriptEntry> =
-        [reply, text].into_iter().filter(|text| !text.trim().is_empty()).map(answer).collect();
-    if message["meta"]["finish_reason"] == "length" {
+    let mut entries: Vec<TranscriptEntry> = [reply, message.text.clone()]
+        .into_iter()
+        .filter(|text| !text.trim().is_empty())
+        .map(answer)
+        .collect();
+    if meta["finish_reason"] == "length" {
         entries.push(TranscriptEntry::Note { text: TRUNCATED_NOTE.to_owned(), tone: NoteTone::Plain });
     }
-    let parts = message["parts"].as_array().into_iter().flatten();
-    for call in parts.filter(|part| part["type"] == "tool_call") {
+    for call in tool_calls(&message.parts) {
         entries.push(TranscriptEntry::Tool(ToolCard {
-            call_id: call["id"].as_str().unwrap_or_default().to_owned(),
-            name: call["name"].as_str().unwrap_or_default().to_owned(),
-            arguments: arguments_line(&call["arguments"]),
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: arguments_line(&call.arguments),
             output: String::new(),
             sandbox: None,
             state: ToolState::Running,
@@ -76,26 +82,24 @@ fn assistant_entries(message: &Value, turn: &str, text: String) -> Vec<Transcrip
 
 /// Completes the card of the call. Returns the text of another agent if the call delegated to one.
 fn apply_tool_result(
-    message: &Value,
-    text: &str,
+    message: &SessionMessageView,
     rows: &mut [TranscriptRow],
     faces: &HashMap<String, String>,
 ) -> Vec<TranscriptEntry> {
-    let turn = message["turn_id"].as_str().unwrap_or_default();
     let mut entries = Vec::new();
-    let parts = message["parts"].as_array().into_iter().flatten();
-    for result in parts.filter(|part| part["type"] == "tool_result") {
+    for part in &message.parts {
+        let MessagePart::ToolResult { call_id, name, is_error } = part else { continue };
         let found = rows.iter_mut().rev().find_map(|row| match &mut row.entry {
-            TranscriptEntry::Tool(tool) if result["call_id"] == *tool.call_id => Some(tool),
+            TranscriptEntry::Tool(tool) if tool.call_id == *call_id => Some(tool),
             _ => None,
         });
         if let Some(tool) = found {
-            tool.state = if result["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
-            text.clone_into(&mut tool.output);
-            tool.sandbox = describe_sandbox(&message["meta"]["sandbox"]);
+            tool.state = if *is_error { ToolState::Failed } else { ToolState::Ok };
+            message.text.clone_into(&mut tool.output);
+            tool.sandbox = message.meta.as_ref().and_then(|meta| describe_sandbox(&meta["sandbox"]));
         }
-        if result["name"] == "delegate_to_agent" {
-            entries.extend(delegate_entry(turn, text, faces));
+        if name == "delegate_to_agent" {
+            entries.extend(delegate_entry(message.turn_id.as_str(), &message.text, faces));
         }
     }
     entries

@@ -4,7 +4,9 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use polyclaw_api::runs::RunList;
 use polyclaw_domain::command::parse;
+use polyclaw_domain::run::RunStatus;
 use serde_json::json;
 
 use crate::attachment;
@@ -106,9 +108,9 @@ fn is_command(message: &str) -> bool {
 /// Explains an empty answer on stderr: the agent waits for sub-agents, or has nothing to say. Stdout is for the
 /// answer only.
 async fn warn_no_reply(client: &ApiClient, session: &str) {
-    let runs =
-        client.get(&format!("/runs?owner={}&limit=100", encode_segment(session))).await.unwrap_or_default();
-    let waits = runs["runs"].as_array().into_iter().flatten().any(|run| run["status"] == "running");
+    let runs: Result<RunList, CommandFailure> =
+        client.get_as(&format!("/runs?owner={}&limit=100", encode_segment(session))).await;
+    let waits = runs.is_ok_and(|list| list.runs.iter().any(|run| run.status == RunStatus::Running));
     let words = if waits {
         format!(
             "The agent is waiting for work that it delegated, and continues when it is done: `polyclaw sessions \
@@ -124,13 +126,13 @@ fn print_answer(answer: &OneShotAnswer, context: &CommandContext, live: bool) ->
     if let Some(failure) = answer.failure() {
         return Err(failure.into());
     }
-    if answer.value["reply"]["finish_reason"] == "length" {
+    if answer.is_truncated() {
         let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::TRUNCATED_NOTE);
     }
     if live {
-        context.output.print_piece("\n")?
+        context.output.print_piece("\n")?;
     } else {
-        context.output.print_value(&answer.value, |_| answer.text.clone())?
+        context.output.print_value(&answer.value, |_| answer.text.clone())?;
     }
     if answer.is_demo() {
         warn_demo_answer();

@@ -5,6 +5,7 @@ mod delete;
 mod identity;
 mod list;
 
+use polyclaw_api::agents::AgentView;
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
@@ -138,17 +139,18 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None => list::run(&list::Args::default(), &client, context).await,
         Some(AgentsCommand::List(args)) => list::run(args, &client, context).await,
         Some(AgentsCommand::Show { id }) => {
-            let agent = client.get(&agent_path(id)).await?;
-            Ok(context.output.print_value(&agent, |_| pretty_json(&agent))?)
+            let agent: AgentView = client.get_as(&agent_path(id)).await?;
+            let text = serde_json::to_string_pretty(&serde_json::to_value(&agent)?)?;
+            Ok(context.output.print_value(&agent, |_| text)?)
         }
         Some(AgentsCommand::Add(add)) => {
-            let made = client.post("/agents", &add.request_body()).await?;
+            let made: AgentView = client.post_as("/agents", &add.request_body()).await?;
             Ok(context.output.print_value(&made, |_| format!("Created agent {}.", add.id))?)
         }
         Some(AgentsCommand::Set { id, patch }) => {
             let patch: Value = serde_json::from_str(patch)
                 .map_err(|error| CommandFailure::usage(format!("the patch is not valid JSON: {error}")))?;
-            let changed = client.patch(&agent_path(id), &patch).await?;
+            let changed: AgentView = client.patch_as(&agent_path(id), &patch).await?;
             Ok(context
                 .output
                 .print_value(&changed, |_| format!("Changed agent {id}; takes effect at its next turn."))?)
@@ -162,8 +164,4 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 
 fn agent_path(id: &str) -> String {
     format!("/agents/{}", encode_segment(id))
-}
-
-fn pretty_json(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,10 +1,12 @@
 //! `polyclaw approvals`: tool calls that wait for a person's decision.
 
-use serde_json::{Value, json};
+use polyclaw_api::approvals::{ApprovalList, ApprovalView};
+use polyclaw_domain::approval::ApprovalState;
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 
 /// Decide tool calls that wait for approval: list, show, approve, deny.
 #[derive(clap::Args)]
@@ -60,7 +62,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let (id, body, done) = match &args.verb {
         None | Some(ApprovalsCommand::List) => return list_approvals(&client, context).await,
         Some(ApprovalsCommand::Show { id }) => {
-            let asked = client.get(&format!("/approvals/{}", encode_segment(id))).await?;
+            let asked: ApprovalView = client.get_as(&format!("/approvals/{}", encode_segment(id))).await?;
             let text = approval_text(&asked);
             return Ok(output.print_value(&asked, |_| text)?);
         }
@@ -71,34 +73,35 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             (id, json!({ "decision": "deny", "reason": reason }), "Denied. The agent is notified.")
         }
     };
-    let decided = client.post(&format!("/approvals/{}", encode_segment(id)), &body).await?;
+    let decided: ApprovalView = client.post_as(&format!("/approvals/{}", encode_segment(id)), &body).await?;
     Ok(output.print_value(&decided, |_| done.to_owned())?)
 }
 
 /// Formats a request: question, state, requester, session and expiry.
-fn approval_text(asked: &Value) -> String {
-    let text_of = |key: &str| cell_text(&asked[key]);
-    let (state, session) = (text_of("state"), text_of("session_key"));
-    let until = if state == "pending" { "expires at" } else { "expiry was" };
-    let (question, asked_by, expires_at) =
-        (text_of("question"), text_of("requested_by"), text_of("expires_at"));
-    format!("{question}\n\n{state}; requested by {asked_by} in {session}, {until} {expires_at}")
+fn approval_text(asked: &ApprovalView) -> String {
+    let until = if asked.state == ApprovalState::Pending { "expires at" } else { "expiry was" };
+    format!(
+        "{}\n\n{}; requested by {} in {}, {until} {}",
+        visible_line(&asked.question),
+        asked.state.as_str(),
+        visible_line(&asked.requested_by),
+        cell(&asked.session_key),
+        asked.expires_at
+    )
 }
 
 async fn list_approvals(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    let answer = client.get("/approvals").await?;
-    let approvals = answer["approvals"].as_array().cloned().unwrap_or_default();
-    let row = |one: &Value| {
-        let arguments = one["arguments"].to_string();
+    let answer: ApprovalList = client.get_as("/approvals").await?;
+    let row = |one: &ApprovalView| {
         vec![
-            cell_text(&one["id"]),
-            cell_text(&one["requested_by"]),
-            cell_text(&one["tool"]),
-            cell_text(&one["session_key"]),
-            arguments,
+            cell(&one.id),
+            visible_line(&one.requested_by),
+            visible_line(&one.tool),
+            cell(&one.session_key),
+            one.arguments.to_string(),
         ]
     };
-    let rows: Vec<_> = approvals.iter().map(row).collect();
+    let rows: Vec<_> = answer.approvals.iter().map(row).collect();
     Ok(context.output.print_value(&answer, |output| {
         if rows.is_empty() {
             "No pending approvals.".to_owned()
@@ -114,11 +117,13 @@ mod tests {
 
     #[test]
     fn a_question_is_shown_with_its_session_and_its_end() {
-        let asked = json!({ "question": "Run it?", "state": "pending", "requested_by": "ann", "session_key": "agent:main:main",
-            "expires_at": "2026-01-02T03:04:05Z" });
+        let asked = json!({ "id": "a", "session_key": "agent:main:main", "turn_id": "t", "call_id": "c", "tool": "shell",
+            "arguments": {}, "fingerprint": "f", "question": "Run it?", "requested_by": "ann", "origin": null,
+            "decided_by": null, "state": "pending", "reason": null, "expires_at": "2026-01-02T03:04:05.000Z",
+            "created_at": "2026-01-02T03:04:05.000Z" });
         assert_eq!(
-            approval_text(&asked),
-            "Run it?\n\npending; requested by ann in agent:main:main, expires at 2026-01-02T03:04:05Z"
+            approval_text(&serde_json::from_value(asked).unwrap()),
+            "Run it?\n\npending; requested by ann in agent:main:main, expires at 2026-01-02T03:04:05.000Z"
         );
     }
 }

@@ -1,12 +1,13 @@
 //! `polyclaw audit`: the control plane's audit log and the check of its hash chain.
 
-use serde_json::{Value, json};
+use polyclaw_api::control::audit::{AuditChainView, AuditEntryList, AuditEntryView};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::ApiClient;
 use crate::control;
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 /// List the changes made through the control plane, and verify that the log is intact.
 #[derive(clap::Args)]
@@ -50,9 +51,9 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 async fn list_entries(client: &ApiClient, context: &CommandContext, limit: usize) -> anyhow::Result<()> {
-    let entries = client.list_items("/audit", "entries", limit).await?;
-    let row = |one: &Value| {
-        ["seq", "at", "who", "action", "detail"].map(|name| visible_line(&cell_text(&one[name]))).to_vec()
+    let entries: Vec<AuditEntryView> = client.list_pages::<AuditEntryList>("/audit", limit).await?;
+    let row = |one: &AuditEntryView| {
+        vec![cell(&one.seq), cell(&one.at), cell(&one.who), cell(&one.action), cell(&one.detail)]
     };
     let rows: Vec<_> = entries.iter().map(row).collect();
     Ok(context.output.print_value(&json!({ "entries": entries }), |output| {
@@ -69,37 +70,37 @@ async fn verify_chain(
     context: &CommandContext,
 ) -> anyhow::Result<()> {
     let answered = match client {
-        Ok(client) => client.get("/audit/verify").await,
+        Ok(client) => client.get_as("/audit/verify").await,
         Err(failure) => Err(failure),
     };
     let verdict = match answered {
         Err(failure) if failure.exit == FailureExit::Unavailable => verify_offline(context).await?,
         answered => answered?,
     };
-    if verdict["intact"] == true {
+    if verdict.intact {
         let text = format!(
             "The audit log is intact: {} entries, head {}.",
-            verdict["entries"],
-            cell_text(&verdict["head"])
+            verdict.entries,
+            visible_line(&verdict.head)
         );
         return Ok(context.output.print_value(&verdict, |_| text)?);
     }
-    let message = format!("entry {} is invalid: {}", verdict["broken_at"], cell_text(&verdict["reason"]));
+    let message = format!("entry {} is invalid: {}", cell(&verdict.broken_at), cell(&verdict.reason));
     let mut failure = CommandFailure::failed("audit_broken", message)
         .hint("the registry was modified outside the control plane: restore it from a backup");
-    failure.details = Some(Box::new(verdict));
+    failure.details = Some(Box::new(serde_json::to_value(verdict)?));
     Err(failure.into())
 }
 
 /// Verifies the log directly in the registry, for when no control plane runs.
-async fn verify_offline(context: &CommandContext) -> anyhow::Result<Value> {
+async fn verify_offline(context: &CommandContext) -> anyhow::Result<AuditChainView> {
     let control = control::open(&context.home)?;
     let (chain, broken) = control.verify_audit().await.map_err(CommandFailure::from)?;
-    Ok(json!({
-        "intact": broken.is_none(),
-        "entries": chain.len(),
-        "head": chain.head_hash(),
-        "broken_at": broken.as_ref().map(|broken| broken.seq),
-        "reason": broken.map(|broken| broken.reason),
-    }))
+    Ok(AuditChainView {
+        intact: broken.is_none(),
+        entries: chain.len(),
+        head: chain.head_hash().to_owned(),
+        broken_at: broken.as_ref().map(|broken| broken.seq),
+        reason: broken.map(|broken| broken.reason.to_owned()),
+    })
 }

@@ -2,6 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 
+use polyclaw_api::agents::AgentList;
+use polyclaw_api::models::ModelList;
+
 use crate::chat::{TerminalChat, plain};
 use crate::cli::CommandContext;
 use crate::client::ApiClient;
@@ -43,9 +46,9 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return plain::run_plain_chat(&client, context, &session, agent.as_deref()).await;
     }
-    let models = client.get("/models").await?;
-    let model = models["default_model"].as_str().unwrap_or_default().to_owned();
-    let faces = agents::display_names(&client.get("/agents").await?);
+    let models: ModelList = client.get_as("/models").await?;
+    let model = models.default_model.map(|model| model.to_string()).unwrap_or_default();
+    let faces = agents::display_names(&client.get_as("/agents").await?);
     TerminalChat { client, home: context.home.clone(), session, agent, model, faces }.run().await
 }
 
@@ -53,7 +56,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 /// started.
 pub async fn connect_or_start(context: &CommandContext) -> Result<ApiClient, CommandFailure> {
     let client = ApiClient::new(context)?;
-    match client.get("/agents").await {
+    match client.get_as::<AgentList>("/agents").await {
         Ok(_) => return Ok(client),
         Err(failure) if failure.exit != FailureExit::Unavailable || context.global.url().is_some() => {
             return Err(failure);

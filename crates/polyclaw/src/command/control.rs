@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
+use polyclaw_api::control::tokens::{CreatedTokenView, TokenList, TokenView};
+use polyclaw_api::logins::{BrowserLogin, BrowserLoginList};
 use serde_json::{Value, json};
 
 use crate::cli::{CommandContext, client_runtime};
 use crate::client::{ApiClient, encode_segment};
 use crate::control::{self, ControlPlaneOptions};
-use crate::output::cell_text;
+use crate::output::cell;
 
 const MAX_LISTED_ITEMS: usize = 10_000;
 
@@ -136,13 +138,17 @@ async fn run_login_command(verb: &ControlLoginCommand, context: &CommandContext)
     let client = ApiClient::for_control_plane(context)?;
     match verb {
         ControlLoginCommand::List => {
-            let answer = client.get("/logins").await?;
-            let row = |one: &Value| {
-                ["id", "created_at", "used_at", "expires_at", "client"]
-                    .map(|name| cell_text(&one[name]))
-                    .to_vec()
+            let answer: BrowserLoginList = client.get_as("/logins").await?;
+            let row = |one: &BrowserLogin| {
+                vec![
+                    cell(&one.id),
+                    cell(&one.created_at),
+                    cell(&one.used_at),
+                    cell(&one.expires_at),
+                    cell(&one.client),
+                ]
             };
-            let rows: Vec<_> = answer["logins"].as_array().into_iter().flatten().map(row).collect();
+            let rows: Vec<_> = answer.logins.iter().map(row).collect();
             Ok(context.output.print_value(&answer, |output| {
                 if rows.is_empty() {
                     "No browser is logged in.".to_owned()
@@ -152,7 +158,7 @@ async fn run_login_command(verb: &ControlLoginCommand, context: &CommandContext)
             })?)
         }
         ControlLoginCommand::End { id } => {
-            let answer = client.delete(&format!("/logins/{}", encode_segment(id))).await?;
+            let answer: Value = client.delete_as(&format!("/logins/{}", encode_segment(id))).await?;
             Ok(context.output.print_value(&answer, |_| format!("Ended login {id}."))?)
         }
     }
@@ -162,9 +168,15 @@ async fn run_token_command(verb: &ControlTokenCommand, context: &CommandContext)
     let client = ApiClient::for_control_plane(context)?;
     match verb {
         ControlTokenCommand::List => {
-            let tokens = client.list_items("/tokens", "tokens", MAX_LISTED_ITEMS).await?;
-            let row = |one: &Value| {
-                ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell_text(&one[name])).to_vec()
+            let tokens: Vec<TokenView> = client.list_pages::<TokenList>("/tokens", MAX_LISTED_ITEMS).await?;
+            let row = |one: &TokenView| {
+                vec![
+                    cell(&one.id),
+                    cell(&one.scope),
+                    cell(&one.created_at),
+                    cell(&one.revoked_at),
+                    cell(&one.name),
+                ]
             };
             let rows: Vec<_> = tokens.iter().map(row).collect();
             Ok(context.output.print_value(&json!({ "tokens": tokens }), |output| {
@@ -176,11 +188,12 @@ async fn run_token_command(verb: &ControlTokenCommand, context: &CommandContext)
             })?)
         }
         ControlTokenCommand::Make { name, scope } => {
-            let made = client.post("/tokens", &json!({ "name": name, "scope": scope })).await?;
-            Ok(context.output.print_value(&made, |_| cell_text(&made["secret"]))?)
+            let made: CreatedTokenView =
+                client.post_as("/tokens", &json!({ "name": name, "scope": scope })).await?;
+            Ok(context.output.print_value(&made, |_| cell(&made.secret))?)
         }
         ControlTokenCommand::Revoke { id } => {
-            let answer = client.delete(&format!("/tokens/{}", encode_segment(id))).await?;
+            let answer: Value = client.delete_as(&format!("/tokens/{}", encode_segment(id))).await?;
             Ok(context.output.print_value(&answer, |_| format!("Revoked token {id}."))?)
         }
     }

@@ -1,11 +1,12 @@
 //! `polyclaw cron`: scheduled jobs of agents.
 
+use polyclaw_api::cron::{CronJobList, CronJobView, CronRunResult};
 use serde_json::{Map, Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 
 /// Manage scheduled jobs of agents: list, show, add, edit, remove, run one now.
 #[derive(clap::Args)]
@@ -149,16 +150,16 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
         None | Some(CronCommand::List) => list_jobs(&client, context).await,
         Some(CronCommand::Show { id }) => {
-            let one = client.get(&at(id)).await?;
+            let one: CronJobView = client.get_as(&at(id)).await?;
             Ok(context.output.print_value(&one, |_| job_text(&one))?)
         }
         Some(CronCommand::Add { id, job }) => {
             let mut body = job.job_fields()?;
             body.insert("id".to_owned(), json!(id));
-            let made = client.post("/cron", &Value::Object(body)).await?;
-            Ok(context.output.print_value(&made, |_| {
-                format!("Created job {id}; next due at {}.", cell_text(&made["next_due"]))
-            })?)
+            let made: CronJobView = client.post_as("/cron", &Value::Object(body)).await?;
+            Ok(context
+                .output
+                .print_value(&made, |_| format!("Created job {id}; next due at {}.", cell(&made.next_due)))?)
         }
         Some(CronCommand::Edit { id, job, enable, disable, keep_here }) => {
             let mut patch = job.job_fields()?;
@@ -171,18 +172,18 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             if patch.is_empty() {
                 return Err(CommandFailure::usage("nothing to change: pass at least one setting").into());
             }
-            let changed = client.patch(&at(id), &Value::Object(patch)).await?;
+            let changed: CronJobView = client.patch_as(&at(id), &Value::Object(patch)).await?;
             Ok(context.output.print_value(&changed, |_| job_text(&changed))?)
         }
         Some(CronCommand::Remove { id }) => {
-            let gone = client.delete(&at(id)).await?;
+            let gone: Value = client.delete_as(&at(id)).await?;
             Ok(context
                 .output
                 .print_value(&gone, |_| format!("Deleted job {id}; its conversation stays readable."))?)
         }
         Some(CronCommand::Run { id }) => {
-            let started = client.post(&format!("{}/run", at(id)), &json!({})).await?;
-            Ok(context.output.print_value(&started, |_| match started["session_key"].as_str() {
+            let started: CronRunResult = client.post_as(&format!("{}/run", at(id)), &json!({})).await?;
+            Ok(context.output.print_value(&started, |_| match &started.session_key {
                 Some(session) => format!("Started in session {session}."),
                 None => "Nothing to do.".to_owned(),
             })?)
@@ -191,14 +192,19 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 async fn list_jobs(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    let answer = client.get("/cron").await?;
-    let row = |one: &Value| {
-        let mut row: Vec<String> = vec![cell_text(&one["id"]), schedule_text(one)];
-        row.extend(["agent_id", "source", "last_due"].map(|key| cell_text(&one[key])));
-        row.push(if one["enabled"] == false { "disabled".to_owned() } else { cell_text(&one["next_due"]) });
-        row
+    let answer: CronJobList = client.get_as("/cron").await?;
+    let row = |job: &CronJobView| {
+        let next = if job.enabled { cell(&job.next_due) } else { "disabled".to_owned() };
+        vec![
+            visible_line(&job.id),
+            schedule_text(job),
+            cell(&job.agent_id),
+            visible_line(&job.source),
+            cell(&job.last_due),
+            next,
+        ]
     };
-    let rows: Vec<_> = answer["cron"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = answer.cron.iter().map(row).collect();
     Ok(context.output.print_value(&answer, |output| {
         if rows.is_empty() {
             "No cron jobs. `polyclaw cron add --help` shows how to create one.".to_owned()
@@ -209,38 +215,34 @@ async fn list_jobs(client: &ApiClient, context: &CommandContext) -> anyhow::Resu
 }
 
 /// Returns the schedule, with its time zone if one is set.
-fn schedule_text(one: &Value) -> String {
-    match one["timezone"].as_str() {
-        Some(zone) => format!("{} {zone}", cell_text(&one["schedule"])),
-        None => cell_text(&one["schedule"]),
+fn schedule_text(job: &CronJobView) -> String {
+    let schedule = visible_line(&job.schedule);
+    match &job.timezone {
+        Some(zone) => format!("{schedule} {zone}"),
+        None => schedule,
     }
 }
 
-fn job_text(one: &Value) -> String {
-    let place = match &one["deliver_to"] {
-        Value::Object(to) => ["channel", "account", "peer"]
-            .map(|part| cell_text(to.get(part).unwrap_or(&Value::Null)))
-            .join(":"),
-        _ => "stays in the conversation".to_owned(),
+fn job_text(job: &CronJobView) -> String {
+    let answer = match &job.deliver_to {
+        Some(to) => visible_line(&format!("{}:{}:{}", to.channel, to.account, to.peer)),
+        None => "stays in the conversation".to_owned(),
     };
-    let mut lines = vec![
-        format!("{:<10} {}", "id", cell_text(&one["id"])),
-        format!("{:<10} {}", "schedule", schedule_text(one)),
+    let lines = [
+        ("id", visible_line(&job.id)),
+        ("schedule", schedule_text(job)),
+        ("agent", cell(&job.agent_id)),
+        ("session", cell(&job.session_key)),
+        ("message", cell(&job.message)),
+        ("catch up", cell(&job.catch_up)),
+        ("enabled", cell(&job.enabled)),
+        ("source", visible_line(&job.source)),
+        ("created by", cell(&job.created_by)),
+        ("last due", cell(&job.last_due)),
+        ("next due", cell(&job.next_due)),
+        ("answer", answer),
     ];
-    let named = [
-        ("agent", "agent_id"),
-        ("session", "session_key"),
-        ("message", "message"),
-        ("catch up", "catch_up"),
-        ("enabled", "enabled"),
-        ("source", "source"),
-        ("created by", "created_by"),
-        ("last due", "last_due"),
-        ("next due", "next_due"),
-    ];
-    lines.extend(named.map(|(title, field)| format!("{title:<10} {}", cell_text(&one[field]))));
-    lines.push(format!("{:<10} {place}", "answer"));
-    lines.join("\n")
+    lines.map(|(title, value)| format!("{title:<10} {value}")).join("\n")
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use polyclaw_api::events::{EventList, EventView};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{CliOutput, TextTone, cell_text};
+use crate::output::{CliOutput, TextTone, visible_line};
 
 const RECONNECT_RETRY_AFTER: Duration = Duration::from_millis(700);
 
@@ -47,26 +48,29 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let client = ApiClient::new(context)?;
     let mut after = args.after;
     loop {
-        let events = client.list_items(&args.events_path(after), "events", usize::MAX).await?;
-        let lines: Vec<String> = events.iter().map(|event| event_line(event, context.output)).collect();
+        let events: Vec<EventView> =
+            client.list_pages::<EventList>(&args.events_path(after), usize::MAX).await?;
+        let lines: Vec<String> =
+            events.iter().map(|event| event_line(event, context.output)).collect::<Result<_, _>>()?;
         if !args.follow {
             let none = || "No events.".to_owned();
             let text = if lines.is_empty() { none() } else { lines.join("\n") };
             return Ok(context.output.print_value(&json!({ "events": events }), |_| text.clone())?);
         }
         context.output.print_line(&lines.join("\n"))?;
-        match events.last().and_then(|event| event["seq"].as_i64()) {
-            Some(last) => after = last,
+        match events.last() {
+            Some(last) => after = last.seq,
             None => tokio::time::sleep(RECONNECT_RETRY_AFTER).await,
         }
     }
 }
 
-fn event_line(event: &Value, output: CliOutput) -> String {
+fn event_line(event: &EventView, output: CliOutput) -> serde_json::Result<String> {
     if output.json {
-        return event.to_string();
+        return Ok(serde_json::to_value(event)?.to_string());
     }
-    let session = event["session_key"].as_str().unwrap_or_default();
-    let at = output.paint(TextTone::Dim, &cell_text(&event["created_at"]));
-    format!("{at} {} {session} {}", output.paint(TextTone::Bold, &cell_text(&event["kind"])), event["data"])
+    let session = event.session_key.as_deref().unwrap_or_default();
+    let at = output.paint(TextTone::Dim, &event.created_at.to_string());
+    let kind = output.paint(TextTone::Bold, &visible_line(&event.kind));
+    Ok(format!("{at} {kind} {session} {}", event.data))
 }

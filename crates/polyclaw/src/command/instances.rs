@@ -6,13 +6,16 @@ mod logs;
 use std::path::PathBuf;
 
 use futures_util::StreamExt;
+use polyclaw_api::control::instances::{InstanceList, InstanceView};
+use polyclaw_api::control::observe::InstanceUsageView;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::usage::format_dollars;
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::log_level::LOG_LEVELS;
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 const MAX_LISTED_INSTANCES: usize = 10_000;
 const LIST_COLUMNS: [&str; 8] = ["NAME", "STATUS", "PORT", "PID", "RESTART", "TOKENS 24H", "COST 24H", "ID"];
@@ -171,7 +174,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None => list_instances(&client, context, false).await,
         Some(InstancesCommand::List { all }) => list_instances(&client, context, *all).await,
         Some(InstancesCommand::Status(which)) => {
-            print_instance(context, client.get(&at(&which.instance, "")).await?)
+            print_instance(context, client.get_as(&at(&which.instance, "")).await?)
         }
         Some(InstancesCommand::Create { name, port, provider, model, restart }) => {
             let mut body = json!({ "name": name });
@@ -185,36 +188,36 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 .into_iter()
                 .filter(|(_, requested)| !requested.is_null())
                 .for_each(|(key, requested)| body[key] = requested);
-            let made = client.post("/instances", &body).await?;
+            let made: InstanceView = client.post_as("/instances", &body).await?;
             let names_one = model.is_some() || provider.is_some();
             let hint = if names_one { None } else { Some(no_model_hint(&client, name).await) };
             print_instance_with_hint(context, made, hint)
         }
         Some(InstancesCommand::Start(which)) => {
-            print_instance(context, client.post(&at(&which.instance, "/start"), &none).await?)
+            print_instance(context, client.post_as(&at(&which.instance, "/start"), &none).await?)
         }
         Some(InstancesCommand::Stop(end)) => print_instance(
             context,
-            client.post_with_extra_time(&ending("stop", end), &none, end.timeout).await?,
+            client.post_as_with_extra_time(&ending("stop", end), &none, end.timeout).await?,
         ),
         Some(InstancesCommand::Restart(end)) => print_instance(
             context,
-            client.post_with_extra_time(&ending("restart", end), &none, end.timeout).await?,
+            client.post_as_with_extra_time(&ending("restart", end), &none, end.timeout).await?,
         ),
         Some(InstancesCommand::Archive(end)) => print_instance(
             context,
-            client.post_with_extra_time(&ending("archive", end), &none, end.timeout).await?,
+            client.post_as_with_extra_time(&ending("archive", end), &none, end.timeout).await?,
         ),
         Some(InstancesCommand::Unarchive { which, port }) => {
             let body = json!({ "port": port });
-            print_instance(context, client.post(&at(&which.instance, "/unarchive"), &body).await?)
+            print_instance(context, client.post_as(&at(&which.instance, "/unarchive"), &body).await?)
         }
         Some(InstancesCommand::Clone { instance, new_name, port }) => {
             let body = json!({ "new_name": new_name, "port": port });
-            print_instance(context, client.post(&at(instance, "/clone"), &body).await?)
+            print_instance(context, client.post_as(&at(instance, "/clone"), &body).await?)
         }
         Some(InstancesCommand::Delete(which)) => {
-            let answer = client.delete(&at(&which.instance, "")).await?;
+            let answer: Value = client.delete_as(&at(&which.instance, "")).await?;
             Ok(context
                 .output
                 .print_value(&answer, |_| format!("Deleted instance {}.", visible_line(&which.instance)))?)
@@ -233,7 +236,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 /// Returns the hint for an instance created without a model: its config is its own and does not inherit another
 /// instance's model.
 async fn no_model_hint(client: &ApiClient, name: &str) -> String {
-    let has_main = name != "main" && client.get("/instances/main").await.is_ok();
+    let has_main = name != "main" && client.get_as::<InstanceView>("/instances/main").await.is_ok();
     let clone =
         " `polyclaw instances clone main <new name>` creates one with main's providers and model;".to_owned();
     format!(
@@ -243,53 +246,65 @@ async fn no_model_hint(client: &ApiClient, name: &str) -> String {
     )
 }
 
-fn print_instance(context: &CommandContext, instance: Value) -> anyhow::Result<()> {
+fn print_instance(context: &CommandContext, instance: InstanceView) -> anyhow::Result<()> {
     print_instance_with_hint(context, instance, None)
+}
+
+/// An instance as printed with `--json`.
+#[derive(Serialize)]
+struct HintedInstance {
+    #[serde(flatten)]
+    instance: InstanceView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// An instance with its usage of the last day, or null if the request failed.
+#[derive(Serialize)]
+struct ListedInstance {
+    #[serde(flatten)]
+    instance: InstanceView,
+    usage: Option<InstanceUsageView>,
 }
 
 fn print_instance_with_hint(
     context: &CommandContext,
-    mut instance: Value,
+    instance: InstanceView,
     hint: Option<String>,
 ) -> anyhow::Result<()> {
-    if let (Value::Object(fields), Some(hint)) = (&mut instance, &hint) {
-        fields.insert("hint".to_owned(), json!(hint));
-    }
-    Ok(context.output.print_value(&instance, |_| {
-        let place = format!("http://127.0.0.1:{}", instance["port"]);
-        let why =
-            instance["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
-        let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-        let state = match cell_text(&instance["status"]).as_str() {
+    let value = HintedInstance { instance, hint };
+    Ok(context.output.print_value(&value, |_| {
+        let HintedInstance { instance, hint } = &value;
+        let why = instance.error.as_ref().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
+        let hint = hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+        let state = match instance.status.as_str() {
             "error" => "has failed".to_owned(),
-            status => format!("is {status}"),
+            status => format!("is {}", visible_line(status)),
         };
         format!(
-            "{} {state}{why} ({place}, {}){hint}",
-            cell_text(&instance["name"]),
-            cell_text(&instance["id"])
+            "{} {state}{why} (http://127.0.0.1:{}, {}){hint}",
+            visible_line(&instance.name),
+            instance.port,
+            visible_line(&instance.id)
         )
     })?)
 }
 
 async fn list_instances(client: &ApiClient, context: &CommandContext, all: bool) -> anyhow::Result<()> {
-    let mut instances = client
-        .list_items(&format!("/instances?include_archived={all}"), "instances", MAX_LISTED_INSTANCES)
+    let instances: Vec<InstanceView> = client
+        .list_pages::<InstanceList>(&format!("/instances?include_archived={all}"), MAX_LISTED_INSTANCES)
         .await?;
-    add_usage(client, &mut instances).await;
-    let row = |one: &Value| {
-        let [name, status, port, pid, restart, id] =
-            ["name", "status", "port", "pid", "restart", "id"].map(|name| cell_text(&one[name]));
-        let used = &one["usage"];
+    let instances = fetch_usage(client, instances).await;
+    let row = |ListedInstance { instance, usage }: &ListedInstance| {
         vec![
-            name,
-            status,
-            port,
-            pid,
-            restart,
-            cell_text(&used["total_tokens"]),
-            format_dollars(&used["cost_usd"]),
-            id,
+            cell(&instance.name),
+            cell(&instance.status),
+            cell(&instance.port),
+            cell(&instance.pid),
+            cell(&instance.restart),
+            cell(&usage.as_ref().and_then(|usage| usage.total_tokens)),
+            format_dollars(usage.as_ref().and_then(|usage| usage.cost_usd)),
+            cell(&instance.id),
         ]
     };
     let rows: Vec<_> = instances.iter().map(row).collect();
@@ -302,11 +317,10 @@ async fn list_instances(client: &ApiClient, context: &CommandContext, all: bool)
     })?)
 }
 
-/// Adds the last day's usage to each instance; null if the request fails.
-async fn add_usage(client: &ApiClient, instances: &mut [Value]) {
-    let asked = futures_util::stream::iter(instances).map(|one| async move {
-        let path = format!("/instances/{}/usage", encode_segment(one["id"].as_str().unwrap_or_default()));
-        one["usage"] = client.get(&path).await.unwrap_or_default();
+async fn fetch_usage(client: &ApiClient, instances: Vec<InstanceView>) -> Vec<ListedInstance> {
+    let requests = futures_util::stream::iter(instances).map(|instance| async move {
+        let path = format!("/instances/{}/usage", encode_segment(&instance.id));
+        ListedInstance { usage: client.get_as(&path).await.ok(), instance }
     });
-    asked.buffer_unordered(MAX_CONCURRENT_USAGE_REQUESTS).collect::<()>().await;
+    requests.buffered(MAX_CONCURRENT_USAGE_REQUESTS).collect().await
 }

@@ -3,14 +3,15 @@
 mod serve;
 
 use futures_util::future::join_all;
+use polyclaw_api::mcp::{McpServerView, McpServers};
 use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
 use polyclaw_tool::probe_mcp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::ApiClient;
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::{CliOutput, cell_text, visible_line};
+use crate::output::{CliOutput, cell, visible_line};
 use crate::tools::mcp_settings;
 
 /// Manage MCP servers: list, check, or serve.
@@ -57,31 +58,24 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 async fn list_servers(context: &CommandContext) -> anyhow::Result<()> {
-    let answer = ApiClient::new(context)?.get("/mcp").await?;
-    let servers: Vec<Value> = answer["servers"].as_array().cloned().unwrap_or_default();
-    Ok(context.output.print_value(&answer, |output| servers_table(output, &servers))?)
+    let answer: McpServers = ApiClient::new(context)?.get_as("/mcp").await?;
+    Ok(context.output.print_value(&answer, |output| servers_table(output, &answer.servers))?)
 }
 
-fn servers_table(output: &CliOutput, servers: &[Value]) -> String {
+fn servers_table(output: &CliOutput, servers: &[McpServerView]) -> String {
     if servers.is_empty() {
         return "No MCP servers are configured. `polyclaw mcp --help` shows how to add one.".to_owned();
     }
-    let row = |server: &Value| {
-        let agents: Vec<String> = server["agents"].as_array().into_iter().flatten().map(cell_text).collect();
-        let tools = server["tools"].as_array().map_or(0, Vec::len).to_string();
-        let note = if server["error"].is_null() {
-            cell_text(&server["version"])
-        } else {
-            cell_text(&server["error"])
-        };
-        let agents = if agents.is_empty() { "-".to_owned() } else { agents.join(" ") };
+    let row = |server: &McpServerView| {
+        let note = server.error.as_ref().or(server.version.as_ref());
+        let agents = visible_line(&server.agents.join(" "));
         vec![
-            cell_text(&server["name"]),
-            cell_text(&server["transport"]),
-            cell_text(&server["state"]),
-            tools,
-            agents,
-            note,
+            cell(&server.name),
+            cell(&server.transport),
+            cell(&server.state),
+            server.tools.len().to_string(),
+            if agents.is_empty() { "-".to_owned() } else { agents },
+            cell(&note),
         ]
     };
     let rows: Vec<_> = servers.iter().map(row).collect();

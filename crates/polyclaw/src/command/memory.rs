@@ -4,6 +4,10 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use polyclaw_api::agents::AgentView;
+use polyclaw_api::memory::{
+    ForgetResult, MemoryImportResult, MemoryList, MemoryListItem, MemoryStatus, MemoryView,
+};
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::memory::MemoryEntry;
@@ -16,7 +20,7 @@ use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::clock::SystemClock;
 use crate::failure::CommandFailure;
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 use crate::progress::ProgressDisplay;
 
 const DEFAULT_LISTED_MEMORIES: usize = 100;
@@ -172,7 +176,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 MemoryFileFormat::Md => {
                     let owner = memory_owner(agent, session.as_deref(), scope)?;
                     // Rejects an unknown agent: nobody would ever see its memories.
-                    client.get(&format!("/agents/{}", owner.agent)).await?;
+                    let _: AgentView = client.get_as(&format!("/agents/{}", owner.agent)).await?;
                     file::from_markdown(&text, &owner)
                 }
             };
@@ -182,7 +186,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 async fn show_status(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    let status = client.get("/memory/status").await?;
+    let status: MemoryStatus = client.get_as("/memory/status").await?;
     Ok(context.output.print_value(&status, |_| status_sentence(&status))?)
 }
 
@@ -191,10 +195,10 @@ async fn show_status(client: &ApiClient, context: &CommandContext) -> anyhow::Re
 async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
     let progress = ProgressDisplay::new(context.output.json);
     loop {
-        let status = client.get("/memory/status").await?;
-        let (all, pending) =
-            (status["memories"].as_u64().unwrap_or(0), status["pending"].as_u64().unwrap_or(0));
-        if status["embeddings"].is_null() {
+        let status: MemoryStatus = client.get_as("/memory/status").await?;
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        let (all, pending) = (count(status.memories), count(status.pending));
+        if status.embeddings.is_none() {
             progress.finish_line();
             return Err(CommandFailure::failed(
                 "no_embeddings",
@@ -207,7 +211,7 @@ async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> an
             progress.finish_line();
             return Ok(context.output.print_value(&status, |_| status_sentence(&status))?);
         }
-        if let Some(why) = status["error"].as_str() {
+        if let Some(why) = &status.error {
             progress.finish_line();
             return Err(CommandFailure::failed(
                 "embedding_failed",
@@ -216,26 +220,26 @@ async fn wait_for_embeddings(client: &ApiClient, context: &CommandContext) -> an
             .hint("fix this; it is retried every minute, and memories are found by keyword meanwhile")
             .into());
         }
-        progress.show_count("vectors", all.saturating_sub(pending), all);
+        progress.show_count("embeddings", all.saturating_sub(pending), all);
         tokio::time::sleep(EMBEDDING_POLL_INTERVAL).await;
     }
 }
 
 /// Describes for people how memories are searched.
-pub fn status_sentence(status: &Value) -> String {
-    let (memories, pending) = (&status["memories"], &status["pending"]);
-    match status["embeddings"].as_str() {
-        Some(model) if pending.as_i64() == Some(0) => {
+pub fn status_sentence(status: &MemoryStatus) -> String {
+    let (memories, pending) = (status.memories, status.pending);
+    match (&status.embeddings, &status.error) {
+        (Some(model), _) if pending == 0 => {
             format!("{memories} memories (keyword and semantic search with {model})")
         }
-        Some(model) if status["error"].is_string() => format!(
+        (Some(model), Some(error)) => format!(
             "{memories} memories, {pending} of them without an embedding of {model}: {}",
-            cell_text(&status["error"])
+            visible_line(error)
         ),
-        Some(model) => {
+        (Some(model), None) => {
             format!("{memories} memories, {pending} of them still without an embedding of {model}")
         }
-        None => format!(
+        (None, _) => format!(
             "{memories} memories (keyword search only): there is no embedding model. \
              `polyclaw model pull all-minilm-l6-v2` downloads one (91 MB)"
         ),
@@ -243,27 +247,20 @@ pub fn status_sentence(status: &Value) -> String {
 }
 
 async fn search_memories(client: &ApiClient, context: &CommandContext, path: &str) -> anyhow::Result<()> {
-    let found = client.get(path).await?;
-    let memories = found["memories"].as_array().cloned().unwrap_or_default();
+    let found: MemoryList = client.get_as(path).await?;
     Ok(context.output.print_value(&found, |output| {
-        if memories.is_empty() {
+        if found.memories.is_empty() {
             "No memories match.".to_owned()
         } else {
-            output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&memories))
+            output.format_table(&["ID", "AGENT", "SCOPE", "KIND", "CONTENT"], &memory_rows(&found.memories))
         }
     })?)
 }
 
-fn memory_rows(memories: &[Value]) -> Vec<Vec<String>> {
-    let row = |one: &Value| {
-        let short: String = cell_text(&one["content"]).chars().take(100).collect();
-        vec![
-            cell_text(&one["id"]),
-            cell_text(&one["agent_id"]),
-            cell_text(&one["scope"]),
-            cell_text(&one["kind"]),
-            short,
-        ]
+fn memory_rows(memories: &[MemoryListItem]) -> Vec<Vec<String>> {
+    let row = |MemoryListItem { memory, .. }: &MemoryListItem| {
+        let short: String = visible_line(&memory.content).chars().take(100).collect();
+        vec![cell(&memory.id), cell(&memory.agent_id), cell(&memory.scope), cell(&memory.kind), short]
     };
     memories.iter().map(row).collect()
 }
@@ -285,8 +282,8 @@ async fn list_memories(
     kind: Option<&str>,
     limit: usize,
 ) -> anyhow::Result<()> {
-    let memories =
-        client.list_items(&format!("/memory{}", owner_query(whose, kind)), "memories", limit).await?;
+    let memories: Vec<MemoryListItem> =
+        client.list_pages::<MemoryList>(&format!("/memory{}", owner_query(whose, kind)), limit).await?;
     Ok(context.output.print_value(&json!({ "memories": memories }), |output| {
         if memories.is_empty() {
             "No memories.".to_owned()
@@ -309,19 +306,17 @@ async fn forget_memories(
         }
         (false, _) => {
             for id in ids {
-                client.delete(&format!("/memory/{}", encode_segment(id))).await?;
+                let _: Value = client.delete_as(&format!("/memory/{}", encode_segment(id))).await?;
             }
-            json!({ "forgotten": ids.len() })
+            ForgetResult { forgotten: ids.len() }
         }
-        (true, true) => client.delete(&format!("/memory{all}")).await?,
+        (true, true) => client.delete_as(&format!("/memory{all}")).await?,
         (true, false) => {
             let what = CommandFailure::usage("nothing to forget");
             return Err(what.hint("pass an ID from `polyclaw memory list`, or --agent or --session").into());
         }
     };
-    Ok(context
-        .output
-        .print_value(&forgotten, |_| format!("Memories forgotten: {}.", forgotten["forgotten"]))?)
+    Ok(context.output.print_value(&forgotten, |_| format!("Memories forgotten: {}.", forgotten.forgotten))?)
 }
 
 async fn export_memories(
@@ -330,11 +325,10 @@ async fn export_memories(
     format: MemoryFileFormat,
     whose: &MemoryOwnerArgs,
 ) -> anyhow::Result<()> {
-    let listed = client
-        .list_items(&format!("/memory{}", owner_query(whose, None)), "memories", MAX_EXPORTED_MEMORIES)
+    let listed: Vec<MemoryListItem> = client
+        .list_pages::<MemoryList>(&format!("/memory{}", owner_query(whose, None)), MAX_EXPORTED_MEMORIES)
         .await?;
-    let memories: Vec<MemoryEntry> =
-        listed.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let memories: Vec<MemoryEntry> = listed.into_iter().map(|item| memory_entry(item.memory)).collect();
     if context.output.json {
         return Ok(context.output.print_value(&json!({ "memories": memories }), |_| String::new())?);
     }
@@ -343,6 +337,21 @@ async fn export_memories(
         MemoryFileFormat::Md => file::to_markdown(&memories),
     };
     Ok(context.output.print_piece(&text)?)
+}
+
+fn memory_entry(memory: MemoryView) -> MemoryEntry {
+    MemoryEntry {
+        id: memory.id,
+        agent: memory.agent_id,
+        session: memory.session_key,
+        scope: memory.scope,
+        key: memory.key,
+        kind: memory.kind,
+        content: memory.content,
+        metadata: memory.metadata,
+        created_at: memory.created_at,
+        updated_at: memory.updated_at,
+    }
 }
 
 async fn import_memories(
@@ -373,8 +382,8 @@ async fn import_memories(
 }
 
 async fn send_batch(client: &ApiClient, batch: Vec<Value>) -> Result<u64, CommandFailure> {
-    let answer = client.post("/memory/import", &json!({ "memories": batch })).await?;
-    Ok(answer["stored"].as_u64().unwrap_or(0))
+    let answer: MemoryImportResult = client.post_as("/memory/import", &json!({ "memories": batch })).await?;
+    Ok(answer.stored as u64)
 }
 
 fn format_for_file(file: &std::path::Path) -> MemoryFileFormat {

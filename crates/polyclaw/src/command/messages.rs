@@ -2,12 +2,15 @@
 
 mod rules;
 
+use polyclaw_api::control::messages::{
+    EnvelopeDetail, EnvelopeEventView, EnvelopeList, EnvelopeReceipt, EnvelopeView,
+};
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 /// Manage messages between the instances of this home: list, show, send, replay, dead-letter, rules.
 #[derive(clap::Args)]
@@ -108,15 +111,15 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             list_messages(&client, context, "/messages/dead_letter", 1_000).await
         }
         Some(MessagesCommand::Show { message }) => {
-            let found = client.get(&format!("/messages/{}", encode_segment(message))).await?;
+            let found: EnvelopeDetail =
+                client.get_as(&format!("/messages/{}", encode_segment(message))).await?;
             Ok(context.output.print_value(&found, |output| {
-                let rows: Vec<_> =
-                    found["events"].as_array().into_iter().flatten().map(event_cells).collect();
+                let rows: Vec<_> = found.events.iter().map(event_cells).collect();
                 let events = output.format_table(&["TIME", "EVENT", "DETAIL"], &rows);
                 format!(
                     "{}\n{}\n\n{events}",
-                    message_line(&found),
-                    visible_line(&found["payload"].to_string())
+                    message_line(&found.message),
+                    visible_line(&found.payload.to_string())
                 )
             })?)
         }
@@ -127,28 +130,27 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
                 "from": from, "to": to, "type": r#type, "payload": payload, "correlation_id": correlation,
                 "idempotency_key": key,
             });
-            let sent = client.post("/messages", &body).await?;
+            let sent: EnvelopeReceipt = client.post_as("/messages", &body).await?;
             Ok(context.output.print_value(&sent, |_| {
-                format!("{} is {}", cell_text(&sent["id"]), cell_text(&sent["state"]))
+                format!("{} is {}", visible_line(&sent.id), visible_line(&sent.state))
             })?)
         }
         Some(MessagesCommand::Replay { message }) => {
-            let again =
-                client.post(&format!("/messages/{}/replay", encode_segment(message)), &json!({})).await?;
+            let again: EnvelopeView =
+                client.post_as(&format!("/messages/{}/replay", encode_segment(message)), &json!({})).await?;
             Ok(context.output.print_value(&again, |_| message_line(&again))?)
         }
         Some(MessagesCommand::Rules(args)) => rules::run(args, &client, context).await,
     }
 }
 
-fn message_line(one: &Value) -> String {
-    let columns = ["id", "type", "state", "from_name", "to_name"].map(|name| cell_text(&one[name]));
-    let [id, kind, state, from, to] = columns;
-    format!("{id} {kind} from {from} to {to} is {state}")
+fn message_line(one: &EnvelopeView) -> String {
+    let (from, to) = (cell(&one.from_name), cell(&one.to_name));
+    format!("{} {} from {from} to {to} is {}", cell(&one.id), cell(&one.r#type), cell(&one.state))
 }
 
-fn event_cells(event: &Value) -> Vec<String> {
-    ["at", "kind", "detail"].map(|name| cell_text(&event[name])).to_vec()
+fn event_cells(event: &EnvelopeEventView) -> Vec<String> {
+    vec![cell(&event.at), cell(&event.kind), cell(&event.detail)]
 }
 
 async fn list_messages(
@@ -157,10 +159,19 @@ async fn list_messages(
     path: &str,
     limit: usize,
 ) -> anyhow::Result<()> {
-    let messages = client.list_items(path, "messages", limit).await?;
-    let columns = ["created_at", "from_name", "to_name", "type", "state", "attempts", "id"];
-    let rows: Vec<_> =
-        messages.iter().map(|one: &Value| columns.map(|name| cell_text(&one[name])).to_vec()).collect();
+    let messages: Vec<EnvelopeView> = client.list_pages::<EnvelopeList>(path, limit).await?;
+    let row = |one: &EnvelopeView| {
+        vec![
+            cell(&one.created_at),
+            cell(&one.from_name),
+            cell(&one.to_name),
+            cell(&one.r#type),
+            cell(&one.state),
+            cell(&one.attempts),
+            cell(&one.id),
+        ]
+    };
+    let rows: Vec<_> = messages.iter().map(row).collect();
     Ok(context.output.print_value(&json!({ "messages": messages }), |output| {
         if rows.is_empty() {
             "No messages.".to_owned()

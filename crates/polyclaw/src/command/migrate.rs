@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
+use polyclaw_api::control::imports::{ImportNote, ImportResult};
 use polyclaw_control::ControlCaller;
 use polyclaw_control::import::ImportRequest;
 use polyclaw_server::control::import_result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, UNREACHABLE_CODE};
 use crate::control;
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::{cell_text, visible_line};
+use crate::output::visible_line;
 use crate::progress::ProgressDisplay;
 
 /// Copying large workspaces takes time.
@@ -83,7 +84,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         progress
             .show_while_running(
                 IMPORT_PROGRESS_LABEL,
-                control.post_with_extra_time("/import/openclaw", &body, IMPORT_TIMEOUT_SECONDS),
+                control.post_as_with_extra_time("/import/openclaw", &body, IMPORT_TIMEOUT_SECONDS),
             )
             .await
     } else {
@@ -93,7 +94,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             "no control plane runs on this home",
         ))
     };
-    let answer = match asked {
+    let answer: ImportResult = match asked {
         Err(failure) if failure.code == UNREACHABLE_CODE && context.global.url().is_none() => {
             progress.show_while_running(IMPORT_PROGRESS_LABEL, import_offline(context, order)).await?
         }
@@ -103,51 +104,54 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 /// Imports without a control plane. None runs, so nothing else changes the home at the same time.
-async fn import_offline(context: &CommandContext, order: ImportRequest) -> anyhow::Result<Value> {
+async fn import_offline(context: &CommandContext, order: ImportRequest) -> anyhow::Result<ImportResult> {
     crate::home::make_private(&context.home.control_dir())?;
     let control = control::open(&context.home)?;
     control.recover().await.map_err(CommandFailure::from)?;
     let outcome =
         control.import_home(&ControlCaller::operator(), order).await.map_err(CommandFailure::from)?;
-    Ok(serde_json::to_value(import_result(outcome))?)
+    Ok(import_result(outcome))
 }
 
-fn report_text(answer: &Value, dry_run: bool) -> String {
-    let report = &answer["report"];
-    let count = |key: &str| {
-        report[key].as_array().map_or_else(|| cell_text(&report[key]), |list| list.len().to_string())
-    };
-    let head = match (answer["already"] == true, dry_run) {
+fn report_text(answer: &ImportResult, dry_run: bool) -> String {
+    let report = &answer.report;
+    let head = match (answer.already, dry_run) {
         (true, _) => "Already imported; nothing was changed",
         (false, true) => "Dry run: would create the instance",
         (false, false) => "Created the instance",
     };
-    let mut lines = vec![format!("{head}: {}.", visible_line(&cell_text(&report["name"])))];
-    for key in
-        ["agents", "providers", "channels", "bindings", "schedules", "workspaces", "sessions", "messages"]
-    {
-        lines.push(format!("  {key:<11} {}", count(key)));
-    }
-    for (key, title) in [
-        ("folders", "Copied folders:"),
-        ("secrets", "Stored secrets:"),
-        ("left", "Secrets not imported:"),
-        ("changed", "Different in Polyclaw:"),
-        ("ignored", "No effect in Polyclaw:"),
+    let mut lines = vec![format!("{head}: {}.", visible_line(&report.name))];
+    for (key, count) in [
+        ("agents", report.agents.len()),
+        ("providers", report.providers.len()),
+        ("channels", report.channels.len()),
+        ("bindings", report.bindings),
+        ("schedules", report.schedules),
+        ("workspaces", report.workspaces),
+        ("sessions", report.sessions),
+        ("messages", report.messages),
     ] {
-        lines.extend(report_section(&report[key], title));
+        lines.push(format!("  {key:<11} {count}"));
     }
-    if let (false, Some(name)) = (dry_run, answer["instance"]["name"].as_str()) {
-        lines.push(format!("`polyclaw instances start {name}` starts it."));
+    let plain = |list: &[String]| list.iter().map(|line| visible_line(line)).collect();
+    let notes = |list: &[ImportNote]| {
+        list.iter()
+            .map(|note| format!("{}: {}", visible_line(&note.path), visible_line(&note.reason)))
+            .collect()
+    };
+    let sections: [(&str, Vec<String>); 5] = [
+        ("Copied folders:", plain(&report.folders)),
+        ("Stored secrets:", plain(&report.secrets)),
+        ("Secrets not imported:", notes(&report.left)),
+        ("Different in Polyclaw:", notes(&report.changed)),
+        ("No effect in Polyclaw:", notes(&report.ignored)),
+    ];
+    for (title, list) in sections.into_iter().filter(|(_, list)| !list.is_empty()) {
+        lines.push(title.to_owned());
+        lines.extend(list.iter().map(|line| format!("  {line}")));
+    }
+    if let (false, Some(instance)) = (dry_run, &answer.instance) {
+        lines.push(format!("`polyclaw instances start {}` starts it.", instance.name));
     }
     lines.join("\n")
-}
-
-fn report_section(list: &Value, title: &str) -> Vec<String> {
-    let line = |note: &Value| match note["path"].as_str() {
-        Some(path) => format!("  {}: {}", visible_line(path), visible_line(&cell_text(&note["reason"]))),
-        None => format!("  {}", visible_line(&cell_text(note))),
-    };
-    let lines: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();
-    if lines.is_empty() { lines } else { [vec![title.to_owned()], lines].concat() }
 }

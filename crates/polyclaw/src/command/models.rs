@@ -1,10 +1,11 @@
 //! `polyclaw models`: the models that an instance can use.
 
-use serde_json::Value;
+use polyclaw_api::models::{ModelList, ModelView};
+use polyclaw_domain::provider::ModelStatus;
 
 use crate::cli::CommandContext;
 use crate::client::ApiClient;
-use crate::output::cell_text;
+use crate::output::cell;
 use crate::weights::PULL_AGAIN_HINT;
 
 /// List models and show the active one.
@@ -31,14 +32,12 @@ enum ModelsCommand {
 }
 
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
-    let answer = ApiClient::new(context)?.get("/models").await?;
+    let answer: ModelList = ApiClient::new(context)?.get_as("/models").await?;
     match args.verb {
         None | Some(ModelsCommand::List) => {
-            let models = answer["models"].as_array().cloned().unwrap_or_default();
-            let row = |model: &Value| {
-                vec![cell_text(&model["model"]), cell_text(&model["context_window"]), status_text(model)]
-            };
-            let rows: Vec<_> = models.iter().map(row).collect();
+            let row =
+                |model: &ModelView| vec![cell(&model.model), cell(&model.context_window), status_text(model)];
+            let rows: Vec<_> = answer.models.iter().map(row).collect();
             context
                 .output
                 .print_value(&answer, |output| output.format_table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
@@ -51,25 +50,25 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 }
 
 /// Returns the default model with its status, or a hint that says what to set.
-pub fn default_model_text(answer: &Value) -> String {
-    let Some(default) = answer["default_model"].as_str() else {
+pub fn default_model_text(answer: &ModelList) -> String {
+    let Some(default) = &answer.default_model else {
         return crate::model_selection::NO_MODEL_HINT.to_owned();
     };
-    let listed = answer["models"].as_array().into_iter().flatten();
-    let found = listed.clone().find(|model| model["model"] == default);
+    let found = answer.models.iter().find(|model| model.model == *default);
     let state = found.map_or_else(|| "not listed by its provider".to_owned(), status_text);
+    let default = cell(default);
     match found {
-        Some(model) if model["status"] == "damaged" => {
+        Some(model) if model.status == ModelStatus::Damaged => {
             format!("{default} ({state})\nCannot load its weights: {PULL_AGAIN_HINT}.")
         }
-        Some(model) if model["demo"] == true => {
+        Some(model) if model.demo => {
             format!("{default} ({state})\nThis is {}.", crate::model_selection::DEMO_MODEL_NOTICE)
         }
         _ => format!("{default} ({state})"),
     }
 }
 
-fn status_text(model: &Value) -> String {
-    let demo = if model["demo"] == true { ", demo" } else { "" };
-    format!("{}{demo}", cell_text(&model["status"]))
+fn status_text(model: &ModelView) -> String {
+    let demo = if model.demo { ", demo" } else { "" };
+    format!("{}{demo}", cell(&model.status))
 }

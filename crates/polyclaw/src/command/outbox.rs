@@ -1,10 +1,11 @@
 //! `polyclaw outbox`: outgoing messages, including held ones.
 
-use serde_json::{Value, json};
+use polyclaw_api::outbox::{OutboxList, OutboxMessageView};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 
 const DEFAULT_LISTED_MESSAGES: usize = 1000;
 
@@ -61,7 +62,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         Some(OutboxCommand::Resend { id }) => (id, "resend", "Resending the message."),
         Some(OutboxCommand::Dismiss { id }) => (id, "dismiss", "Message dismissed."),
     };
-    let answer = client.post(&format!("/outbox/{}/{verb}", encode_segment(id)), &json!({})).await?;
+    let answer: OutboxMessageView =
+        client.post_as(&format!("/outbox/{}/{verb}", encode_segment(id)), &json!({})).await?;
     Ok(context.output.print_value(&answer, |_| done.to_owned())?)
 }
 
@@ -72,15 +74,15 @@ async fn list_outbox(
     limit: usize,
 ) -> anyhow::Result<()> {
     let filter = state.map(|state| format!("?state={}", encode_segment(state))).unwrap_or_default();
-    let outbox = client.list_items(&format!("/outbox{filter}"), "outbox", limit).await?;
-    let row = |one: &Value| {
-        let error = cell_text(&one["error"]);
+    let outbox: Vec<OutboxMessageView> =
+        client.list_pages::<OutboxList>(&format!("/outbox{filter}"), limit).await?;
+    let row = |one: &OutboxMessageView| {
         vec![
-            cell_text(&one["id"]),
-            cell_text(&one["state"]),
-            cell_text(&one["address"]["channel"]),
-            cell_text(&one["session_key"]),
-            error,
+            cell(&one.id),
+            cell(&one.state),
+            visible_line(&one.address.channel),
+            cell(&one.session_key),
+            cell(&one.error),
         ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();

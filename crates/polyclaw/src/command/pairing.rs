@@ -1,11 +1,12 @@
 //! `polyclaw pairing`: unknown senders with a pairing code, and approved senders.
 
-use serde_json::{Value, json};
+use polyclaw_api::pairing::{ApprovePairingBody, PairingList, PairingView};
+use serde_json::Value;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 /// Manage who may write to your agents on chat platforms: list, approve, revoke.
 #[derive(clap::Args)]
@@ -48,7 +49,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     match &args.verb {
         None | Some(PairingCommand::List) => list_pairings(&client, context).await,
         Some(PairingCommand::Approve { code }) => {
-            let approved = client.post("/pairing", &json!({ "code": code })).await?;
+            let approved: PairingView =
+                client.post_as("/pairing", &ApprovePairingBody { code: code.clone() }).await?;
             Ok(context.output.print_value(&approved, |_| format!("Approved {}.", sender_name(&approved)))?)
         }
         Some(PairingCommand::Revoke { who }) => {
@@ -59,27 +61,25 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             };
             let named = [("channel", channel), ("account", account), ("sender", sender)];
             let query = named.map(|(name, value)| format!("{name}={}", encode_segment(value))).join("&");
-            let revoked = client.delete(&format!("/pairing?{query}")).await?;
+            let revoked: Value = client.delete_as(&format!("/pairing?{query}")).await?;
             Ok(context.output.print_value(&revoked, |_| format!("Revoked {who}."))?)
         }
     }
 }
 
 async fn list_pairings(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    let answer = client.get("/pairing").await?;
-    let pairings = answer["pairings"].as_array().cloned().unwrap_or_default();
-    let row = |one: &Value| {
-        // The sender chose the name, so it must not control the terminal.
-        let name = visible_line(&cell_text(&one["sender_name"]));
+    let answer: PairingList = client.get_as("/pairing").await?;
+    let row = |one: &PairingView| {
         vec![
-            cell_text(&one["state"]),
-            cell_text(&one["code"]),
-            visible_line(&sender_name(one)),
-            cell_text(&one["expires_at"]),
-            name,
+            cell(&one.state),
+            cell(&one.code),
+            sender_name(one),
+            cell(&one.expires_at),
+            // The sender chose the name, so it must not control the terminal.
+            cell(&one.sender_name),
         ]
     };
-    let rows: Vec<_> = pairings.iter().map(row).collect();
+    let rows: Vec<_> = answer.pairings.iter().map(row).collect();
     Ok(context.output.print_value(&answer, |output| {
         if rows.is_empty() {
             "No pairings.".to_owned()
@@ -89,11 +89,6 @@ async fn list_pairings(client: &ApiClient, context: &CommandContext) -> anyhow::
     })?)
 }
 
-fn sender_name(pairing: &Value) -> String {
-    format!(
-        "{}:{}:{}",
-        cell_text(&pairing["channel"]),
-        cell_text(&pairing["account"]),
-        cell_text(&pairing["sender"])
-    )
+fn sender_name(pairing: &PairingView) -> String {
+    visible_line(&format!("{}:{}:{}", pairing.channel, pairing.account, pairing.sender))
 }

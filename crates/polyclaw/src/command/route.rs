@@ -1,11 +1,12 @@
 //! `polyclaw route`: explains routing decisions.
 
+use polyclaw_api::route::{CandidateView, RouteExplanation};
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::ApiClient;
 use crate::failure::CommandFailure;
-use crate::output::{CliOutput, cell_text, visible_line};
+use crate::output::{CliOutput, cell, visible_line};
 
 /// Explain which agent would answer a message, and why.
 #[derive(clap::Args)]
@@ -110,49 +111,37 @@ impl RouteExplainArgs {
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let client = ApiClient::new(context)?;
     let RouteCommand::Explain(event) = &args.verb;
-    let body = client.post("/route/explain", &event.request_body()?).await?;
+    let body: RouteExplanation = client.post_as("/route/explain", &event.request_body()?).await?;
     Ok(context.output.print_value(&body, |output| explanation_text(&body, *output))?)
 }
 
-fn explanation_text(body: &Value, output: CliOutput) -> String {
-    let list = |field: &str| body[field].as_array().cloned().unwrap_or_default();
-    let mut lines = vec![format!("admission  {}", cell_text(&body["admission"]))];
-    match body["command"].as_str() {
-        Some(command) => lines.push(format!("command    /{command}: handled without an agent")),
-        None if body["layer"].is_null() => lines.push("no agent answers".to_owned()),
-        None => lines.push(format!(
-            "decided by {}, best tier {}",
-            cell_text(&body["layer"]),
-            cell_text(&body["tier"])
-        )),
+fn explanation_text(body: &RouteExplanation, output: CliOutput) -> String {
+    let mut lines = vec![format!("admission  {}", visible_line(&body.admission))];
+    match (&body.command, &body.layer) {
+        (Some(command), _) => lines.push(format!("command    /{command}: handled without an agent")),
+        (None, None) => lines.push("no agent answers".to_owned()),
+        (None, Some(layer)) => {
+            lines.push(format!("decided by {}, best tier {}", visible_line(layer), cell(&body.tier)));
+        }
     }
-    if body["asks_classifier"] == true {
+    if body.asks_classifier {
         lines.push("A model would be called to check whether another agent fits better.".to_owned());
     }
-    for one in list("answers") {
-        let has = one["tools"].as_array().into_iter().flatten().filter(|tool| tool["allowed"] == true);
-        let tools = has.map(|tool| cell_text(&tool["name"])).collect::<Vec<_>>().join(", ");
+    for one in &body.answers {
+        let allowed = one.tools.iter().filter(|policy| policy.allowed);
+        let tools = allowed.map(|policy| visible_line(&policy.tool.name)).collect::<Vec<_>>().join(", ");
         lines.push(format!(
             "\nagent      {}\nsession    {}\nmodel      {}\ntools      {tools}",
-            cell_text(&one["agent_id"]),
-            visible_line(&cell_text(&one["session_key"])),
-            cell_text(&one["model"])
+            cell(&one.agent_id),
+            cell(&one.session_key),
+            cell(&one.model)
         ));
     }
-    let row = |one: &Value| {
-        let why = if one["selected"] == true {
-            "best match".to_owned()
-        } else {
-            cell_text(&one["rejected_because"])
-        };
-        vec![
-            format!("bindings[{}]", cell_text(&one["binding"])),
-            cell_text(&one["agent_id"]),
-            cell_text(&one["tier"]),
-            why,
-        ]
+    let row = |one: &CandidateView| {
+        let why = if one.selected { "best match".to_owned() } else { cell(&one.rejected_because) };
+        vec![format!("bindings[{}]", one.binding), cell(&one.agent_id), cell(&one.tier), why]
     };
-    let rows: Vec<_> = list("candidates").iter().map(row).collect();
+    let rows: Vec<_> = body.candidates.iter().map(row).collect();
     if !rows.is_empty() {
         lines.push(format!("\n{}", output.format_table(&["BINDING", "AGENT", "TIER", "REASON"], &rows)));
     }

@@ -1,11 +1,13 @@
 //! `polyclaw runs`: the runs of sub-agents, and results that are held for you.
 
-use serde_json::{Value, json};
+use polyclaw_api::delegations::{DelegationList, DelegationView};
+use polyclaw_api::runs::{RunList, RunView};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 
 /// Manage work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
 #[derive(clap::Args)]
@@ -101,9 +103,8 @@ async fn dismiss_runs(
     let mut dismissed = Vec::new();
     let mut failed = dismiss_each(client, ids, &mut dismissed).await.err();
     while all && failed.is_none() {
-        let held = client.get(HELD_RUNS_PATH).await?;
-        let next: Vec<String> =
-            held["runs"].as_array().into_iter().flatten().map(|run| cell_text(&run["run_id"])).collect();
+        let held: RunList = client.get_as(HELD_RUNS_PATH).await?;
+        let next: Vec<String> = held.runs.iter().map(|run| run.run_id.to_string()).collect();
         let before = dismissed.len();
         failed = dismiss_each(client, &next, &mut dismissed).await.err();
         if dismissed.len() == before {
@@ -122,7 +123,7 @@ async fn dismiss_runs(
 async fn dismiss_each(
     client: &ApiClient,
     ids: &[String],
-    dismissed: &mut Vec<Value>,
+    dismissed: &mut Vec<RunView>,
 ) -> Result<(), CommandFailure> {
     for id in ids {
         match dismiss_one(client, id).await {
@@ -134,8 +135,8 @@ async fn dismiss_each(
     Ok(())
 }
 
-async fn dismiss_one(client: &ApiClient, id: &str) -> Result<Value, CommandFailure> {
-    client.post(&format!("/runs/{}/dismiss", encode_segment(id)), &json!({})).await
+async fn dismiss_one(client: &ApiClient, id: &str) -> Result<RunView, CommandFailure> {
+    client.post_as(&format!("/runs/{}/dismiss", encode_segment(id)), &json!({})).await
 }
 
 /// Text for an empty list. `polyclaw runs` alone prints it too, so it says where other runs are listed.
@@ -148,9 +149,18 @@ async fn list_runs(
     path: String,
     none: &str,
 ) -> anyhow::Result<()> {
-    let answer = client.get(&path).await?;
-    let fields = ["run_id", "agent_id", "status", "held", "label", "created_at"];
-    let rows = field_rows(&answer["runs"], &fields);
+    let answer: RunList = client.get_as(&path).await?;
+    let row = |run: &RunView| {
+        vec![
+            cell(&run.run_id),
+            cell(&run.agent_id),
+            cell(&run.status),
+            cell(&run.held),
+            visible_line(&run.label),
+            cell(&run.created_at),
+        ]
+    };
+    let rows: Vec<_> = answer.runs.iter().map(row).collect();
     Ok(context.output.print_value(&answer, |output| {
         if rows.is_empty() {
             none.to_owned()
@@ -161,44 +171,46 @@ async fn list_runs(
 }
 
 async fn show_run(client: &ApiClient, context: &CommandContext, id: &str) -> anyhow::Result<()> {
-    let run = client.get(&format!("/runs/{}", encode_segment(id))).await?;
+    let run: RunView = client.get_as(&format!("/runs/{}", encode_segment(id))).await?;
     Ok(context.output.print_value(&run, |_| {
         let fields = [
-            "run_id",
-            "kind",
-            "caller_agent_id",
-            "agent_id",
-            "session_key",
-            "owner_session_key",
-            "trace_id",
-            "status",
-            "held",
-            "error_code",
-            "tokens",
-            "created_at",
-            "ended_at",
-            "task",
-            "result",
+            ("run_id", cell(&run.run_id)),
+            ("kind", cell(&run.kind)),
+            ("caller_agent_id", cell(&run.caller_agent_id)),
+            ("agent_id", cell(&run.agent_id)),
+            ("session_key", cell(&run.session_key)),
+            ("owner_session_key", cell(&run.owner_session_key)),
+            ("trace_id", cell(&run.trace_id)),
+            ("status", cell(&run.status)),
+            ("held", cell(&run.held)),
+            ("error_code", cell(&run.error_code)),
+            ("tokens", cell(&run.tokens)),
+            ("created_at", cell(&run.created_at)),
+            ("ended_at", cell(&run.ended_at)),
+            ("task", cell(&run.task)),
+            ("result", cell(&run.result)),
         ];
-        fields.map(|name| format!("{name} {}", cell_text(&run[name]))).join("\n")
+        fields.map(|(name, value)| format!("{name} {value}")).join("\n")
     })?)
 }
 
 async fn show_delegations(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
-    let answer = client.get("/delegations").await?;
-    let fields = [
-        "caller",
-        "target",
-        "active",
-        "completed",
-        "timeout",
-        "error",
-        "cancelled",
-        "rejected",
-        "p50_ms",
-        "p95_ms",
-    ];
-    let rows = field_rows(&answer["delegations"], &fields);
+    let answer: DelegationList = client.get_as("/delegations").await?;
+    let row = |one: &DelegationView| {
+        vec![
+            cell(&one.caller),
+            cell(&one.target),
+            cell(&one.active),
+            cell(&one.completed),
+            cell(&one.timeout),
+            cell(&one.error),
+            cell(&one.cancelled),
+            cell(&one.rejected),
+            cell(&one.p50_ms),
+            cell(&one.p95_ms),
+        ]
+    };
+    let rows: Vec<_> = answer.delegations.iter().map(row).collect();
     let head = [
         "CALLER",
         "TARGET",
@@ -218,9 +230,4 @@ async fn show_delegations(client: &ApiClient, context: &CommandContext) -> anyho
             output.format_table(&head, &rows)
         }
     })?)
-}
-
-fn field_rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
-    let row = |one: &Value| fields.iter().map(|field| cell_text(&one[*field])).collect();
-    list.as_array().into_iter().flatten().map(row).collect()
 }

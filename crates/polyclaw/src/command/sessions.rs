@@ -3,14 +3,18 @@
 mod cleanup;
 mod tree;
 
+use polyclaw_api::sessions::{SessionList, SessionView, StopResult};
+use polyclaw_api::transcript::{SessionMessageView, TranscriptPage};
+use polyclaw_domain::frame::FrameKind;
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, CONNECTION_LOST_CODE, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
 use crate::one_shot::agent_id;
-use crate::output::{CliOutput, TextTone, cell_text, visible_line};
-use crate::stream::FrameStream;
+use crate::output::{CliOutput, TextTone, cell, visible_line};
+use crate::stream::{FrameStream, StreamFrame};
 
 const DEFAULT_LISTED_SESSIONS: usize = 100;
 
@@ -137,7 +141,7 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
             .await
         }
         Some(SessionsCommand::Delete { key }) => {
-            let gone = client.delete(&session_path(key, "")).await?;
+            let gone: Value = client.delete_as(&session_path(key, "")).await?;
             Ok(output.print_value(&gone, |_| format!("Deleted session {key}."))?)
         }
         Some(SessionsCommand::Cleanup(args)) => cleanup::run(&client, output, args).await,
@@ -155,15 +159,16 @@ async fn list_sessions(client: &ApiClient, output: CliOutput, args: &SessionsLis
         Some(agent) => format!("?agent={}", encode_segment(&agent_id(client, agent).await?)),
         None => String::new(),
     };
-    let sessions = client.list_items(&format!("/sessions{filter}"), "sessions", limit).await?;
-    let row = |session: &Value| {
-        let doing = if session["running_turn_id"].is_null() { "idle" } else { "answering" };
+    let sessions: Vec<SessionView> =
+        client.list_pages::<SessionList>(&format!("/sessions{filter}"), limit).await?;
+    let row = |session: &SessionView| {
+        let state = if session.running_turn_id.is_some() { "answering" } else { "idle" };
         vec![
-            cell_text(&session["session_key"]),
-            cell_text(&session["active_agent_id"]),
-            doing.to_owned(),
-            cell_text(&session["queued"]),
-            cell_text(&session["updated_at"]),
+            cell(&session.session_key),
+            cell(&session.active_agent_id),
+            state.to_owned(),
+            cell(&session.queued),
+            cell(&session.updated_at),
         ]
     };
     let rows: Vec<_> = sessions.iter().map(row).collect();
@@ -183,7 +188,7 @@ async fn list_sessions(client: &ApiClient, output: CliOutput, args: &SessionsLis
 }
 
 async fn show_session(client: &ApiClient, output: CliOutput, key: &str, lines: usize) -> anyhow::Result<()> {
-    let session = client.get(&session_path(key, "")).await?;
+    let session: SessionView = client.get_as(&session_path(key, "")).await?;
     let messages = fetch_transcript(client, key).await?;
     let last = &messages[messages.len().saturating_sub(lines)..];
     Ok(output.print_value(&json!({ "session": session, "messages": last }), |output| {
@@ -199,29 +204,40 @@ async fn show_session(client: &ApiClient, output: CliOutput, key: &str, lines: u
     })?)
 }
 
-fn session_heading(session: &Value) -> String {
-    let field = |name: &str| format!("{name} {}", cell_text(&session[name]));
-    ["session_key", "active_agent_id", "model", "status", "queued", "running_turn_id", "updated_at"]
-        .map(field)
-        .join("\n")
+fn session_heading(session: &SessionView) -> String {
+    let fields = [
+        ("session_key", cell(&session.session_key)),
+        ("active_agent_id", cell(&session.active_agent_id)),
+        ("model", cell(&session.model)),
+        ("status", cell(&session.status)),
+        ("queued", cell(&session.queued)),
+        ("running_turn_id", cell(&session.running_turn_id)),
+        ("updated_at", cell(&session.updated_at)),
+    ];
+    fields.map(|(name, value)| format!("{name} {value}")).join("\n")
 }
 
 /// Returns the author and time of a message. For internal messages, the author is their origin, not "user".
-fn message_author(message: &Value) -> String {
-    let is_notified = message["role"] == "user" && message["origin"].is_string();
-    let who = if is_notified { &message["origin"] } else { &message["role"] };
-    format!("{} · {}", cell_text(who), cell_text(&message["created_at"]))
+fn message_author(message: &SessionMessageView) -> String {
+    let who = if message.role == MessageRole::User { cell(&message.origin) } else { cell(&message.role) };
+    format!("{who} · {}", message.created_at)
 }
 
 /// Returns the text streamed before a turn was cut off, the message text, the model's tool calls and the sandbox
 /// note.
-fn message_body(message: &Value) -> String {
-    let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
-    let calls: Vec<String> =
-        calls.map(|call| format!("→ {} {}", cell_text(&call["name"]), call["arguments"])).collect();
-    let reply = visible_line(message["meta"]["said"].as_str().unwrap_or_default());
-    let text = visible_line(message["text"].as_str().unwrap_or_default());
-    let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", visible_line(line)));
+fn message_body(message: &SessionMessageView) -> String {
+    let calls: Vec<String> = message
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            MessagePart::ToolCall(call) => Some(format!("→ {} {}", visible_line(&call.name), call.arguments)),
+            _ => None,
+        })
+        .collect();
+    let meta = message.meta.as_ref().unwrap_or(&Value::Null);
+    let reply = visible_line(meta["said"].as_str().unwrap_or_default());
+    let text = visible_line(&message.text);
+    let sandbox = meta["sandbox"]["line"].as_str().map(|line| format!("({})", visible_line(line)));
     [reply, text, calls.join("\n"), sandbox.unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -230,35 +246,33 @@ fn message_body(message: &Value) -> String {
 }
 
 /// Returns every message of a session, oldest first.
-async fn fetch_transcript(client: &ApiClient, key: &str) -> Result<Vec<Value>, CommandFailure> {
+async fn fetch_transcript(client: &ApiClient, key: &str) -> Result<Vec<SessionMessageView>, CommandFailure> {
     const TRANSCRIPT_PAGE_SIZE: usize = 500;
-    let mut messages: Vec<Value> = Vec::new();
+    let mut messages: Vec<SessionMessageView> = Vec::new();
+    let mut after = 0;
     loop {
-        let after = messages.last().and_then(|message| message["position"].as_i64()).unwrap_or(0);
-        let page = client
-            .get(&session_path(key, &format!("/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}")))
-            .await?;
-        let page = page["messages"].as_array().cloned().unwrap_or_default();
-        let (count, last) = (page.len(), page.last().and_then(|message| message["position"].as_i64()));
-        messages.extend(page);
-        if count == 0 || last.is_none_or(|last| last <= after) {
-            return Ok(messages);
+        let path = session_path(key, &format!("/transcript?after={after}&limit={TRANSCRIPT_PAGE_SIZE}"));
+        let page: TranscriptPage = client.get_as(&path).await?;
+        messages.extend(page.messages);
+        match page.next_after {
+            Some(next) => after = next,
+            None => return Ok(messages),
         }
     }
 }
 
 async fn export_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
     for message in fetch_transcript(client, key).await? {
-        output.print_line(&message.to_string())?;
+        output.print_line(&serde_json::to_value(message)?.to_string())?;
     }
     Ok(())
 }
 
 async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
-    client.get(&session_path(key, "")).await?;
+    let _: SessionView = client.get_as(&session_path(key, "")).await?;
     let mut frames = FrameStream::new(client.open_stream(&session_path(key, "/stream")).await?);
     while let Some(frame) = frames.next().await {
-        let line = if output.json { frame.data.to_string() } else { frame_line(&frame.kind, &frame.data) };
+        let line = if output.json { frame.data.to_string() } else { frame_line(&frame) };
         output.print_line(&line)?;
     }
     // The daemon does not end a stream: it stopped, or was silent for too long.
@@ -272,38 +286,39 @@ async fn tail_session(client: &ApiClient, output: CliOutput, key: &str) -> anyho
 }
 
 /// Formats a frame as one line. Deltas are omitted, because the turn's end carries the whole answer.
-fn frame_line(kind: &str, data: &Value) -> String {
-    match kind {
-        "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
-        "message.accepted" => match data["origin"].as_str().filter(|origin| *origin != "user") {
-            Some(origin) => format!("> ({}) {}", visible_line(origin), cell_text(&data["text"])),
-            None => format!("> {}", cell_text(&data["text"])),
-        },
-        "tool.started" => format!("→ {} {}", cell_text(&data["name"]), data["arguments"]),
-        "tool.ended" => {
-            format!(
-                "← {} {}",
-                cell_text(&data["name"]),
-                if data["is_error"] == true { "failed" } else { "ok" }
-            )
+fn frame_line(frame: &StreamFrame) -> String {
+    match frame.frame_kind() {
+        Some(FrameKind::Delta { .. } | FrameKind::Reasoning { .. } | FrameKind::ToolOutput { .. }) => {
+            String::new()
         }
-        "turn.ended" => {
-            data["text"].as_str().map_or_else(|| format!("({})", cell_text(&data["state"])), visible_line)
+        Some(FrameKind::Accepted { origin: MessageOrigin::User, text, .. }) => {
+            format!("> {}", visible_line(text))
         }
-        other => format!("({other})"),
+        Some(FrameKind::Accepted { origin, text, .. }) => {
+            format!("> ({}) {}", cell(origin), visible_line(text))
+        }
+        Some(FrameKind::ToolStarted { name, arguments, .. }) => {
+            format!("→ {} {arguments}", visible_line(name))
+        }
+        Some(FrameKind::ToolEnded { name, is_error, .. }) => {
+            format!("← {} {}", visible_line(name), if *is_error { "failed" } else { "ok" })
+        }
+        Some(FrameKind::Ended { text, state, .. }) => {
+            text.as_deref().map_or_else(|| format!("({})", cell(state)), visible_line)
+        }
+        _ => format!("({})", visible_line(&frame.kind)),
     }
 }
 
 async fn stop_session(client: &ApiClient, output: CliOutput, key: &str) -> anyhow::Result<()> {
-    let answer = client.post(&session_path(key, "/stop"), &json!({})).await?;
+    let answer: StopResult = client.post_as(&session_path(key, "/stop"), &json!({})).await?;
     Ok(output.print_value(&answer, |_| stop_summary(&answer))?)
 }
 
 /// Describes what was stopped, including interrupted tasks and child sessions.
-fn stop_summary(answer: &Value) -> String {
-    let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell_text).collect();
-    let tasks = answer["interrupted_tasks"].as_u64().unwrap_or_default();
-    let text = match (answer["turn_id"].is_null(), tasks) {
+fn stop_summary(answer: &StopResult) -> String {
+    let children: Vec<String> = answer.children.iter().map(|name| visible_line(name)).collect();
+    let text = match (answer.turn_id.is_none(), answer.interrupted_tasks) {
         (true, 0) if children.is_empty() => return "Nothing is running.".to_owned(),
         (_, 0) => "Stopped.".to_owned(),
         (_, tasks) => format!("Stopped, and dropped {tasks} interrupted task(s)."),
@@ -321,6 +336,6 @@ async fn post_session_action(
     verb: &str,
     done: &str,
 ) -> anyhow::Result<()> {
-    let answer = client.post(&session_path(key, &format!("/{verb}")), &json!({})).await?;
+    let answer: Value = client.post_as(&session_path(key, &format!("/{verb}")), &json!({})).await?;
     Ok(output.print_value(&answer, |_| done.to_owned())?)
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::skill::SkillLocation;
+use polyclaw_api::skills::{SkillList, SkillView};
+use polyclaw_domain::skill::{SkillEligibility, SkillLocation};
 use polyclaw_folder::FolderHandle;
 use polyclaw_tool::{DiscoveredSkill, SkillFolder, check_skills};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::CommandFailure;
-use crate::output::{CliOutput, TextTone, cell_text, visible_line};
+use crate::output::{CliOutput, TextTone, cell, visible_line};
 
 /// List the skills of an agent, or check skills for problems.
 #[derive(clap::Args)]
@@ -61,23 +62,23 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
 async fn list_skills(context: &CommandContext, agent: Option<&str>) -> anyhow::Result<()> {
     let client = ApiClient::new(context)?;
     let query = agent.map(|agent| format!("?agent={}", encode_segment(agent))).unwrap_or_default();
-    let answer = client.get(&format!("/skills{query}")).await?;
-    let row = |skill: &Value| {
-        let allowed = match skill["rule"].as_str() {
-            _ if skill["allowed"] == true => "yes",
-            Some("denied") => "no: listed in skills.deny",
-            Some("not_listed") => "no: not listed in skills.allow",
-            Some("no_tool") => "no: the agent has no tool to read it",
+    let answer: SkillList = client.get_as(&format!("/skills{query}")).await?;
+    let row = |skill: &SkillView| {
+        let allowed = match skill.rule {
+            _ if skill.allowed => "yes",
+            SkillEligibility::Denied => "no: listed in skills.deny",
+            SkillEligibility::NotListed => "no: not listed in skills.allow",
+            SkillEligibility::NoTool => "no: the agent has no tool to read it",
             _ => "no",
         };
         vec![
-            cell_text(&skill["name"]),
-            cell_text(&skill["place"]),
+            cell(&skill.name),
+            cell(&skill.place),
             allowed.to_owned(),
-            shorten_text(&cell_text(&skill["description"])),
+            shorten_text(&visible_line(&skill.description)),
         ]
     };
-    let rows: Vec<_> = answer["skills"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = answer.skills.iter().map(row).collect();
     let text = |output: &CliOutput| {
         if rows.is_empty() {
             "No skills found. `polyclaw skills --help` shows where to put them.".to_owned()

@@ -6,14 +6,18 @@ mod task;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use polyclaw_api::teams::{
+    FailureStreakView, JoinedMemberView, MemberView, SentTeamMessageView, TaskLogView, TeamDetail, TeamList,
+    TeamMessageList, TeamShutdownView, TeamTurnsView, TeamView,
+};
 use polyclaw_domain::sanitize;
 use polyclaw_domain::team::{EVERYBODY_NAME, PlanApproval};
 use polyclaw_domain::time::{Millis, format_duration};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{CliOutput, cell_text, visible_line};
+use crate::output::{CliOutput, cell, visible_line};
 use task::{TeamsTaskCommand, no_open_task, tasks_table};
 
 /// Maximum characters of a role in a table.
@@ -180,82 +184,84 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None => list_teams(&client, context, false).await,
         Some(TeamsCommand::List { all }) => list_teams(&client, context, *all).await,
         Some(TeamsCommand::Show { name }) => {
-            let team = client.get(&path(name, "")).await?;
+            let team: TeamDetail = client.get_as(&path(name, "")).await?;
             Ok(context.output.print_value(&team, |output| team_text(output, &team))?)
         }
         Some(TeamsCommand::Create { name, description, lead, own_session }) => {
             let body = json!({ "name": name, "description": description, "lead_session_key": lead,
                 "own_session": own_session });
-            let made = client.post("/teams", &body).await?;
+            let made: TeamView = client.post_as("/teams", &body).await?;
             Ok(context.output.print_value(&made, |_| {
-                format!("Created team {name}, led by {}.", cell_text(&made["lead_session_key"]))
+                format!("Created team {name}, led by {}.", visible_line(&made.lead_session_key))
             })?)
         }
         Some(TeamsCommand::Join(join)) => {
             let body = json!({ "name": join.name, "agent_id": join.agent, "model": join.model,
                 "task": join.task, "role": join.role, "replace": join.replace,
                 "plan_mode_required": join.plan_first });
-            let joined = client.post(&path(&join.team, "/members"), &body).await?;
+            let joined: JoinedMemberView = client.post_as(&path(&join.team, "/members"), &body).await?;
             Ok(context.output.print_value(&joined, |_| {
-                format!("{} joined in session {}.", join.name, cell_text(&joined["session_key"]))
+                format!("{} joined in session {}.", join.name, visible_line(&joined.session_key))
             })?)
         }
         Some(TeamsCommand::Plan(plan)) => plan::run(plan, &client, context).await,
         Some(TeamsCommand::Task(verb)) => task::run(verb, &client, context).await,
         Some(TeamsCommand::Log { name, after }) => {
-            let answer = client.get(&path(name, &format!("/log?after={after}"))).await?;
-            Ok(context.output.print_value(&answer, |output| log::event_log_text(output, &answer["log"]))?)
+            let answer: TaskLogView = client.get_as(&path(name, &format!("/log?after={after}"))).await?;
+            Ok(context.output.print_value(&answer, |output| log::event_log_text(output, &answer.log))?)
         }
         Some(TeamsCommand::Mail { name, limit }) => {
-            let answer = client.get(&path(name, &format!("/messages?limit={limit}"))).await?;
-            Ok(context.output.print_value(&answer, |_| log::messages_text(&answer["messages"]))?)
+            let answer: TeamMessageList =
+                client.get_as(&path(name, &format!("/messages?limit={limit}"))).await?;
+            Ok(context.output.print_value(&answer, |_| log::messages_text(&answer.messages))?)
         }
         Some(TeamsCommand::Send { name, recipient, content }) => {
             let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY_NAME);
-            let sent = client
-                .post(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
+            let sent: SentTeamMessageView = client
+                .post_as(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
                 .await?;
-            let names = list_of(&sent["recipients"]).map(cell_text).collect::<Vec<_>>().join(", ");
+            let names = visible_line(&sent.recipients.join(", "));
             Ok(context
                 .output
                 .print_value(&sent, |_| format!("Sent to {names}.{}", lost_messages_text(&sent)))?)
         }
         Some(TeamsCommand::Shutdown { name, reason, force }) => {
-            let ended =
-                client.post(&path(name, "/shutdown"), &json!({ "reason": reason, "force": force })).await?;
-            Ok(context.output.print_value(&ended, |_| match ended["status"].as_str() {
-                Some("shutdown") => format!("Team {name} was shut down."),
-                Some("shutting_down") => format!("Team {name} is shutting down: its members were asked."),
+            let ended: TeamShutdownView = client
+                .post_as(&path(name, "/shutdown"), &json!({ "reason": reason, "force": force }))
+                .await?;
+            Ok(context.output.print_value(&ended, |_| match ended.status.as_str() {
+                "shutdown" => format!("Team {name} was shut down."),
+                "shutting_down" => format!("Team {name} is shutting down: its members were asked."),
                 _ => format!("Team {name} continues: a member objected."),
             })?)
         }
         Some(TeamsCommand::Lead { name, session }) => {
-            let team = client.put(&path(name, "/lead"), &json!({ "session_key": session })).await?;
+            let team: TeamView =
+                client.put_as(&path(name, "/lead"), &json!({ "session_key": session })).await?;
             Ok(context.output.print_value(&team, |_| format!("Team {name} is now led by {session}."))?)
         }
     }
 }
 
 /// Names recipients whose sessions no longer exist. Their messages stay unread until a successor joins.
-fn lost_messages_text(sent: &Value) -> String {
-    let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell_text).collect();
-    if lost.is_empty() {
+fn lost_messages_text(sent: &SentTeamMessageView) -> String {
+    if sent.lost.is_empty() {
         String::new()
     } else {
         format!(
             " Without a session: {}. The message waits for a successor (`polyclaw teams join`, `polyclaw teams \
              lead`).",
-            lost.join(", ")
+            visible_line(&sent.lost.join(", "))
         )
     }
 }
 
 async fn list_teams(client: &ApiClient, context: &CommandContext, all: bool) -> anyhow::Result<()> {
-    let answer = client.get(&format!("/teams?all={all}")).await?;
-    let row = |team: &Value| {
-        ["name", "status", "lead_session_key", "description"].map(|key| cell_text(&team[key])).to_vec()
+    let answer: TeamList = client.get_as(&format!("/teams?all={all}")).await?;
+    let row = |team: &TeamView| {
+        vec![cell(&team.name), cell(&team.status), cell(&team.lead_session_key), cell(&team.description)]
     };
-    let rows: Vec<_> = answer["teams"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = answer.teams.iter().map(row).collect();
     Ok(context.output.print_value(&answer, |output| {
         if rows.is_empty() {
             "No teams. `polyclaw teams create --help` shows how to create one.".to_owned()
@@ -265,115 +271,119 @@ async fn list_teams(client: &ApiClient, context: &CommandContext, all: bool) -> 
     })?)
 }
 
-fn team_text(output: &CliOutput, team: &Value) -> String {
-    let member = |one: &Value| {
-        let numbers = list_of(&one["tasks"]).filter_map(|task| task.as_str()?.split(' ').next());
-        let holds: Vec<String> = numbers.map(visible_line).collect();
+fn team_text(output: &CliOutput, detail: &TeamDetail) -> String {
+    let member = |one: &MemberView| {
+        let numbers: Vec<&str> = one.tasks.iter().filter_map(|task| task.split(' ').next()).collect();
         vec![
-            cell_text(&one["name"]),
-            sanitize::to_single_line(&cell_text(&one["role"]), MAX_ROLE),
-            status_words(one),
-            cell_text(&one["unread"]),
-            holds.join(", "),
+            visible_line(&one.name),
+            sanitize::to_single_line(&visible_line(&one.role), MAX_ROLE),
+            status_words(&one.status, one.plan.as_deref()),
+            one.unread.to_string(),
+            visible_line(&numbers.join(", ")),
         ]
     };
-    let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
-    let described = team["description"].as_str().filter(|text| !text.is_empty());
+    let TeamDetail { team, members, counts, .. } = detail;
+    let rows: Vec<_> = members.iter().map(member).collect();
+    let described = Some(&team.description).filter(|text| !text.is_empty());
     let described = described.map(|text| format!("{}\n", visible_line(text))).unwrap_or_default();
-    let lead = failure_streak_text("lead", &team["failure_streak"]);
-    let failing = team["members"].as_array().into_iter().flatten();
-    let failing =
-        failing.filter_map(|one| failure_streak_text(&cell_text(&one["name"]), &one["failure_streak"]));
+    let lead = failure_streak_text("lead", detail.failure_streak.as_ref());
+    let failing = members
+        .iter()
+        .filter_map(|one| failure_streak_text(&visible_line(&one.name), one.failure_streak.as_ref()));
     let failing: String = lead.into_iter().chain(failing).collect();
-    let count = |key: &str| cell_text(&team["counts"][key]);
-    let spent = usage_text(&team["turns"]);
+    let spent = usage_text(&detail.turns);
     format!(
         "{} ({}), led by {}{}\n{described}{spent}\n{}\n\n{failing}{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
-        cell_text(&team["name"]),
-        cell_text(&team["status"]),
-        cell_text(&team["lead_session_key"]),
-        lead_text(team),
-        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "TASKS"], &members),
-        count("pending"),
-        count("in_progress"),
-        count("blocked"),
-        count("completed"),
-        count("failed"),
-        open_tasks(output, team),
+        visible_line(&team.name),
+        visible_line(&team.status),
+        visible_line(&team.lead_session_key),
+        lead_text(detail),
+        output.format_table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "TASKS"], &rows),
+        counts.pending,
+        counts.in_progress,
+        counts.blocked,
+        counts.completed,
+        counts.failed,
+        open_tasks(output, detail),
     )
 }
 
 /// Returns the member's status, with its plan state while it may only read.
-pub(crate) fn status_words(member: &Value) -> String {
-    let status = cell_text(&member["status"]);
-    match member["plan"].as_str().and_then(PlanApproval::label_of) {
+pub(crate) fn status_words(status: &str, plan: Option<&str>) -> String {
+    let status = visible_line(status);
+    match plan.and_then(PlanApproval::label_of) {
         Some(plan) => format!("{status}, {plan}"),
         None => status,
     }
 }
 
-fn open_tasks(output: &CliOutput, team: &Value) -> String {
-    match list_of(&team["open"]).next() {
-        Some(_) => tasks_table(output, &team["open"]),
-        None => no_open_task(team["name"].as_str().unwrap_or_default()),
-    }
-}
-
-fn list_of(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+fn open_tasks(output: &CliOutput, detail: &TeamDetail) -> String {
+    if detail.open.is_empty() { no_open_task(&detail.team.name) } else { tasks_table(output, &detail.open) }
 }
 
 /// Returns a line if the team has used its budget of automatic turns, and what to do about it.
-fn usage_text(turns: &Value) -> String {
-    let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
-    let waits = match turns["is_waiting"].as_bool() {
-        Some(true) => " The team is paused until you write to its lead.",
-        _ => "",
-    };
+fn usage_text(turns: &TeamTurnsView) -> String {
+    let TeamTurnsView { used, limit, is_waiting } = *turns;
+    let waits = if is_waiting { " The team is paused until you write to its lead." } else { "" };
     if used >= limit { format!("All {limit} automatic turns are used.{waits}\n") } else { String::new() }
 }
 
 /// Describes the lead: unread messages, and whether its session is gone.
-fn lead_text(team: &Value) -> String {
-    let lost = match team["is_lead_lost"].as_bool() {
-        Some(true) => ", whose session no longer exists: `polyclaw teams lead` assigns another",
-        _ => "",
+fn lead_text(detail: &TeamDetail) -> String {
+    let lost = if detail.is_lead_lost {
+        ", whose session no longer exists: `polyclaw teams lead` assigns another"
+    } else {
+        ""
     };
-    let unread = match team["lead_unread"].as_u64() {
-        Some(1..) => format!(" ({} unread)", cell_text(&team["lead_unread"])),
-        _ => String::new(),
+    let unread = match detail.lead_unread {
+        0 => String::new(),
+        count => format!(" ({count} unread)"),
     };
     format!("{unread}{lost}")
 }
 
 /// Describes a failure streak: since when, the error code and the next retry.
-fn failure_streak_text(name: &str, streak: &Value) -> Option<String> {
-    let since = streak["since"].as_str()?;
-    let next = match streak["retry_at"].as_str().map(millis_until) {
+fn failure_streak_text(name: &str, streak: Option<&FailureStreakView>) -> Option<String> {
+    let FailureStreakView { since, code, failures, retry_at } = streak?;
+    let next = match retry_at.map(millis_until) {
         Some(left @ 1..) => format!("retried in {} if messages or tasks wait", format_duration(left)),
         Some(_) => "retried now if messages or tasks wait".to_owned(),
         None => "retried when somebody writes".to_owned(),
     };
-    let (code, failures) = (cell_text(&streak["code"]), cell_text(&streak["failures"]));
-    let times = if failures == "1" { "time" } else { "times" };
-    let since = format_duration(millis_until(since).saturating_neg().max(0));
+    let code = visible_line(code);
+    let times = if *failures == 1 { "time" } else { "times" };
+    let since = format_duration(millis_until(*since).saturating_neg().max(0));
     Some(format!("{name}: turns have been failing for {since} ({code}, {failures} {times}); {next}\n\n"))
 }
 
 /// Returns the milliseconds until a moment, by this machine's clock. Negative if the moment has passed.
-fn millis_until(moment: &str) -> i64 {
+fn millis_until(moment: Millis) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = i64::try_from(now).unwrap_or(i64::MAX);
-    Millis::parse(moment).map_or(0, |at| at.since(Millis(now)))
+    moment.since(Millis(now))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MOMENT: &str = "2026-01-02T03:04:05.000Z";
+
+    fn team(fields: serde_json::Value) -> TeamDetail {
+        let mut team = json!({ "id": "t", "name": "a", "description": "", "agent_type": "general-purpose",
+            "status": "active", "lead_session_key": "agent:main:main", "created_at": MOMENT, "updated_at": MOMENT,
+            "members": [], "failure_streak": null, "is_lead_lost": false, "lead_status": "idle", "lead_unread": 0,
+            "counts": { "pending": 0, "blocked": 0, "in_progress": 0, "completed": 0, "failed": 0 },
+            "turns": { "used": 0, "limit": 9, "is_waiting": false }, "open": [], "ended": [] });
+        for (name, value) in fields.as_object().unwrap() {
+            team[name] = value.clone();
+        }
+        serde_json::from_value(team).unwrap()
+    }
+
     #[test]
     fn what_a_model_wrote_does_not_steer_the_terminal() {
-        let team = json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" });
+        let team = team(json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" }));
         let shown = team_text(&CliOutput::new(false), &team);
         assert!(shown.contains("<U+001B>]0;x<U+0007>for you") && !shown.contains('\u{7}'), "{shown:?}");
     }
@@ -381,14 +391,18 @@ mod tests {
     #[test]
     fn a_team_fits_a_terminal_and_says_who_waits() {
         let long = "word ".repeat(40);
-        let ann = json!({ "name": "ann", "role": long, "status": "idle", "plan": "submitted", "unread": 0,
-            "tasks": ["#3 Draw it", "#12 Hang it"] });
-        let mut team = json!({ "name": "site", "status": "active", "lead_session_key": "agent:main:main",
-            "members": [ann], "open": [{ "task_id": 3, "status": "claimed", "title": long, "blocked_by": [] }] });
+        let ann = json!({ "name": "ann", "role": long, "session_key": "s", "agent_id": "main", "color": "red",
+            "capabilities": [], "status": "idle", "plan": "submitted", "tasks": ["#3 Draw it", "#12 Hang it"],
+            "failure_streak": null, "unread": 0, "joined_at": MOMENT, "last_active_at": MOMENT });
+        let task = json!({ "task_id": 3, "subject": long, "description": "", "title": long, "status": "claimed",
+            "owner": null, "lease_until": null, "assignee": null, "capability": null, "depends_on": [],
+            "blocked_by": [], "metadata": null, "verify": null, "note": null, "summary": null, "artifacts": [],
+            "created_by": "lead", "created_at": MOMENT, "ended_at": null });
+        let mut team = team(json!({ "name": "site", "members": [ann], "open": [task] }));
         let shown = team_text(&CliOutput::new(false), &team);
         assert!(shown.contains("idle, plan waits for approval") && shown.contains("#3, #12\n"), "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() < 110), "{shown}");
-        team["open"] = json!([]);
+        team.open.clear();
         let shown = team_text(&CliOutput::new(false), &team);
         assert!(
             shown.contains("polyclaw teams task list site --all") && !shown.contains("BLOCKED BY"),
@@ -398,8 +412,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_counted_in_words_and_told_by_the_clock_here() {
-        let streak = json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
-        let text = failure_streak_text("ann", &streak).unwrap();
+        let since = Millis::parse("2020-01-01T00:00:00.000Z").unwrap();
+        let streak =
+            FailureStreakView { since, code: "provider_failed".to_owned(), failures: 1, retry_at: None };
+        let text = failure_streak_text("ann", Some(&streak)).unwrap();
         assert!(
             text.starts_with("ann: turns have been failing for ")
                 && text.contains("(provider_failed, 1 time)"),

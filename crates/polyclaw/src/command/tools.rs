@@ -1,10 +1,11 @@
 //! `polyclaw tools`: lists the tools of agents and explains policy decisions.
 
-use serde_json::Value;
+use polyclaw_api::tools::{PolicyLayerView, ToolExplanationView, ToolList, ToolPolicyView};
+use polyclaw_domain::tool::ToolConsent;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::cell_text;
+use crate::output::{cell, visible_line};
 
 /// List the tools an agent may use, and explain which rule decides.
 #[derive(clap::Args)]
@@ -65,8 +66,8 @@ pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
         None => list_tools(&client, context, &ToolScopeArgs::default()).await,
         Some(ToolsCommand::List(place)) => list_tools(&client, context, place).await,
         Some(ToolsCommand::Explain { tool, place }) => {
-            let body = client
-                .get(&format!("/tools/{}/explain{}", encode_segment(tool), place.scope_query()))
+            let body: ToolExplanationView = client
+                .get_as(&format!("/tools/{}/explain{}", encode_segment(tool), place.scope_query()))
                 .await?;
             Ok(context.output.print_value(&body, |output| {
                 explanation_text(&body, |rows| {
@@ -82,39 +83,43 @@ async fn list_tools(
     context: &CommandContext,
     place: &ToolScopeArgs,
 ) -> anyhow::Result<()> {
-    let body = client.get(&format!("/tools{}", place.scope_query())).await?;
-    let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    let row = |tool: &Value| {
-        let has = if tool["allowed"] == true { "yes" } else { "no" };
-        let asks = if tool["asks"] == true || tool["consent"] == "by_call" { "yes" } else { "" };
+    let body: ToolList = client.get_as(&format!("/tools{}", place.scope_query())).await?;
+    let row = |one: &ToolPolicyView| {
+        let allowed = if one.allowed { "yes" } else { "no" };
+        let asks = if one.asks || one.tool.consent == ToolConsent::ByCall { "yes" } else { "" };
         vec![
-            cell_text(&tool["name"]),
-            has.to_owned(),
+            visible_line(&one.tool.name),
+            allowed.to_owned(),
             asks.to_owned(),
-            cell_text(&tool["risk"]),
-            cell_text(&tool["rule"]),
+            cell(&one.tool.risk),
+            cell(&one.rule),
         ]
     };
-    let rows: Vec<_> = tools.iter().map(row).collect();
+    let rows: Vec<_> = body.tools.iter().map(row).collect();
     Ok(context.output.print_value(&body, |output| {
         output.format_table(&["TOOL", "ALLOWED", "APPROVAL", "RISK", "RULE"], &rows)
     })?)
 }
 
-fn explanation_text(body: &Value, table: impl Fn(&[Vec<String>]) -> String) -> String {
-    let layers = body["layers"].as_array().cloned().unwrap_or_default();
-    let row = |layer: &Value| {
-        let verdict = if layer["allows"] == true { "yes" } else { "NO" };
-        let says = format!("{verdict}: {}", cell_text(&layer["reason"]));
-        vec![cell_text(&layer["layer"]), says, cell_text(&layer["rule"]), cell_text(&layer["set_in"])]
+fn explanation_text(body: &ToolExplanationView, table: impl Fn(&[Vec<String>]) -> String) -> String {
+    let row = |layer: &PolicyLayerView| {
+        let verdict = if layer.allows { "yes" } else { "NO" };
+        let says = format!("{verdict}: {}", visible_line(&layer.reason));
+        vec![cell(&layer.layer), says, visible_line(&layer.rule), cell(&layer.set_in)]
     };
-    let rows: Vec<_> = layers.iter().map(row).collect();
-    let (name, agent) = (cell_text(&body["name"]), cell_text(&body["agent_id"]));
-    let verdict = match (&body["allowed"], &body["asks"]) {
-        (Value::Bool(true), Value::Bool(true)) => "may use, with approval of each call,",
-        (Value::Bool(true), _) => "may use",
-        _ => "may not use",
+    let rows: Vec<_> = body.layers.iter().map(row).collect();
+    let decision = &body.decision;
+    let verdict = match (decision.allowed, decision.asks) {
+        (true, true) => "may use, with approval of each call,",
+        (true, false) => "may use",
+        (false, _) => "may not use",
     };
-    let change = body["change"].as_str().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
-    format!("{agent} {verdict} {name}, decided by {}\n\n{}{change}", cell_text(&body["rule"]), table(&rows))
+    let change = decision.change.as_ref().map(|line| format!("\nTo change it: {line}")).unwrap_or_default();
+    format!(
+        "{} {verdict} {}, decided by {}\n\n{}{change}",
+        cell(&decision.agent_id),
+        visible_line(&decision.tool.name),
+        cell(&decision.rule),
+        table(&rows)
+    )
 }

@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use polyclaw_api::logins::LoginLink;
+use polyclaw_api::models::ModelList;
 use polyclaw_control::{Control, ControlCaller, InstanceSnapshot};
 use serde_json::json;
 
@@ -91,8 +93,8 @@ impl FirstStart {
         }
         start_instance(control, &main).await?;
         let client = ApiClient::new(&self.context)?;
-        let login = client.post("/logins", &json!({})).await?;
-        let link = format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default());
+        let login: LoginLink = client.post_as("/logins", &json!({})).await?;
+        let link = format!("{}{}", client.url(), login.path);
         if self.opens {
             open_browser(&link);
         }
@@ -118,9 +120,9 @@ async fn start_instance(control: &Control, main: &InstanceSnapshot) -> Result<()
 async fn wait_for_model(client: &ApiClient) -> Result<String, CommandFailure> {
     let began = Instant::now();
     loop {
-        let models = client.get("/models").await?;
-        if !models["default_model"].is_null() || began.elapsed() > MODEL_SEARCH_TIMEOUT {
-            return Ok(models["in_use"].as_str().unwrap_or_default().to_owned());
+        let models: ModelList = client.get_as("/models").await?;
+        if models.default_model.is_some() || began.elapsed() > MODEL_SEARCH_TIMEOUT {
+            return Ok(models.in_use);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -181,8 +183,8 @@ fn show_running(args: &Args, context: &CommandContext, error: &anyhow::Error) ->
 /// Returns a login link. If the instance does not answer yet, returns its plain URL; the page then asks for the
 /// token.
 async fn new_login_link(client: &ApiClient) -> String {
-    let login = client.post("/logins", &json!({})).await.unwrap_or_default();
-    format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default())
+    let login: Result<LoginLink, CommandFailure> = client.post_as("/logins", &json!({})).await;
+    format!("{}{}", client.url(), login.map(|login| login.path).unwrap_or_default())
 }
 
 fn print_greeting(output: CliOutput, link: &str, control: &str, model: &str) -> std::io::Result<()> {

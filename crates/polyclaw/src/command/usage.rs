@@ -1,10 +1,10 @@
 //! `polyclaw usage`: shows token usage, costs and remaining budgets.
 
-use serde_json::Value;
+use polyclaw_api::usage::{BudgetView, UsageReport, UsageTotalView};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{CliOutput, cell_text};
+use crate::output::{CliOutput, cell, visible_line};
 
 /// Show tokens used as reported by the model providers, their cost, and the remaining budgets.
 #[derive(clap::Args)]
@@ -26,43 +26,46 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &CommandContext) -> anyhow::Result<()> {
     let path = format!("/usage?window={}&by={}", encode_segment(&args.window), encode_segment(&args.by));
-    let answer = ApiClient::new(context)?.get(&path).await?;
-    context.output.print_value(&answer, |output| {
-        let spent = totals_table(output, args, &usage_rows(&answer["totals"]));
-        let budgets = usage_rows(&answer["budgets"]);
-        if budgets.is_empty() { spent } else { format!("{spent}\n\n{}", budgets_table(output, &budgets)) }
+    let report: UsageReport = ApiClient::new(context)?.get_as(&path).await?;
+    context.output.print_value(&report, |output| {
+        let spent = totals_table(output, args, &report.totals);
+        if report.budgets.is_empty() {
+            spent
+        } else {
+            format!("{spent}\n\n{}", budgets_table(output, &report.budgets))
+        }
     })?;
     Ok(())
 }
 
-fn usage_rows(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_default()
-}
-
-fn totals_table(output: &CliOutput, args: &Args, totals: &[Value]) -> String {
+fn totals_table(output: &CliOutput, args: &Args, totals: &[UsageTotalView]) -> String {
     if totals.is_empty() {
         return format!("No model calls in the last {}.", args.window);
     }
-    let row = |total: &Value| {
-        let mut row = ["group", "calls", "unknown_calls", "input_tokens", "output_tokens"]
-            .map(|field| cell_text(&total[field]))
-            .to_vec();
-        row.extend([format_dollars(&total["cost_usd"]), cell_text(&total["unpriced_calls"])]);
-        row
+    let row = |total: &UsageTotalView| {
+        vec![
+            visible_line(&total.group),
+            total.calls.to_string(),
+            total.unknown_calls.to_string(),
+            cell(&total.input_tokens),
+            cell(&total.output_tokens),
+            format_dollars(total.cost_usd),
+            total.unpriced_calls.to_string(),
+        ]
     };
     let by = args.by.to_uppercase();
     let head = [by.as_str(), "CALLS", "UNKNOWN", "INPUT", "OUTPUT", "COST", "UNPRICED"];
     output.format_table(&head, &totals.iter().map(row).collect::<Vec<_>>())
 }
 
-fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
+fn budgets_table(output: &CliOutput, budgets: &[BudgetView]) -> String {
     let pair = |left: String, limit: String| if limit == "-" { limit } else { format!("{left} of {limit}") };
-    let row = |budget: &Value| {
+    let row = |budget: &BudgetView| {
         vec![
-            cell_text(&budget["scope"]),
-            pair(cell_text(&budget["tokens_left"]), cell_text(&budget["tokens_limit"])),
-            pair(format_dollars(&budget["usd_left"]), format_dollars(&budget["usd_limit"])),
-            cell_text(&budget["resets_at"]),
+            visible_line(&budget.scope),
+            pair(cell(&budget.tokens_left), cell(&budget.tokens_limit)),
+            pair(format_dollars(budget.usd_left), format_dollars(budget.usd_limit)),
+            budget.resets_at.to_string(),
         ]
     };
     let head = ["BUDGET", "TOKENS LEFT", "COST LEFT", "RESETS AT"];
@@ -70,6 +73,6 @@ fn budgets_table(output: &CliOutput, budgets: &[Value]) -> String {
 }
 
 /// Formats dollars to a hundredth of a cent, or a dash if unknown.
-pub fn format_dollars(value: &Value) -> String {
-    value.as_f64().map_or_else(|| "-".to_owned(), |usd| format!("${usd:.4}"))
+pub fn format_dollars(usd: Option<f64>) -> String {
+    usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.4}"))
 }

@@ -2,29 +2,35 @@
 
 use std::io::Write;
 
+use polyclaw_api::approvals::ApprovalDecisionBody;
+use polyclaw_api::stream::StreamEvent;
+use polyclaw_domain::approval::ApprovalDecision;
+use polyclaw_domain::frame::{DelegateSpeaker, FrameKind};
+use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::job::JobState;
 use reqwest::Response;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{CliOutput, cell_text, visible_line};
-use crate::stream::{FrameStream, StreamFrame};
+use crate::output::{CliOutput, visible_line};
+use crate::stream::FrameStream;
 
 /// The terminal output of a turn and of the turns that resumed its task.
 pub struct LiveTurn<'a> {
     client: &'a ApiClient,
-    turn: String,
+    turn: TurnId,
     /// Text shown since the last step.
     text: String,
     /// Text of another agent shown while it streams.
     speech: String,
     /// ID of the unanswered approval request on the terminal.
-    question: Option<String>,
+    question: Option<ApprovalId>,
     output: CliOutput,
 }
 
 impl<'a> LiveTurn<'a> {
-    pub fn new(client: &'a ApiClient, turn: String, output: CliOutput) -> Self {
+    pub fn new(client: &'a ApiClient, turn: TurnId, output: CliOutput) -> Self {
         Self { client, turn, text: String::new(), speech: String::new(), question: None, output }
     }
 
@@ -36,8 +42,11 @@ impl<'a> LiveTurn<'a> {
             // Waits for frames as well, because a request can close without an answer.
             tokio::select! {
                 frame = frames.next() => match frame {
-                    Some(frame) if self.apply_frame(&frame) => {}
-                    _ => return,
+                    Some(frame) => match &frame.event {
+                        StreamEvent::Frame(frame) if !self.apply_frame(&frame.kind) => return,
+                        _ => {}
+                    },
+                    None => return,
                 },
                 line = lines.next_line(), if self.question.is_some() => {
                     self.send_decision(&line.ok().flatten().unwrap_or_default()).await;
@@ -47,24 +56,40 @@ impl<'a> LiveTurn<'a> {
     }
 
     /// Applies a frame. Returns whether more follows.
-    fn apply_frame(&mut self, frame: &StreamFrame) -> bool {
-        self.follow_resumed_turn(&frame.data);
-        if frame.kind == "approval.decided" && frame.data["approval_id"].as_str() == self.question.as_deref()
-        {
-            self.close_question("no longer needed");
-        }
-        if frame.data["turn_id"].as_str() != Some(&self.turn) {
-            return true;
-        }
-        match frame.kind.as_str() {
-            "turn.delta" => self.print_text(frame.data["text"].as_str().unwrap_or_default()),
-            "turn.restarted" => self.restart_text(),
-            "tool.started" if !self.text.is_empty() => self.restart_text(),
-            "delegate.delta" => self.print_delegate_text(&frame.data),
-            "delegate.started" if !self.speech.is_empty() => self.end_delegate_text(),
-            "delegate.ended" => self.finish_delegate_text(&frame.data),
-            "approval.requested" => self.print_question(frame),
-            "turn.ended" if frame.data["state"] != "steered" => {
+    fn apply_frame(&mut self, frame: &FrameKind) -> bool {
+        match frame {
+            // A later turn resumes the task of this one.
+            FrameKind::Started { turn_id, resumes, .. } if resumes.contains(&self.turn) => {
+                self.turn = turn_id.clone();
+            }
+            FrameKind::ApprovalDecided { approval_id, .. } if Some(approval_id) == self.question.as_ref() => {
+                self.close_question("no longer needed");
+            }
+            FrameKind::Delta { turn_id, text, .. } if *turn_id == self.turn => self.print_text(text),
+            FrameKind::Restarted { turn_id } if *turn_id == self.turn => self.restart_text(),
+            FrameKind::ToolStarted { turn_id, .. } if *turn_id == self.turn && !self.text.is_empty() => {
+                self.restart_text();
+            }
+            FrameKind::DelegateDelta { speaker, text } if speaker.turn_id == self.turn => {
+                self.print_delegate_text(speaker, text);
+            }
+            FrameKind::DelegateStarted(speaker)
+                if speaker.turn_id == self.turn && !self.speech.is_empty() =>
+            {
+                self.end_delegate_text();
+            }
+            FrameKind::DelegateEnded { speaker, text, .. } if speaker.turn_id == self.turn => {
+                self.finish_delegate_text(speaker, text);
+            }
+            FrameKind::ApprovalAsked { approval_id, turn_id, tool, question, requested_by, .. }
+                if *turn_id == self.turn =>
+            {
+                self.print_question(requested_by, tool, question);
+                self.question = Some(approval_id.clone());
+            }
+            FrameKind::Ended { turn_id, state, .. }
+                if *turn_id == self.turn && *state != JobState::Steered =>
+            {
                 self.close_question("the turn has ended");
                 return false;
             }
@@ -73,38 +98,27 @@ impl<'a> LiveTurn<'a> {
         true
     }
 
-    /// Switches to a later turn if it resumes the task of this one.
-    fn follow_resumed_turn(&mut self, data: &Value) {
-        let resumed = data["resumes"].as_array().into_iter().flatten();
-        if resumed.clone().any(|turn| *turn == *self.turn) {
-            self.turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
-        }
-    }
-
     fn print_text(&mut self, text: &str) {
         self.text += text;
         let _ = self.output.print_piece(&visible_line(text));
     }
 
     /// Prints another agent's text under its name.
-    fn print_delegate_text(&mut self, data: &Value) {
-        let text = data["text"].as_str().unwrap_or_default();
+    fn print_delegate_text(&mut self, speaker: &DelegateSpeaker, text: &str) {
         if self.speech.is_empty() && !text.is_empty() {
-            let _ = self.output.print_piece(&format!("{}: ", cell_text(&data["name"])));
+            let _ = self.output.print_piece(&format!("{}: ", visible_line(&speaker.name)));
         }
         self.speech += text;
         let _ = self.output.print_piece(&visible_line(text));
     }
 
     /// Prints the part of another agent's text that did not stream, and ends it.
-    fn finish_delegate_text(&mut self, data: &Value) {
-        let whole = data["text"].as_str().unwrap_or_default();
+    fn finish_delegate_text(&mut self, speaker: &DelegateSpeaker, whole: &str) {
         let rest = whole.strip_prefix(self.speech.as_str()).map(str::to_owned);
         if rest.is_none() {
             self.end_delegate_text();
         }
-        let (name, text) = (&data["name"], rest.unwrap_or_else(|| whole.to_owned()));
-        self.print_delegate_text(&serde_json::json!({ "name": name, "text": text }));
+        self.print_delegate_text(speaker, rest.as_deref().unwrap_or(whole));
         self.end_delegate_text();
     }
 
@@ -128,14 +142,9 @@ impl<'a> LiveTurn<'a> {
         let _ = self.output.print_piece(&rest);
     }
 
-    fn print_question(&mut self, frame: &StreamFrame) {
-        let (tool, asked) = (
-            cell_text(&frame.data["tool"]),
-            visible_line(frame.data["question"].as_str().unwrap_or_default()),
-        );
-        let asked_by = cell_text(&frame.data["requested_by"]);
-        let _ = write!(std::io::stderr(), "\n{asked_by} wants to run {tool}\n{asked}\nAllow once? [y/N] ");
-        self.question = frame.data["approval_id"].as_str().map(str::to_owned);
+    fn print_question(&self, requested_by: &str, tool: &str, question: &str) {
+        let (by, tool, question) = (visible_line(requested_by), visible_line(tool), visible_line(question));
+        let _ = write!(std::io::stderr(), "\n{by} wants to run {tool}\n{question}\nAllow once? [y/N] ");
     }
 
     fn close_question(&mut self, why: &str) {
@@ -148,9 +157,10 @@ impl<'a> LiveTurn<'a> {
     async fn send_decision(&mut self, line: &str) {
         let Some(id) = self.question.take() else { return };
         let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");
-        let decision = if yes { "approve" } else { "deny" };
-        let path = format!("/approvals/{}", encode_segment(&id));
-        if let Err(failure) = self.client.post(&path, &json!({ "decision": decision })).await {
+        let decision = if yes { ApprovalDecision::Approve } else { ApprovalDecision::Deny };
+        let body = ApprovalDecisionBody { decision, reason: None, fingerprint: None };
+        let path = format!("/approvals/{}", encode_segment(id.as_str()));
+        if let Err(failure) = self.client.post_as::<_, IgnoredAny>(&path, &body).await {
             let _ = writeln!(std::io::stderr(), "{failure}");
         }
     }

@@ -191,7 +191,7 @@ fn a_message_whose_acceptance_is_still_on_its_way_is_shown_once() {
         let mut model = chat();
         let effects = send(&mut model, "ask");
         let ChatEffect::Send { key, .. } = &effects[1] else { panic!() };
-        let answer = json!({ "message_id": "m1", "turn_id": "t1", "waiting": false });
+        let answer = receipt(json!({ "message_id": "m1", "turn_id": "t1", "waiting": false }));
         let posted = ChatEvent::Posted { key: key.clone(), answer };
         frame(&mut model, "session.changed", json!({}));
         if posted_first {

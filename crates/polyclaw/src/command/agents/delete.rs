@@ -1,12 +1,15 @@
 //! `polyclaw agents delete`: deletes an agent that is not in use.
 
+use polyclaw_api::agents::AgentView;
+use polyclaw_api::cron::CronJobList;
+use polyclaw_api::sessions::{SessionList, SessionView};
 use serde_json::Value;
 
 use super::agent_path;
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::cell_text;
+use crate::output::visible_line;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -28,11 +31,12 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
     }
     // Deletes the jobs first: if the agent went first and a later step failed, a repeat would not find the agent and
     // the jobs would be left behind.
-    let is_ours = client.get(&agent_path(id)).await?["source"] == "api";
+    let agent: AgentView = client.get_as(&agent_path(id)).await?;
+    let is_ours = agent.source == "api";
     for job in jobs.iter().filter(|_| is_ours) {
-        client.delete(&format!("/cron/{}", encode_segment(job))).await?;
+        let _: Value = client.delete_as(&format!("/cron/{}", encode_segment(job))).await?;
     }
-    let gone = client.delete(&agent_path(id)).await?;
+    let gone: Value = client.delete_as(&agent_path(id)).await?;
     Ok(context.output.print_value(&gone, |_| match jobs.len() {
         0 => format!("Deleted agent {id}; its conversations stay readable."),
         _ => format!(
@@ -45,18 +49,17 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
 /// Lists the jobs created for the agent through the API. Jobs in the config never name an agent that can be deleted
 /// here.
 async fn agent_cron_jobs(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
-    let answer = client.get("/cron").await?;
-    let listed = answer["cron"].as_array().into_iter().flatten();
-    let own = listed.filter(|one| one["agent_id"] == id && one["source"] == "api");
-    Ok(own.map(|one| cell_text(&one["id"])).collect())
+    let answer: CronJobList = client.get_as("/cron").await?;
+    let own = answer.cron.into_iter().filter(|job| job.agent_id.as_str() == id && job.source == "api");
+    Ok(own.map(|job| visible_line(&job.id)).collect())
 }
 
 /// Lists the sessions in which the agent is answering.
 async fn running_sessions(client: &ApiClient, id: &str) -> Result<Vec<String>, CommandFailure> {
-    let sessions =
-        client.list_items(&format!("/sessions?agent={}", encode_segment(id)), "sessions", 1_000).await?;
-    let answering = |session: &&Value| !session["running_turn_id"].is_null();
-    Ok(sessions.iter().filter(answering).map(|session| cell_text(&session["session_key"])).collect())
+    let sessions: Vec<SessionView> =
+        client.list_pages::<SessionList>(&format!("/sessions?agent={}", encode_segment(id)), 1_000).await?;
+    let answering = sessions.iter().filter(|session| session.running_turn_id.is_some());
+    Ok(answering.map(|session| visible_line(session.session_key.as_str())).collect())
 }
 
 fn agent_in_use(id: &str, jobs: &[String], busy: &[String]) -> CommandFailure {

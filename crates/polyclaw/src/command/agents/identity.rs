@@ -1,5 +1,6 @@
 //! `polyclaw agents set-identity`: sets the name, emoji and picture that people see.
 
+use polyclaw_api::agents::AgentView;
 use polyclaw_control::config::edit;
 use serde_json::{Map, Value, json};
 
@@ -37,11 +38,11 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
     }
     let patch = json!({ "identity": identity });
     let id = args.id.as_deref().or(args.agent.as_deref()).unwrap_or_default();
-    let agent = client.get(&agent_path(id)).await?;
-    if agent["source"] == "config" {
+    let agent: AgentView = client.get_as(&agent_path(id)).await?;
+    if agent.source == "config" {
         let change = |text: &str| Ok(edit::merge_named(text, "agents.list", ("id", id), &patch)?);
         return config_edit::edit_config(context, client, change).await;
     }
-    let changed = client.patch(&agent_path(id), &patch).await?;
+    let changed: AgentView = client.patch_as(&agent_path(id), &patch).await?;
     Ok(context.output.print_value(&changed, |_| format!("Changed the identity of {id}."))?)
 }

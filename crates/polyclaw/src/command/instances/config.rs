@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use polyclaw_api::control::configs::{
+    ConfigChangeView, ConfigDiff, ConfigDraft, ConfigErrorView, ConfigValidation, ConfigView,
+    ConfigWriteResult, NewConfig,
+};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 #[derive(clap::Subcommand)]
 pub enum InstancesConfigCommand {
@@ -73,60 +77,55 @@ pub async fn run(
     let at = |instance: &str, rest: &str| format!("/instances/{}/config{rest}", encode_segment(instance));
     match verb {
         InstancesConfigCommand::Get { instance } => {
-            let read = ensure_readable(client.get(&at(instance, "")).await?)?;
-            Ok(context
-                .output
-                .print_value(&read, |_| visible_line(read["toml"].as_str().unwrap_or_default()))?)
+            let read = ensure_readable(client.get_as(&at(instance, "")).await?)?;
+            Ok(context.output.print_value(&read, |_| visible_line(&read.toml))?)
         }
         InstancesConfigCommand::Set { instance, path, value, allow_secret_write } => {
-            let etag = client.get(&at(instance, "")).await?["etag"].clone();
+            let current: ConfigView = client.get_as(&at(instance, "")).await?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value.as_str()));
             let mut patch = path.rsplit('.').fold(value, |inner, key| json!({ key: inner }));
-            patch["etag"] = etag;
+            patch["etag"] = json!(current.etag);
             let changed =
-                with_secret_writes(client, *allow_secret_write).patch(&at(instance, ""), &patch).await;
+                with_secret_writes(client, *allow_secret_write).patch_as(&at(instance, ""), &patch).await;
             print_change(context, changed.map_err(command_line_failure)?)
         }
         InstancesConfigCommand::Edit { instance, allow_secret_write } => {
-            let read = ensure_readable(client.get(&at(instance, "")).await?)?;
-            let before = read["toml"].as_str().unwrap_or_default();
-            let (text, file) = edit_text(before)?;
-            if text == before {
+            let read = ensure_readable(client.get_as(&at(instance, "")).await?)?;
+            let (text, file) = edit_text(&read.toml)?;
+            if text == read.toml {
                 return Ok(context
                     .output
                     .print_value(&json!({ "outcome": "unchanged" }), |_| "No changes.".to_owned())?);
             }
-            let body = json!({ "toml": text, "etag": read["etag"] });
-            let changed = with_secret_writes(client, *allow_secret_write).put(&at(instance, ""), &body).await;
+            let body = NewConfig { toml: Some(text), config: None, etag: Some(read.etag) };
+            let changed =
+                with_secret_writes(client, *allow_secret_write).put_as(&at(instance, ""), &body).await;
             print_change(
                 context,
                 changed.map_err(command_line_failure).map_err(|failure| keep_draft(failure, file))?,
             )
         }
         InstancesConfigCommand::Validate { instance, file } => {
-            let verdict =
-                client.post(&at(instance, "/validate"), &json!({ "toml": read_config_file(file)? })).await?;
-            if verdict["valid"] == true {
+            let verdict: ConfigValidation =
+                client.post_as(&at(instance, "/validate"), &config_draft(file)?).await?;
+            if verdict.valid {
                 return Ok(context.output.print_value(&verdict, |_| "The config is valid.".to_owned())?);
             }
-            let line = |error: &Value| {
+            let line = |error: &ConfigErrorView| {
                 format!(
                     "line {}: {}: {}",
-                    error["line"],
-                    cell_text(&error["path"]),
-                    cell_text(&error["message"])
+                    cell(&error.line),
+                    visible_line(&error.path),
+                    visible_line(&error.message)
                 )
             };
-            let lines: Vec<String> = verdict["errors"].as_array().into_iter().flatten().map(line).collect();
+            let lines: Vec<String> = verdict.errors.iter().map(line).collect();
             Err(CommandFailure::failed("bad_config", lines.join("\n")).into())
         }
         InstancesConfigCommand::Diff { instance, file } => {
-            let found =
-                client.post(&at(instance, "/diff"), &json!({ "toml": read_config_file(file)? })).await?;
-            let row = |one: &Value| {
-                vec![cell_text(&one["path"]), cell_text(&one["before"]), cell_text(&one["after"])]
-            };
-            let rows: Vec<_> = found["changes"].as_array().into_iter().flatten().map(row).collect();
+            let found: ConfigDiff = client.post_as(&at(instance, "/diff"), &config_draft(file)?).await?;
+            let row = |one: &ConfigChangeView| vec![cell(&one.path), cell(&one.before), cell(&one.after)];
+            let rows: Vec<_> = found.changes.iter().map(row).collect();
             Ok(context.output.print_value(&found, |output| {
                 if rows.is_empty() {
                     "No changes.".to_owned()
@@ -139,11 +138,10 @@ pub async fn run(
 }
 
 /// Rejects a config that cannot be parsed. Shown as empty, it would be overwritten on save.
-fn ensure_readable(read: Value) -> Result<Value, CommandFailure> {
-    match read["error"].as_str() {
-        Some(error) => {
-            Err(CommandFailure::failed("bad_config", error).hint("fix config.toml in the instance's home"))
-        }
+fn ensure_readable(read: ConfigView) -> Result<ConfigView, CommandFailure> {
+    match &read.error {
+        Some(error) => Err(CommandFailure::failed("bad_config", error.as_str())
+            .hint("fix config.toml in the instance's home")),
         None => Ok(read),
     }
 }
@@ -172,17 +170,21 @@ fn keep_draft(failure: CommandFailure, file: NamedTempFile) -> CommandFailure {
     failure.hint(hint)
 }
 
-fn print_change(context: &CommandContext, changed: Value) -> anyhow::Result<()> {
-    Ok(context.output.print_value(&changed, |_| match changed["outcome"].as_str() {
-        Some("saved") => "Saved; the instance starts with it.".to_owned(),
-        Some("reloaded") => "Saved; the instance uses it now.".to_owned(),
-        _ => format!("Saved; these sections take effect at the next start: {}", changed["restart_required"]),
+fn print_change(context: &CommandContext, changed: ConfigWriteResult) -> anyhow::Result<()> {
+    Ok(context.output.print_value(&changed, |_| match changed.outcome.as_str() {
+        "saved" => "Saved; the instance starts with it.".to_owned(),
+        "reloaded" => "Saved; the instance uses it now.".to_owned(),
+        _ => format!(
+            "Saved; these sections take effect at the next start: {}",
+            changed.restart_required.join(", ")
+        ),
     })?)
 }
 
-fn read_config_file(file: &PathBuf) -> Result<String, CommandFailure> {
-    std::fs::read_to_string(file)
-        .map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))
+fn config_draft(file: &PathBuf) -> Result<ConfigDraft, CommandFailure> {
+    let toml = std::fs::read_to_string(file)
+        .map_err(|error| CommandFailure::usage(format!("{}: {error}", file.display())))?;
+    Ok(ConfigDraft { toml: Some(toml), config: None, patch: None })
 }
 
 /// Opens the text in the user's editor. Returns the edited text and its temporary file, which is deleted when

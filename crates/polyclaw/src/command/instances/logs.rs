@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use polyclaw_api::control::logs::LogLines;
+use serde_json::json;
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
@@ -27,10 +28,8 @@ pub struct LogQuery<'a> {
 
 impl LogQuery<'_> {
     /// Keeps the lines of the requested level and above.
-    fn filter_lines(&self, mut lines: Value) -> Vec<Value> {
-        let mut lines = lines.as_array_mut().map(std::mem::take).unwrap_or_default();
-        let is_wanted = |line: &str| self.level.is_none_or(|level| is_at_least(line, level));
-        lines.retain(|line| line.as_str().is_some_and(is_wanted));
+    fn filter_lines(&self, mut lines: Vec<String>) -> Vec<String> {
+        lines.retain(|line| self.level.is_none_or(|level| is_at_least(line, level)));
         lines
     }
 
@@ -41,12 +40,12 @@ impl LogQuery<'_> {
     }
 }
 
-fn newest_lines(mut lines: Vec<Value>, count: usize) -> Vec<Value> {
+fn newest_lines(mut lines: Vec<String>, count: usize) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(count))
 }
 
-fn join_lines(lines: &[Value]) -> String {
-    lines.iter().filter_map(Value::as_str).map(visible_line).collect::<Vec<_>>().join("\n")
+fn join_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| visible_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 pub async fn show_logs(
@@ -61,14 +60,12 @@ pub async fn show_logs(
     if query.follow {
         return follow_logs(client, context, path, query).await;
     }
-    let mut answer = client.get(&format!("{path}?lines={}", query.scanned_lines())).await?;
-    let mut lines = newest_lines(query.filter_lines(answer["lines"].take()), query.lines);
-    if query.level.is_some() && lines.len() < query.lines {
-        (lines, _) = read_tail(client, path, query).await?;
+    let mut answer: LogLines = client.get_as(&format!("{path}?lines={}", query.scanned_lines())).await?;
+    answer.lines = newest_lines(query.filter_lines(answer.lines), query.lines);
+    if query.level.is_some() && answer.lines.len() < query.lines {
+        (answer.lines, _) = read_tail(client, path, query).await?;
     }
-    let shown = join_lines(&lines);
-    answer["lines"] = lines.into();
-    Ok(context.output.print_value(&answer, |_| shown)?)
+    Ok(context.output.print_value(&answer, |_| join_lines(&answer.lines))?)
 }
 
 async fn follow_logs(
@@ -81,10 +78,10 @@ async fn follow_logs(
     context.output.print_line(&join_lines(&last))?;
     loop {
         tokio::time::sleep(LOG_POLL_INTERVAL).await;
-        let mut page =
-            client.get(&format!("{path}?mode=page&lines=1000&cursor={}", encode_segment(&cursor))).await?;
-        context.output.print_line(&join_lines(&query.filter_lines(page["lines"].take())))?;
-        cursor = page["next_cursor"].as_str().unwrap_or(&cursor).to_owned();
+        let page: LogLines =
+            client.get_as(&format!("{path}?mode=page&lines=1000&cursor={}", encode_segment(&cursor))).await?;
+        context.output.print_line(&join_lines(&query.filter_lines(page.lines)))?;
+        cursor = page.next_cursor.unwrap_or(cursor);
     }
 }
 
@@ -94,16 +91,16 @@ async fn read_tail(
     client: &ApiClient,
     path: &str,
     query: &LogQuery<'_>,
-) -> Result<(Vec<Value>, String), CommandFailure> {
+) -> Result<(Vec<String>, String), CommandFailure> {
     let (mut last, mut cursor) = (Vec::new(), String::new());
     loop {
-        let mut page = client
-            .get(&format!("{path}?mode=page&lines={MAX_LOG_LINES}&cursor={}", encode_segment(&cursor)))
+        let page: LogLines = client
+            .get_as(&format!("{path}?mode=page&lines={MAX_LOG_LINES}&cursor={}", encode_segment(&cursor)))
             .await?;
-        last.extend(query.filter_lines(page["lines"].take()));
+        last.extend(query.filter_lines(page.lines));
         last = newest_lines(last, query.lines);
-        cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
-        if page["has_more"] != true {
+        cursor = page.next_cursor.unwrap_or_default();
+        if !page.has_more {
             return Ok((last, cursor));
         }
     }
@@ -137,9 +134,10 @@ mod tests {
     #[test]
     fn machines_and_people_get_the_lines_of_the_level_that_is_asked_for() {
         let query = LogQuery { lines: 9, follow: false, level: Some("warn") };
-        let lines = json!(["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"]);
-        assert_eq!(query.filter_lines(lines), ["2026-11-17T03:00:01Z  WARN careful"]);
-        assert_eq!(newest_lines(vec![1.into(), 2.into(), 3.into()], 2), [2, 3]);
+        let lines =
+            ["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"].map(str::to_owned);
+        assert_eq!(query.filter_lines(lines.to_vec()), ["2026-11-17T03:00:01Z  WARN careful"]);
+        assert_eq!(newest_lines(["1", "2", "3"].map(str::to_owned).to_vec(), 2), ["2", "3"]);
         assert_eq!(
             (query.scanned_lines(), LogQuery { level: None, ..query }.scanned_lines()),
             (MAX_LOG_LINES, 9)

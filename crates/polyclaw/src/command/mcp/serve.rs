@@ -41,8 +41,8 @@ impl InstanceApi for RunningInstanceApi {
         Box::pin(async move {
             let client = ApiClient::new(&self.0).map_err(api_refusal)?;
             let answer = match verb {
-                ApiMethod::Get => client.get(path).await,
-                ApiMethod::Post => client.post(path, body.unwrap_or(&Value::Null)).await,
+                ApiMethod::Get => client.get_as(path).await,
+                ApiMethod::Post => client.post_as(path, body.unwrap_or(&Value::Null)).await,
             };
             answer.map_err(api_refusal)
         })

@@ -1,10 +1,11 @@
 //! `polyclaw messages rules`: the rules for which instance may send what to which.
 
-use serde_json::json;
+use polyclaw_api::control::rules::{RuleList, RuleView};
+use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
 
 const MAX_LISTED_RULES: usize = 10_000;
 
@@ -87,14 +88,14 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
                 "from": from, "to": to, "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs,
                 "auto_start": auto_start,
             });
-            let rule = client.post("/routing-rules", &body).await?;
+            let rule: RuleView = client.post_as("/routing-rules", &body).await?;
             Ok(context.output.print_value(&rule, |_| {
                 format!(
                     "{} may send {} to {} ({})",
                     visible_line(from),
                     visible_line(r#type),
                     visible_line(to),
-                    cell_text(&rule["id"])
+                    visible_line(&rule.id)
                 )
             })?)
         }
@@ -102,23 +103,32 @@ pub async fn run(args: &Args, client: &ApiClient, context: &CommandContext) -> a
             let body = json!({
                 "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs, "auto_start": auto_start,
             });
-            let changed = client.patch(&format!("/routing-rules/{}", encode_segment(rule)), &body).await?;
+            let changed: RuleView =
+                client.patch_as(&format!("/routing-rules/{}", encode_segment(rule)), &body).await?;
             Ok(context.output.print_value(&changed, |_| format!("Changed rule {}.", visible_line(rule)))?)
         }
         Some(MessagesRulesCommand::Remove { rule }) => {
-            let answer = client.delete(&format!("/routing-rules/{}", encode_segment(rule))).await?;
+            let answer: Value = client.delete_as(&format!("/routing-rules/{}", encode_segment(rule))).await?;
             Ok(context.output.print_value(&answer, |_| format!("Removed rule {}.", visible_line(rule)))?)
         }
     }
 }
 
 async fn list_rules(client: &ApiClient, context: &CommandContext) -> anyhow::Result<()> {
+    let rules: Vec<RuleView> = client.list_pages::<RuleList>("/routing-rules", MAX_LISTED_RULES).await?;
     // Shows both instances by name, as `allow` takes them.
-    const RULE_COLUMNS: [&str; 7] =
-        ["from_name", "to_name", "type", "max_retries", "ttl_secs", "auto_start", "id"];
-    let rules = client.list_items("/routing-rules", "rules", MAX_LISTED_RULES).await?;
-    let rows: Vec<_> =
-        rules.iter().map(|rule| RULE_COLUMNS.map(|column| cell_text(&rule[column])).to_vec()).collect();
+    let row = |rule: &RuleView| {
+        vec![
+            cell(&rule.from_name),
+            cell(&rule.to_name),
+            cell(&rule.r#type),
+            cell(&rule.max_retries),
+            cell(&rule.ttl_secs),
+            cell(&rule.auto_start),
+            cell(&rule.id),
+        ]
+    };
+    let rows: Vec<_> = rules.iter().map(row).collect();
     Ok(context.output.print_value(&json!({ "rules": rules }), |output| {
         if rows.is_empty() {
             "No rules: no instance may write to another.".to_owned()

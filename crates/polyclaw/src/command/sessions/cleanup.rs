@@ -2,11 +2,11 @@
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
-use serde_json::{Value, json};
+use polyclaw_api::cleanup::{CleanupRequest, CleanupResult, UnusedSessionView};
 
 use crate::client::ApiClient;
 use crate::failure::{CommandFailure, FailureExit};
-use crate::output::{CliOutput, cell_text};
+use crate::output::{CliOutput, cell};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -20,28 +20,28 @@ pub struct Args {
 
 pub async fn run(client: &ApiClient, output: CliOutput, args: &Args) -> anyhow::Result<()> {
     if !args.dry_run && !args.yes {
-        let found = client.post("/sessions/cleanup", &json!({ "dry_run": true })).await?;
-        let count = found["unused"].as_array().map_or(0, Vec::len);
+        let found: CleanupResult =
+            client.post_as("/sessions/cleanup", &CleanupRequest { dry_run: true }).await?;
+        let count = found.unused.len();
         if count > 0 && !is_confirmed(count)? {
             return Ok(output.print_value(&found, |_| "Nothing was changed.".to_owned())?);
         }
     }
-    let body = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
+    let body: CleanupResult =
+        client.post_as("/sessions/cleanup", &CleanupRequest { dry_run: args.dry_run }).await?;
     Ok(output.print_value(&body, |output| cleanup_summary(&body, *output, args.dry_run))?)
 }
 
-fn cleanup_summary(body: &Value, output: CliOutput, is_dry: bool) -> String {
-    let unused = body["unused"].as_array().cloned().unwrap_or_default();
-    let row = |one: &Value| {
-        vec![cell_text(&one["agent_id"]), cell_text(&one["updated_at"]), cell_text(&one["session_key"])]
-    };
-    let rows: Vec<_> = unused.iter().map(row).collect();
+fn cleanup_summary(body: &CleanupResult, output: CliOutput, is_dry: bool) -> String {
+    let row =
+        |one: &UnusedSessionView| vec![cell(&one.agent_id), cell(&one.updated_at), cell(&one.session_key)];
+    let rows: Vec<_> = body.unused.iter().map(row).collect();
     let mut done = if is_dry {
         format!("{} would be removed. Nothing was changed.", rows.len())
     } else {
-        format!("{} removed; their transcripts are in archive/.", cell_text(&body["removed"]))
+        format!("{} removed; their transcripts are in archive/.", body.removed)
     };
-    let dropped = body["dropped_files"].as_array().map_or(0, Vec::len);
+    let dropped = body.dropped_files.len();
     if dropped > 0 {
         done += &format!(" {dropped} older archive file(s) exceed session.maintenance.archive_budget_mb.");
     }

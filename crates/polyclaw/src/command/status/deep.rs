@@ -2,65 +2,83 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use polyclaw_api::mcp::{McpServerView, McpServers};
+use polyclaw_api::models::ModelList;
+use polyclaw_domain::provider::ModelStatus;
+use serde::Serialize;
 
-use super::array_items;
 use crate::client::ApiClient;
 use crate::failure::CommandFailure;
-use crate::output::{cell_text, visible_line};
+use crate::output::{cell, visible_line};
+
+/// The external services of an instance, as printed with `--json`.
+#[derive(Serialize)]
+pub struct DeepReport {
+    providers: Vec<ProviderHealth>,
+    mcp: Vec<McpServerView>,
+}
+
+/// The best status among the models of a provider, and the number of its models.
+#[derive(Serialize)]
+struct ProviderHealth {
+    provider: String,
+    status: ModelStatus,
+    models: usize,
+}
 
 /// Probes one instance; `at` is the path prefix that leads to it. `models` was just fetched, which probed the
 /// providers.
-pub async fn probe_deep(client: &ApiClient, at: &str, models: &Value) -> Result<Value, CommandFailure> {
-    let mcp = client.get(&format!("{at}/mcp")).await?["servers"].take();
-    Ok(json!({ "providers": provider_health(models), "mcp": mcp }))
+pub async fn probe_deep(
+    client: &ApiClient,
+    at: &str,
+    models: &ModelList,
+) -> Result<DeepReport, CommandFailure> {
+    let mcp: McpServers = client.get_as(&format!("{at}/mcp")).await?;
+    Ok(DeepReport { providers: provider_health(models), mcp: mcp.servers })
 }
 
-/// Returns the status of each provider: the best status among its models.
-fn provider_health(models: &Value) -> Vec<Value> {
-    let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    for model in array_items(&models["models"]) {
-        let name = cell_text(&model["model"]);
-        let provider = name.split_once('/').map_or(name.as_str(), |(provider, _)| provider);
-        let status = cell_text(&model["status"]);
-        let entry = found.entry(provider.to_owned()).or_insert((0, status.clone()));
-        entry.0 += 1;
-        if status == "ready" {
-            entry.1 = status;
+fn provider_health(models: &ModelList) -> Vec<ProviderHealth> {
+    let mut found: BTreeMap<String, ProviderHealth> = BTreeMap::new();
+    for model in &models.models {
+        let provider = &model.model.provider;
+        let entry = found.entry(provider.clone()).or_insert_with(|| ProviderHealth {
+            provider: provider.clone(),
+            status: model.status,
+            models: 0,
+        });
+        entry.models += 1;
+        if model.status == ModelStatus::Ready {
+            entry.status = model.status;
         }
     }
-    let view = |(provider, (models, status)): (String, (usize, String))| json!({ "provider": provider, "status": status, "models": models });
-    found.into_iter().map(view).collect()
+    found.into_values().collect()
 }
 
-pub fn probe_lines(found: &Value) -> Vec<String> {
-    let provider = |one: &Value| {
-        format!(
-            "provider {}: {}, {} model(s)",
-            cell_text(&one["provider"]),
-            cell_text(&one["status"]),
-            one["models"]
-        )
+pub fn probe_lines(found: &DeepReport) -> Vec<String> {
+    let provider = |one: &ProviderHealth| {
+        format!("provider {}: {}, {} model(s)", visible_line(&one.provider), cell(&one.status), one.models)
     };
-    let server = |one: &Value| {
-        let why = one["error"].as_str().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
-        format!("mcp {}: {}{why}", cell_text(&one["name"]), cell_text(&one["state"]))
+    let server = |one: &McpServerView| {
+        let why = one.error.as_ref().map(|why| format!(": {}", visible_line(why))).unwrap_or_default();
+        format!("mcp {}: {}{why}", visible_line(&one.name), cell(&one.state))
     };
-    array_items(&found["providers"]).map(provider).chain(array_items(&found["mcp"]).map(server)).collect()
+    found.providers.iter().map(provider).chain(found.mcp.iter().map(server)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_provider_is_as_well_as_the_best_of_its_models() {
-        let models = json!({ "models": [
-            { "model": "lab/a", "status": "cooling" },
-            { "model": "lab/org/b", "status": "ready" },
-            { "model": "away/c", "status": "unreachable" },
+        let model = |name: &str, status: &str| json!({ "model": name, "context_window": null, "status": status, "demo": false });
+        let models = json!({ "default_model": null, "in_use": "", "models": [
+            model("lab/a", "cooling"), model("lab/org/b", "ready"), model("away/c", "unreachable"),
         ] });
-        let found = json!({ "providers": provider_health(&models), "mcp": null });
+        let models: ModelList = serde_json::from_value(models).unwrap();
+        let found = DeepReport { providers: provider_health(&models), mcp: Vec::new() };
         assert_eq!(
             probe_lines(&found),
             ["provider away: unreachable, 1 model(s)", "provider lab: ready, 2 model(s)"]

@@ -1,14 +1,14 @@
 //! Formats the task history of a team and the messages between its members.
 
-use serde_json::Value;
+use polyclaw_api::teams::{TaskLogEntryView, TeamMessageView};
 
-use crate::output::{CliOutput, cell_text, visible_line};
+use crate::output::{CliOutput, cell, visible_line};
 
-pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
-    let row = |one: &Value| {
-        ["seq", "created_at", "task_id", "change", "by"].map(|key| cell_text(&one[key])).to_vec()
+pub(super) fn event_log_text(output: &CliOutput, listed: &[TaskLogEntryView]) -> String {
+    let row = |one: &TaskLogEntryView| {
+        vec![cell(&one.seq), cell(&one.created_at), cell(&one.task_id), cell(&one.change), cell(&one.by)]
     };
-    let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = listed.iter().map(row).collect();
     if rows.is_empty() {
         "The log is empty.".to_owned()
     } else {
@@ -17,30 +17,31 @@ pub(super) fn event_log_text(output: &CliOutput, listed: &Value) -> String {
 }
 
 /// Returns the text of a team message. Shutdown requests and responses may carry only a reason.
-fn body(message: &Value) -> String {
-    let text = |key: &str| message[key].as_str().map(str::trim).filter(|text| !text.is_empty());
-    let answer = match (message["type"].as_str(), message["approve"].as_bool()) {
-        (Some("shutdown_response"), Some(true)) => Some("Agreed."),
-        (Some("shutdown_response"), Some(false)) => Some("Refused."),
+fn body(message: &TeamMessageView) -> String {
+    let answer = match (message.r#type.as_str(), message.approve) {
+        ("shutdown_response", Some(true)) => Some("Agreed."),
+        ("shutdown_response", Some(false)) => Some("Refused."),
         _ => None,
     };
-    let words: Vec<&str> = answer.into_iter().chain(text("content").or(text("reason"))).collect();
+    let texts = [Some(message.content.as_str()), message.reason.as_deref()];
+    let text = texts.into_iter().flatten().map(str::trim).find(|text| !text.is_empty());
+    let words: Vec<&str> = answer.into_iter().chain(text).collect();
     if words.is_empty() { "(no text)".to_owned() } else { visible_line(&words.join(" ")) }
 }
 
 /// Formats messages in reading order, oldest first.
-pub(super) fn messages_text(listed: &Value) -> String {
-    let one = |message: &Value| {
+pub(super) fn messages_text(listed: &[TeamMessageView]) -> String {
+    let one = |message: &TeamMessageView| {
         let body = body(message);
         format!(
             "{}  {} to {} ({}, {})\n{body}\n",
-            cell_text(&message["created_at"]),
-            cell_text(&message["from"]),
-            cell_text(&message["to"]),
-            cell_text(&message["type"]),
-            cell_text(&message["state"]),
+            message.created_at,
+            visible_line(&message.from),
+            visible_line(&message.to),
+            visible_line(&message.r#type),
+            visible_line(&message.state),
         )
     };
-    let shown: Vec<String> = listed.as_array().into_iter().flatten().rev().map(one).collect();
+    let shown: Vec<String> = listed.iter().rev().map(one).collect();
     if shown.is_empty() { "No messages.".to_owned() } else { shown.join("\n") }
 }

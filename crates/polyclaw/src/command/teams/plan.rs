@@ -1,5 +1,6 @@
 //! `polyclaw teams plan`: shows a member's plan, approves or rejects it.
 
+use polyclaw_api::teams::plan::PlanView;
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
@@ -30,11 +31,11 @@ pub(super) async fn run(
         (Some(text), _) => (true, text),
         (None, Some(text)) => (false, text),
         (None, None) => {
-            let found = client.get(&path).await?;
+            let found: PlanView = client.get_as(&path).await?;
             return Ok(context.output.print_value(&found, |_| plan_text(plan, &found))?);
         }
     };
-    let sent = client.post(&path, &json!({ "approve": approve, "content": content })).await?;
+    let sent: Value = client.post_as(&path, &json!({ "approve": approve, "content": content })).await?;
     Ok(context.output.print_value(&sent, |_| {
         if approve {
             format!("Plan approved. {} may start.", plan.member)
@@ -44,16 +45,16 @@ pub(super) async fn run(
     })?)
 }
 
-fn plan_text(plan: &TeamsPlanArgs, found: &Value) -> String {
+fn plan_text(plan: &TeamsPlanArgs, found: &PlanView) -> String {
     let member = &plan.member;
-    match found["status"].as_str() {
-        Some("submitted") => format!(
+    match found.status.as_str() {
+        "submitted" => format!(
             "{}\n\nApprove it with `polyclaw teams plan {} {member} --approve`, or reject it with `--reject \"what \
              to change\"`.",
-            visible_line(found["content"].as_str().unwrap_or_default()),
+            visible_line(found.content.as_deref().unwrap_or_default()),
             plan.team
         ),
-        Some("required") => {
+        "required" => {
             format!("{member} has not submitted a plan yet, and can only read until one is approved.")
         }
         _ => format!("{member} needs no approval."),

@@ -1,11 +1,13 @@
 //! `polyclaw teams task`: manages the task list of a team.
 
+use polyclaw_api::teams::tasks::TaskEnded;
+use polyclaw_api::teams::{AddedTask, TeamTaskList, TeamTaskView};
 use polyclaw_domain::sanitize;
 use serde_json::{Value, json};
 
 use crate::cli::CommandContext;
 use crate::client::{ApiClient, encode_segment};
-use crate::output::{CliOutput, cell_text};
+use crate::output::{CliOutput, cell, visible_line};
 
 /// Maximum number of tasks to list; more is unreadable in a terminal.
 const MAX_LISTED_TASKS: usize = 10_000;
@@ -133,68 +135,67 @@ pub(super) async fn run(
     context: &CommandContext,
 ) -> anyhow::Result<()> {
     let path = |team: &str, rest: &str| format!("/teams/{}{rest}", encode_segment(team));
-    let (answer, text) = match verb {
+    let output = context.output;
+    match verb {
         TeamsTaskCommand::Add(add) => {
-            let made = client.post(&path(&add.team, "/tasks"), &add.request_body()).await?;
-            let text = format!("Added task {}.", cell_text(&made["task_id"]));
-            (made, text)
+            let made: AddedTask = client.post_as(&path(&add.team, "/tasks"), &add.request_body()).await?;
+            output.print_value(&made, |_| format!("Added task {}.", made.task_id))?;
         }
         TeamsTaskCommand::List { team, all } => {
-            let found = client
-                .list_items(&path(team, &format!("/tasks?all={all}")), "tasks", MAX_LISTED_TASKS)
+            let found: Vec<TeamTaskView> = client
+                .list_pages::<TeamTaskList>(&path(team, &format!("/tasks?all={all}")), MAX_LISTED_TASKS)
                 .await?;
-            let is_empty = found.is_empty();
-            let answer = json!({ "tasks": found });
-            return Ok(context.output.print_value(&answer, |output| match (is_empty, all) {
-                (false, _) => tasks_table(output, &answer["tasks"]),
+            output.print_value(&json!({ "tasks": found }), |output| match (found.is_empty(), all) {
+                (false, _) => tasks_table(output, &found),
                 (true, false) => no_open_task(team),
                 (true, true) => "No tasks.".to_owned(),
-            })?);
+            })?;
         }
         TeamsTaskCommand::Complete { which, summary, failed } => {
             let status = if *failed { "failed" } else { "completed" };
             let body = json!({ "summary": summary, "status": status });
-            (
-                client.post(&which.task_path("/complete"), &body).await?,
-                format!("Task {} is {status}.", which.task),
-            )
+            let ended: TaskEnded = client.post_as(&which.task_path("/complete"), &body).await?;
+            output.print_value(&ended, |_| format!("Task {} is {status}.", which.task))?;
         }
         TeamsTaskCommand::Release { which, note } => {
-            let released = client.post(&which.task_path("/release"), &json!({ "note": note })).await?;
-            (released, format!("Task {} is pending.", which.task))
+            let released: TeamTaskView =
+                client.post_as(&which.task_path("/release"), &json!({ "note": note })).await?;
+            output.print_value(&released, |_| format!("Task {} is pending.", which.task))?;
         }
         TeamsTaskCommand::Assign { which, assignee } => {
-            let assigned = client.post(&which.task_path("/assign"), &json!({ "assignee": assignee })).await?;
+            let assigned: TeamTaskView =
+                client.post_as(&which.task_path("/assign"), &json!({ "assignee": assignee })).await?;
             let whom = if assignee.is_empty() { "anyone" } else { assignee };
-            (assigned, format!("Task {} is assigned to {whom}.", which.task))
+            output.print_value(&assigned, |_| format!("Task {} is assigned to {whom}.", which.task))?;
         }
-        TeamsTaskCommand::Reopen { which } => (
-            client.post(&which.task_path("/reopen"), &json!({})).await?,
-            format!("Task {} is pending.", which.task),
-        ),
+        TeamsTaskCommand::Reopen { which } => {
+            let reopened: TeamTaskView = client.post_as(&which.task_path("/reopen"), &json!({})).await?;
+            output.print_value(&reopened, |_| format!("Task {} is pending.", which.task))?;
+        }
         TeamsTaskCommand::Delete { which } => {
-            (client.delete(&which.task_path("")).await?, format!("Deleted task {}.", which.task))
+            let deleted: TeamTaskView = client.delete_as(&which.task_path("")).await?;
+            output.print_value(&deleted, |_| format!("Deleted task {}.", which.task))?;
         }
-    };
-    Ok(context.output.print_value(&answer, |_| text)?)
+    }
+    Ok(())
 }
 
 pub(super) fn no_open_task(team: &str) -> String {
     format!("No open tasks. `polyclaw teams task list {team} --all` includes ended ones.")
 }
 
-pub(super) fn tasks_table(output: &CliOutput, listed: &Value) -> String {
-    let row = |task: &Value| {
-        let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell_text).collect();
+pub(super) fn tasks_table(output: &CliOutput, listed: &[TeamTaskView]) -> String {
+    let row = |task: &TeamTaskView| {
+        let blockers: Vec<String> = task.blocked_by.iter().map(ToString::to_string).collect();
         vec![
-            cell_text(&task["task_id"]),
-            cell_text(&task["status"]),
-            cell_text(&task["owner"]),
-            cell_text(&task["assignee"]),
-            sanitize::to_single_line(&cell_text(&task["title"]), MAX_TITLE),
-            waits.join(","),
+            cell(&task.task_id),
+            visible_line(&task.status),
+            cell(&task.owner),
+            cell(&task.assignee),
+            sanitize::to_single_line(&visible_line(&task.title), MAX_TITLE),
+            blockers.join(","),
         ]
     };
-    let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = listed.iter().map(row).collect();
     output.format_table(&["TASK", "STATUS", "OWNER", "ASSIGNEE", "TITLE", "BLOCKED BY"], &rows)
 }
